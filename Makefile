@@ -1,0 +1,58 @@
+# `make demo` and `make test` do all set-up themselves: they need python3 (3.11 or newer) with venv, and make.
+# The environment is .venv here; a stamp file per set of extras makes the second run quick.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PYTEST_ARGS ?= -n auto
+OUT ?= out
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench docs clean
+
+help:
+	@echo "make demo    set up .venv and run the PUMA 560 round trip into $(OUT)/"
+	@echo "make test    set up .venv with the test extras and run the whole suite"
+	@echo "make lint    ruff check, ruff format --check, pyright"
+	@echo "make format  let ruff rewrite the files"
+	@echo "make bench   measure against Pinocchio"
+	@echo "make docs    build the documentation into site/, warnings are errors"
+	@echo "make clean   remove .venv and everything that was generated"
+
+# Not .venv/bin/python: that is a link to the system's Python and carries its date, not that of the environment.
+$(VENV)/made.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "linksweep needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) --version 2>&1);" \
+	       "say 'make PYTHON=/path/to/python3.11 ...'." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/%.stamp: $(VENV)/made.stamp pyproject.toml
+	$(PIP) install --quiet --editable '.[$*]'
+	touch $@
+
+demo: $(VENV)/plot.stamp
+	$(BIN)/linksweep demo --out $(OUT)
+
+test: $(VENV)/test.stamp
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/test.stamp $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/test.stamp
+	$(BIN)/python benchmarks/against_pinocchio.py
+
+docs: $(VENV)/docs.stamp
+	$(BIN)/mkdocs build --strict --quiet
+
+clean:
+	rm -rf $(VENV) out site dist build .pytest_cache .ruff_cache .hypothesis
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,56 @@
+"""The mass matrix as a covariance, through composite bodies of ten parameters.
+
+G. Rodriguez, "Kalman filtering, smoothing and recursive robot arm forward and inverse dynamics", 1987, (28)-(33): r(i)
+is the covariance of the forces that links outboard of joint i would make if their accelerations were white noise, and
+the inertia of those links welded together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..spatial import ZERO_INERTIA, Force, Inertia
+from ..sweeps import LinkView, PerLink, Sweep
+
+
+@dataclass(slots=True)
+class Result:
+    """elements: m(k, i) for each link i and every k from i to the base; r: composite inertia of each link."""
+
+    elements: Any
+    r: PerLink
+
+
+def mass_matrix(sweep: Sweep) -> Result:
+    """Elements of M, the block of joints (k, i) in entry [a][b] for freedom a of k and b of i."""
+
+    def composite_step(link: LinkView, outer: Inertia) -> tuple[Inertia, Inertia]:
+        r = outer + link.M                                                                       # (29), (33)
+        return r, link.phi(r)
+
+    def start(link: LinkView, r: Inertia) -> tuple[Any, Any]:
+        x = (r @ link.H_T).columns                                                               # (32) initialize
+        block = inertia_elements(link, x)
+        for freedom, row in enumerate(block):
+            row[freedom] = row[freedom] + link.armature
+        return block, propagate(link, x)
+
+    def step(link: LinkView, x: tuple[Force, ...], r: Inertia) -> tuple[Any, Any]:
+        return inertia_elements(link, x), propagate(link, x)
+
+    r, _ = sweep.inward(composite_step, ZERO_INERTIA)
+    return Result(sweep.pairs(start, step, r), r)
+
+
+def propagate(link: LinkView, x: tuple[Force, ...]) -> tuple[Force, ...]:
+    """x(k) = phi(k, k-1) x(k-1), (32)."""
+    return tuple(link.phi(column) for column in x)
+
+
+def inertia_elements(link: LinkView, x: tuple[Force, ...]) -> list[list[Any]]:
+    """m(k, i) = H(k) x(k), (32)."""
+    return [list(row) for row in zip(*(link.H(column) for column in x), strict=True)]
+
+
+__all__ = ["Result", "mass_matrix"]

@@ -1,0 +1,382 @@
+"""From the parts of a description to a checked `Model`: what every reader in `formats/` ends with.
+
+`assemble` checks names, tree and numbers, sorts links so that parents come first, and folds fixed joints into
+the link that carries them. Nothing recurses, so a chain of 10,000 links is no different from one of six.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from linksweep.errors import ArgumentError, DescriptionError, ModelWarning
+from linksweep.model import (
+    BASE,
+    Frame,
+    Inertial,
+    Joint,
+    Link,
+    Matrix,
+    Model,
+    Placement,
+    Vector,
+    compose,
+    merge,
+    snap,
+    snap_vector,
+    symmetric,
+)
+
+FREEDOMS = {"revolute": 1, "prismatic": 1, "fixed": 0}
+"""Every kind of joint a description may hold, and its number of coordinates; with 0 it is folded away."""
+
+LARGEST = 1e30  # beyond any robot; keeps products of a few numbers from overflowing
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One link of a description with the joint that carries it, in the order of the document.
+
+    `joint.placement` is in the parent's body frame, `inertial` in the link's own. `frame` says where the
+    frame that bears the link's name stands in the body frame (standard DH names the far end of a link, not
+    its joint). `measured` says that the inertia is a measurement, so that breaking the triangle inequality is
+    no surprise.
+    """
+
+    link: str
+    parent: str
+    joint: Joint
+    inertial: Inertial = Inertial()
+    line: int | None = None
+    frame: Placement = Placement()
+    measured: bool = False
+
+
+def assemble(
+    name: str,
+    parts: Sequence[Part],
+    *,
+    base: str,
+    gravity: Sequence[float] = (0.0, 0.0, -9.81),
+    source: str | None = None,
+) -> Model:
+    """The Model of `parts` (in document order) on the fixed link `base`; `source` is named in errors."""
+    _check_names(parts, base, source)
+    order = _topological_order(parts, base, source)
+    parts = _checked_numbers(parts, source)
+    if not any(FREEDOMS[part.joint.kind] for part in parts):
+        raise DescriptionError(
+            f"{_where(source)}the robot {name!r} has {len(parts)} joints and none of them moves, expected a "
+            "revolute or prismatic one: describe at least one moving joint."
+        )
+
+    links: list[Link] = []
+    carried: dict[str, tuple[int, Placement]] = {base: (BASE, Placement())}
+    index_of_part: dict[int, int] = {}
+    for k in order:
+        part = parts[k]
+        parent, at = carried[part.parent]
+        placement = compose(at, part.joint.placement)
+        if FREEDOMS[part.joint.kind]:
+            index_of_part[k] = len(links)
+            carried[part.link] = (len(links), Placement())
+            links.append(Link(part.link, parent, replace(part.joint, placement=placement), part.inertial))
+        else:
+            carried[part.link] = (parent, placement)
+            if parent != BASE:
+                host = links[parent]
+                links[parent] = replace(host, inertial=merge(host.inertial, part.inertial, placement))
+
+    frames = [Frame(base, BASE)]
+    for part in parts:
+        index, at = carried[part.link]
+        frames.append(Frame(part.link, index, compose(at, part.frame)))
+    return Model(
+        name=name,
+        links=tuple(links),
+        document_order=tuple(index_of_part[k] for k in sorted(index_of_part)),
+        frames=tuple(frames),
+        gravity=as_vector(gravity, "gravity"),
+        base=base,
+    )
+
+
+def with_payload(model: Model, name: str, mass: float, com: Any = (0.0, 0.0, 0.0), inertia: Any = (0, 0, 0)) -> Model:
+    """`model` with a body fixed at the link or frame `name`.
+
+    `com` (3) and `inertia` (about that com; 3, 6 or 3x3 numbers, see `as_inertia`) are in that frame.
+    A body on the fixed base changes nothing.
+    """
+    mass, com, inertia = as_number(mass, "payload mass"), as_vector(com, "payload com"), as_inertia(inertia)
+    body = Part("payload", name, Joint("payload", "fixed"), Inertial(mass, com, inertia))
+    _checked_numbers([body], None)
+    frame = find_frame(model, name)
+    if frame.link == BASE:
+        return model
+    links = list(model.links)
+    host = links[frame.link]
+    links[frame.link] = replace(host, inertial=merge(host.inertial, body.inertial, frame.placement))
+    return replace(model, links=tuple(links))
+
+
+def find_frame(model: Model, name: str) -> Frame:
+    """The frame called `name` (link names are frame names too)."""
+    for frame in model.frames:
+        if frame.name == name:
+            return frame
+    names = [frame.name for frame in model.frames]
+    raise ArgumentError(
+        f"the robot {model.name!r} has no link or frame {name!r}{nearest(name, names)}: choose one of its frame names."
+    )
+
+
+def nearest(word: object, known: Sequence[str]) -> str:
+    """', did you mean ...?' as the middle of an error sentence, or all names where there are few."""
+    close = get_close_matches(str(word), known, n=3, cutoff=0.6)
+    if close:
+        return f", did you mean {' or '.join(repr(k) for k in close)}"
+    return f", known are {listing(known)}"
+
+
+def listing(names: Sequence[str], most: int = 8) -> str:
+    """Names for a message, cut where they would fill the screen."""
+    shown = ", ".join(repr(n) for n in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+# ---- numbers that users give -------------------------------------------------------------------------------
+
+
+def as_number(value: Any, what: str) -> float:
+    """`value` as a float, refusing what only looks like a number (text, bool, complex)."""
+    if not isinstance(value, (bool, np.bool_, str, bytes)):
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise DescriptionError(f"{what} is {_short(value)}, expected a real number: write it as digits.")
+
+
+def as_vector(value: Any, what: str) -> Vector:
+    """`value` as three finite floats."""
+    items = _items(value)
+    if items is None or len(items) != 3:
+        got = _short(value) if items is None else f"{len(items)} values"
+        raise DescriptionError(f"{what} is {got}, expected three numbers x, y, z: give all three.")
+    x, y, z = (as_number(item, what) for item in items)
+    if not all(math.isfinite(v) for v in (x, y, z)):
+        raise DescriptionError(f"{what} is {(x, y, z)}, expected finite numbers: correct the value.")
+    return (x, y, z)
+
+
+def as_inertia(value: Any, what: str = "inertia") -> Matrix:
+    """A symmetric 3x3 inertia from 3 (xx, yy, zz), 6 (xx, yy, zz, xy, xz, yz) or 3x3 numbers."""
+    items = _items(value)
+    rows = None if items is None or len(items) != 3 else [_items(row) for row in items]
+    if rows is not None and all(row is not None and len(row) == 3 for row in rows):
+        m = [[as_number(v, what) for v in row or ()] for row in rows]
+        largest = max(abs(v) for row in m for v in row)
+        pairs = ((0, 1), (0, 2), (1, 2))
+        if any(abs(m[i][j] - m[j][i]) > 1e-9 * largest for i, j in pairs):
+            raise DescriptionError(f"{what} is {_short(value)}, expected a symmetric matrix: make it symmetric.")
+        return symmetric(m[0][0], m[1][1], m[2][2], *((m[i][j] + m[j][i]) / 2 for i, j in pairs))
+    if items is None or len(items) not in (3, 6) or any(_items(item) is not None for item in items):
+        raise DescriptionError(
+            f"{what} is {_short(value)}, expected 3 (xx, yy, zz), 6 (xx, yy, zz, xy, xz, yz) or 3x3 numbers: "
+            "write it in one of these ways."
+        )
+    return symmetric(*(as_number(item, what) for item in items))
+
+
+def _items(value: Any) -> list[Any] | None:
+    if isinstance(value, (str, bytes, dict)):
+        return None
+    try:
+        return list(value)
+    except TypeError:
+        return None
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+# ---- checks ------------------------------------------------------------------------------------------------
+
+
+def _where(source: str | None, line: int | None = None) -> str:
+    place = [p for p in (source, f"line {line}" if line is not None else None) if p]
+    return ", ".join(place) + ": " if place else ""
+
+
+def _check_names(parts: Sequence[Part], base: str, source: str | None) -> None:
+    links, joints = {base}, set()
+    for part in parts:
+        where = _where(source, part.line)
+        for what, name, taken in (("link", part.link, links), ("joint", part.joint.name, joints)):
+            if not isinstance(name, str) or not name:
+                raise DescriptionError(f"{where}a {what} is called {name!r}, expected a name: give it one.")
+            if name in taken:
+                hint = "a link hangs on one joint only" if what == "link" else "joints are addressed by name"
+                raise DescriptionError(
+                    f"{where}the {what} name {name!r} is used twice, expected it once because {hint}: rename one."
+                )
+            taken.add(name)
+        if part.joint.kind not in FREEDOMS:
+            raise DescriptionError(
+                f"{where}joint {part.joint.name!r} is "
+                f"{part.joint.kind!r}{nearest(part.joint.kind, list(FREEDOMS))}: "
+                "use a kind of joint that is supported."
+            )
+    for part in parts:
+        if part.parent not in links:
+            raise DescriptionError(
+                f"{_where(source, part.line)}joint {part.joint.name!r} hangs on link {part.parent!r}, which "
+                f"is not described{nearest(part.parent, sorted(links))}: describe it or correct the name."
+            )
+
+
+def _topological_order(parts: Sequence[Part], base: str, source: str | None) -> list[int]:
+    """Indices of `parts`, parents first, otherwise in document order."""
+    children: dict[str, list[int]] = {}
+    for k, part in enumerate(parts):
+        children.setdefault(part.parent, []).append(k)
+    ready = children.get(base, [])[:]  # already a heap: indices ascend
+    order = []
+    while ready:
+        k = heapq.heappop(ready)
+        order.append(k)
+        for child in children.get(parts[k].link, ()):
+            heapq.heappush(ready, child)
+    if len(order) < len(parts):
+        raise DescriptionError(_cycle_message(parts, set(order), source))
+    return order
+
+
+def _cycle_message(parts: Sequence[Part], placed: set[int], source: str | None) -> str:
+    loose = {part.link: part for k, part in enumerate(parts) if k not in placed}
+    path: list[str] = []
+    link, seen = next(iter(loose)), set()
+    while link not in seen:
+        seen.add(link)
+        path.append(link)
+        link = loose[link].parent
+    loop = path[path.index(link) :]  # without what leads into it
+    return (
+        f"{_where(source, loose[link].line)}the links {listing(loop)} hang on each other in a loop, "
+        "expected a tree that starts at the base: cut the loop at one joint."
+    )
+
+
+def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
+    """`parts` with unit axes and snapped rotations; refuses impossible numbers, warns of doubtful ones."""
+    if not parts:
+        return []
+    moving = np.array([FREEDOMS[p.joint.kind] > 0 for p in parts])
+    rotation = np.array([p.joint.placement.rotation for p in parts], dtype=float)
+    mass = np.array([p.inertial.mass for p in parts], dtype=float)
+    inertia = np.array([p.inertial.inertia for p in parts], dtype=float)
+    axis = np.array([p.joint.axis for p in parts], dtype=float)
+    dissipation = np.array([(p.joint.armature, p.joint.damping, p.joint.friction) for p in parts], dtype=float)
+    limits = np.array([astuple(p.joint.limits) for p in parts], dtype=float)
+    numbers = {
+        "placement of joint": rotation,
+        "position of joint": np.array([p.joint.placement.position for p in parts], dtype=float),
+        "axis of joint": axis,
+        "mass of link": mass,
+        "com of link": np.array([p.inertial.com for p in parts], dtype=float),
+        "inertia of link": inertia,
+        "armature, damping or friction of joint": dissipation,
+    }
+
+    def refuse(bad: Any, what: str, values: Any, expected: str) -> None:
+        if bad.any():
+            k = int(np.argmax(bad))
+            name = parts[k].link if what.endswith("link") else parts[k].joint.name
+            got = _short(np.asarray(values[k]).tolist())
+            raise DescriptionError(
+                f"{_where(source, parts[k].line)}the {what} {name!r} is {got}, expected {expected}: correct it."
+            )
+
+    for what, values in numbers.items():
+        flat = values.reshape(len(parts), -1)
+        fine = np.abs(flat) <= LARGEST  # false for NaN too
+        refuse(~fine.all(axis=1), what, values, f"finite numbers below {LARGEST:g}")
+    refuse(np.isnan(limits).any(axis=1), "limits of joint", limits, "numbers")
+    refuse(mass < 0, "mass of link", mass, "zero or more")
+    refuse((dissipation < 0).any(axis=1), "armature, damping or friction of joint", dissipation, "zero or more")
+    length = np.linalg.norm(axis, axis=1)
+    refuse(moving & (length < 1e-9), "axis of joint", axis, "a direction that is not zero")
+    skew = np.abs(rotation @ rotation.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
+    improper = (skew > 1e-6) | (np.linalg.det(rotation) < 0)
+    refuse(
+        improper,
+        "placement of joint",
+        rotation,
+        "a proper rotation matrix (orthogonal to 1e-6, determinant +1)",
+    )
+    lopsided = np.abs(inertia - inertia.transpose(0, 2, 1)).max(axis=(1, 2)) > _rounding(inertia)
+    refuse(lopsided, "inertia of link", inertia, "a symmetric matrix")
+    negative = np.diagonal(inertia, axis1=1, axis2=2).min(axis=1) < -_rounding(inertia)
+    refuse(negative, "inertia of link", inertia, "no negative moment on its diagonal")
+    _warn_of_doubtful_inertias(parts, inertia, source)
+
+    unit = axis / np.where(length > 0, length, 1.0)[:, None]
+    return [
+        replace(
+            part,
+            joint=replace(
+                part.joint,
+                axis=snap_vector(tuple(direction)) if moves else part.joint.axis,
+                placement=Placement(snap(part.joint.placement.rotation), part.joint.placement.position),
+            ),
+        )
+        for part, direction, moves in zip(parts, unit.tolist(), moving.tolist(), strict=True)
+    ]
+
+
+def _rounding(inertia: np.ndarray) -> np.ndarray:
+    """How far each of (n, 3, 3) inertias may be off by rounding; files hold moments like -5e-20 for zero."""
+    return 1e-9 * np.abs(inertia).max(axis=(1, 2)) + 1e-15
+
+
+def _warn_of_doubtful_inertias(parts: Sequence[Part], inertia: np.ndarray, source: str | None) -> None:
+    moments = np.linalg.eigvalsh(inertia)
+    negative = moments[:, 0] < -_rounding(inertia)
+    missing = moments[:, 2] - moments[:, 1] - moments[:, 0]
+    broken = (missing > 1e-6 * moments[:, 2] + 1e-15) & ~negative  # rods written with six digits are fine
+    sayings = []
+    for bad, saying in (
+        (negative, "has a negative principal moment"),
+        (broken, "breaks the triangle inequality"),
+    ):
+        names = [parts[k].link for k in np.flatnonzero(bad).tolist() if not _meant_so(parts[k])]
+        if names:
+            sayings.append(f"the inertia of {listing(names)} {saying}")
+    if sayings:
+        warnings.warn(
+            f"{_where(source)}{' and '.join(sayings)}, which no rigid body's does: results follow the "
+            "numbers as they stand, so check them.",
+            ModelWarning,
+            stacklevel=4,
+        )
+
+
+def _meant_so(part: Part) -> bool:
+    """Whether an impossible inertia is a known way of writing: measured, or only a moment about the joint."""
+    if part.measured:
+        return True
+    axis = np.array(part.joint.axis, dtype=float)
+    inertia = np.array(part.inertial.inertia, dtype=float)
+    along = axis @ inertia @ axis / max((axis @ axis) ** 2, 1e-300)
+    return part.inertial.mass == 0 and bool(
+        np.allclose(inertia, along * np.outer(axis, axis), rtol=0, atol=1e-12 * along)
+    )

@@ -1,0 +1,181 @@
+"""LLVM IR text of straight-line code: samples side by side in the lanes of a vector.
+
+No fast-math flag anywhere: what is fused was fused in the Program.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from itertools import count
+
+from ..errors import BackendError
+from ..tracing.expression import ONLINE, Node, Operand
+from ..tracing.program import Output, Program
+from .target import Target
+from .transpose import load_columns, store_columns
+
+_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+
+
+class Emitter:
+    """Writes the operations of a Program on vectors of lanes."""
+
+    def __init__(self, program: Program, dtype: str, target: Target):
+        self.program = program
+        self.dtype = dtype
+        self.target = target
+        self.lanes = target.lanes(dtype)
+        self.scalar = "float" if dtype == "float32" else "double"
+        self.bytes = 4 if dtype == "float32" else 8
+        self.vector = f"<{self.lanes} x {self.scalar}>"
+        self.suffix = f"v{self.lanes}f{8 * self.bytes}"
+        self.lines: list[str] = []
+        self.names = count()
+        self.values: dict[Node, str] = {}  # of a straight-line program
+        self.workspace = 0  # vectors that a call needs besides its arrays
+        self.declarations = {
+            f"declare {self.vector} @llvm.fma.{self.suffix}({self.vector}, {self.vector}, {self.vector})",
+            f"declare {self.vector} @llvm.sqrt.{self.suffix}({self.vector})",
+        }
+
+    def globals(self) -> list[str]:
+        return []
+
+    def emit(self, operation: str) -> str:
+        name = f"%v{next(self.names)}"
+        self.lines.append(f"  {name} = {operation}")
+        return name
+
+    def do(self, operation: str) -> None:
+        self.lines.append(f"  {operation}")
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+
+    def fresh(self, stem: str) -> str:
+        return f"{stem}{next(self.names)}"
+
+    def constant(self, value: float) -> str:
+        return f"splat ({self.scalar} {self.literal(value)})"
+
+    def literal(self, value: float) -> str:
+        """A float written exactly: LLVM takes the bits of a double, also for float."""
+        if self.dtype == "float32":
+            try:
+                value = struct.unpack("f", struct.pack("f", value))[0]
+            except OverflowError:
+                raise BackendError(
+                    f"{value!r} in the robot's description does not fit into float32: compile with dtype='float64'."
+                ) from None
+        return f"0x{struct.unpack('>Q', struct.pack('>d', value))[0]:016X}"
+
+    def splat(self, scalar: str) -> str:
+        first = self.emit(f"insertelement {self.vector} poison, {self.scalar} {scalar}, i64 0")
+        return self.emit(
+            f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.lanes} x i32> zeroinitializer"
+        )
+
+    def pointer(self, array: str, k: int) -> str:
+        return self.emit(f"load ptr, ptr {self.emit(f'getelementptr ptr, ptr {array}, i64 {k}')}")
+
+    def integer(self, array: str, k: int) -> str:
+        return self.emit(f"load i64, ptr {self.emit(f'getelementptr i64, ptr {array}, i64 {k}')}")
+
+    def rows(self, base: str, stride: str, spare: str | None) -> list[str]:
+        """Each lane's row: lanes beyond the last sample repeat it when reading, and write to the spare row."""
+        rows = []
+        for lane in range(self.lanes):
+            index = self.emit(f"add i64 %s, {lane}") if lane else "%s"
+            inside = self.emit(f"icmp slt i64 {index}, %n") if lane else "true"
+            clamped = self.emit(f"select i1 {inside}, i64 {index}, i64 %last")
+            offset = self.emit(f"mul i64 {clamped}, {stride}")
+            row = self.emit(f"getelementptr {self.scalar}, ptr {base}, i64 {offset}")
+            rows.append(self.emit(f"select i1 {inside}, ptr {row}, ptr {spare}") if spare and lane else row)
+        return rows
+
+    def prologue(self, bases: Sequence[tuple[str, str]]) -> None:
+        """Work among parameters: once for the call, before any sample."""
+        values = self.values
+        for body in self.program.bodies():
+            for node in body.nodes:
+                if node.level < ONLINE and node not in values:
+                    if node.op == "input":
+                        place = self.emit(
+                            f"getelementptr {self.scalar}, ptr {bases[node.data[0]][0]}, i64 {node.data[1]}"
+                        )
+                        values[node] = self.splat(self.emit(f"load {self.scalar}, ptr {place}"))
+                    else:
+                        self.operation(node, values)
+
+    def run(self, rows: list[list[str]], out_rows: list[list[str]]) -> None:
+        """One group of samples: each lane reads and writes its own row."""
+        program, values = self.program, self.values
+        loaded = [load_columns(self, rows[k], array.size) for k, array in enumerate(program.inputs)]
+        poison = self.poison([column for columns in loaded for column in columns])
+        results: list[list[str]] = [[""] * array.size for array in program.outputs]
+        for body in program.bodies():
+            for node in body.nodes:
+                if node.op == "input" and node.level == ONLINE:
+                    values[node] = loaded[node.data[0]][node.data[1]]
+                elif node.level == ONLINE:
+                    self.operation(node, values)
+            for effect in body.effects:
+                assert isinstance(effect, Output)
+                results[effect.output][effect.where[0]] = self.operand(effect.value, values)
+        for k, result in enumerate(results):
+            guarded = [self.emit(f"fadd {self.vector} {value}, {poison}") for value in result]
+            store_columns(self, out_rows[k], guarded)
+
+    def poison(self, columns: Sequence[str]) -> str:
+        """0 in each lane, or NaN where any input is not finite: x * 0 added up, in four chains."""
+        sums = [self.constant(0.0)] * 4
+        for i, column in enumerate(columns):
+            sums[i % 4] = self.fma(column, self.constant(0.0), sums[i % 4])
+        pairs = [self.emit(f"fadd {self.vector} {sums[i]}, {sums[i + 1]}") for i in (0, 2)]
+        return self.emit(f"fadd {self.vector} {pairs[0]}, {pairs[1]}")
+
+    def operand(self, x: Operand, values: dict[Node, str]) -> str:
+        return values[x] if isinstance(x, Node) else self.constant(x)
+
+    def fma(self, a: str, b: str, c: str) -> str:
+        if not self.target.fma:
+            product = self.emit(f"fmul {self.vector} {a}, {b}")
+            return self.emit(f"fadd {self.vector} {product}, {c}")
+        v = self.vector
+        return self.emit(f"call {v} @llvm.fma.{self.suffix}({v} {a}, {v} {b}, {v} {c})")
+
+    def operation(self, node: Node, values: dict[Node, str]) -> None:
+        op, v = node.op, self.vector
+        if op in ("sin", "cos"):
+            if node not in values:
+                self.sincos(node, values)
+            return
+        args = [self.operand(arg, values) for arg in node.args]
+        if op in _BINARY:
+            text = self.emit(f"{_BINARY[op]} {v} {args[0]}, {args[1]}")
+        elif op == "neg":
+            text = self.emit(f"fneg {v} {args[0]}")
+        elif op in ("fma", "fms", "fnma"):
+            if op == "fms":
+                args[2] = self.emit(f"fneg {v} {args[2]}")
+            elif op == "fnma":
+                args[0] = self.emit(f"fneg {v} {args[0]}")
+            text = self.fma(*args)
+        elif op == "sqrt":
+            text = self.emit(f"call {v} @llvm.sqrt.{self.suffix}({v} {args[0]})")
+        elif op == "lt":
+            text = self.emit(f"fcmp olt {v} {args[0]}, {args[1]}")
+        else:
+            assert op == "where", op
+            text = self.emit(f"select <{self.lanes} x i1> {args[0]}, {v} {args[1]}, {v} {args[2]}")
+        values[node] = text
+
+    def sincos(self, node: Node, values: dict[Node, str]) -> None:
+        """Sine and cosine of one angle come from one evaluation; both nodes get their value."""
+        v = self.vector
+        pair = self.emit(f"call {{ {v}, {v} }} @sincos({v} {self.operand(node.args[0], values)})")
+        for position, name in enumerate(("sin", "cos")):
+            twin = node.graph.nodes.get((name, node.args[0]))
+            if twin is not None:
+                values[twin] = self.emit(f"extractvalue {{ {v}, {v} }} {pair}, {position}")

@@ -1,0 +1,200 @@
+"""A fast entry for single samples: a Python builtin made of machine code.
+
+Called with plain arrays of the right type and shape it allocates the result, runs the kernel and returns, in a fraction
+of what it costs to prepare a call in Python. Whatever else it is given (lists, batches, other types, keywords) it hands
+on, unread, to the Python callable behind it, which checks, converts or explains. It reads NumPy's array fields
+where they stand; `supported` verifies that they stand there, and without that there is no fast entry.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+_DATA, _NDIM, _DIMS, _DESCR, _FLAGS = 16, 24, 32, 56, 64  # bytes into an ndarray object
+_PLAIN = 0x101  # C-contiguous and aligned
+_TYPE_NUMBERS = {"float64": 12, "float32": 11}
+_METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
+_NEW_ARRAY, _ARRAY_TYPE = 93, 2  # in NumPy's table of C functions
+
+
+def entry_ir(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: str) -> str:
+    """IR of `entry`, for a kernel with these shapes of one sample."""
+    lines = [
+        "@ndarray = external global i8",
+        "@descr = external global i8",
+        "declare ptr @PyArray_New(ptr, i32, ptr, i32, ptr, ptr, i32, i32, ptr)",
+        "declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)",
+        f"@dims = internal constant [{max(len(output), 1)} x i64] [{', '.join(f'i64 {n}' for n in output) or 'i64 0'}]",
+        "define ptr @entry(ptr %self, ptr %args, i64 %nargs, ptr %names) {",
+        "entry:",
+        f"  %in = alloca [{len(inputs)} x ptr]",
+        f"  %strides = alloca [{len(inputs)} x i64]",
+        "  %out = alloca ptr",
+        "  %out_stride = alloca i64",
+        f"  %count = icmp eq i64 %nargs, {len(inputs)}",
+        "  %plain = icmp eq ptr %names, null",
+        "  %start = and i1 %count, %plain",
+        "  br i1 %start, label %arg0, label %other",
+    ]
+    for k, shape in enumerate(inputs):
+        lines += _check_argument(k, shape, f"%arg{k + 1}" if k + 1 < len(inputs) else "%run")
+    lines += [
+        "run:",
+        f"  %result = call ptr @PyArray_New(ptr @ndarray, i32 {len(output)}, ptr @dims, "
+        f"i32 {_TYPE_NUMBERS[dtype]}, ptr null, ptr null, i32 0, i32 0, ptr null)",
+        "  %failed = icmp eq ptr %result, null",
+        "  br i1 %failed, label %end, label %go",
+        "go:",
+        f"  %place = getelementptr i8, ptr %result, i64 {_DATA}",
+        "  %data = load ptr, ptr %place",
+        "  store ptr %data, ptr %out",
+        "  store i64 0, ptr %out_stride",
+        "  call void @kernel(i64 1, ptr %in, ptr %strides, ptr %out, ptr %out_stride, ptr null)",
+        "  br label %end",
+        "end:",
+        "  ret ptr %result",
+        "other:",
+        "  %answer = call ptr @PyObject_Vectorcall(ptr %self, ptr %args, i64 %nargs, ptr %names)",
+        "  ret ptr %answer",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _check_argument(k: int, shape: tuple[int, ...], following: str) -> list[str]:
+    """Is argument k an ndarray of this type and shape? Its fields are read only once it is known to be one."""
+    a = f"a{k}"
+    lines = [
+        f"arg{k}:",
+        f"  %{a}_at = getelementptr ptr, ptr %args, i64 {k}",
+        f"  %{a} = load ptr, ptr %{a}_at",
+        f"  %{a}_type_at = getelementptr i8, ptr %{a}, i64 8",
+        f"  %{a}_type = load ptr, ptr %{a}_type_at",
+        f"  %{a}_is = icmp eq ptr %{a}_type, @ndarray",
+        f"  br i1 %{a}_is, label %{a}_form, label %other",
+        f"{a}_form:",
+        *_field(a, "ndim", "i32", _NDIM, f"eq i32 %{a}_ndim, {len(shape)}"),
+        *_field(a, "descr", "ptr", _DESCR, f"eq ptr %{a}_descr, @descr"),
+        f"  %{a}_flags_at = getelementptr i8, ptr %{a}, i64 {_FLAGS}",
+        f"  %{a}_flags = load i32, ptr %{a}_flags_at",
+        f"  %{a}_bits = and i32 %{a}_flags, {_PLAIN}",
+        f"  %{a}_plain = icmp eq i32 %{a}_bits, {_PLAIN}",
+        f"  %{a}_1 = and i1 %{a}_ndim_ok, %{a}_descr_ok",
+        f"  %{a}_2 = and i1 %{a}_1, %{a}_plain",
+        f"  br i1 %{a}_2, label %{a}_shape, label %other",
+        f"{a}_shape:",
+        f"  %{a}_dims_at = getelementptr i8, ptr %{a}, i64 {_DIMS}",
+        f"  %{a}_dims = load ptr, ptr %{a}_dims_at",
+    ]
+    good = "true"
+    for axis, size in enumerate(shape):
+        lines += [
+            f"  %{a}_n{axis}_at = getelementptr i64, ptr %{a}_dims, i64 {axis}",
+            f"  %{a}_n{axis} = load i64, ptr %{a}_n{axis}_at",
+            f"  %{a}_n{axis}_ok = icmp eq i64 %{a}_n{axis}, {size}",
+            f"  %{a}_g{axis} = and i1 {good}, %{a}_n{axis}_ok",
+        ]
+        good = f"%{a}_g{axis}"
+    return [
+        *lines,
+        f"  %{a}_data_at = getelementptr i8, ptr %{a}, i64 {_DATA}",
+        f"  %{a}_data = load ptr, ptr %{a}_data_at",
+        f"  %{a}_in = getelementptr ptr, ptr %in, i64 {k}",
+        f"  store ptr %{a}_data, ptr %{a}_in",
+        f"  %{a}_stride = getelementptr i64, ptr %strides, i64 {k}",
+        f"  store i64 0, ptr %{a}_stride",
+        f"  br i1 {good}, label {following}, label %other",
+    ]
+
+
+def _field(a: str, name: str, kind: str, offset: int, condition: str) -> list[str]:
+    return [
+        f"  %{a}_{name}_at = getelementptr i8, ptr %{a}, i64 {offset}",
+        f"  %{a}_{name} = load {kind}, ptr %{a}_{name}_at",
+        f"  %{a}_{name}_ok = icmp {condition}",
+    ]
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("method", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def entry_symbols(dtype: str) -> dict[str, int]:
+    """Addresses that `entry` needs; they are those of this process, so they are given when code is loaded."""
+    vectorcall = ctypes.cast(ctypes.pythonapi.PyObject_Vectorcall, ctypes.c_void_p).value
+    assert vectorcall
+    return {
+        "ndarray": id(np.ndarray),
+        "descr": id(np.dtype(dtype)),
+        "PyArray_New": _numpy_functions()[_NEW_ARRAY],
+        "PyObject_Vectorcall": vectorcall,
+    }
+
+
+class Entry:
+    """Owns what a builtin made of machine code needs: its code, its definition, and the callable behind it."""
+
+    def __init__(self, name: str, address: int, code: Any, behind: Callable[..., Any]):
+        self.code = code
+        self.behind = behind
+        self.definition = _MethodDef(name.encode(), address, _METH_FASTCALL_KEYWORDS, None)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self.behind(*args, **keywords)
+
+
+def make_builtin(name: str, address: int, code: Any, behind: Callable[..., Any]) -> Callable[..., Any]:
+    """A builtin function whose machine code is at `address`. It keeps `code` and `behind` alive."""
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype = ctypes.py_object
+    new.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    owner = Entry(name, address, code, behind)  # the builtin's self: it lives as long as the builtin
+    return new(ctypes.addressof(owner.definition), owner, None)
+
+
+@functools.cache
+def supported() -> bool:
+    """Whether arrays and builtins look here as this module believes they do."""
+    if platform.python_implementation() != "CPython" or sys.maxsize < 2**40 or not _has_gil():
+        return False
+    try:
+        if _numpy_functions()[_ARRAY_TYPE] != id(np.ndarray):
+            return False
+    except (AttributeError, TypeError, ValueError):
+        return False
+    probe = np.arange(6.0).reshape(2, 3)
+    at = id(probe)
+    dims = ctypes.c_void_p.from_address(at + _DIMS).value or 0
+    return (
+        ctypes.c_void_p.from_address(at + 8).value == id(np.ndarray)
+        and ctypes.c_void_p.from_address(at + _DATA).value == probe.ctypes.data
+        and ctypes.c_int.from_address(at + _NDIM).value == 2
+        and tuple((ctypes.c_int64 * 2).from_address(dims)) == (2, 3)
+        and ctypes.c_void_p.from_address(at + _DESCR).value == id(probe.dtype)
+        and ctypes.c_int.from_address(at + _FLAGS).value & 0xFFF == probe.flags.num & 0xFFF
+    )
+
+
+def _has_gil() -> bool:
+    return getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def _numpy_functions() -> Sequence[int]:
+    capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype = ctypes.c_void_p
+    get.argtypes = (ctypes.py_object, ctypes.c_char_p)
+    table = get(capsule, None)
+    return tuple(entry or 0 for entry in (ctypes.c_void_p * (_NEW_ARRAY + 1)).from_address(table))

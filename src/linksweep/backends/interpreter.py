@@ -1,0 +1,128 @@
+"""Run a Program in NumPy, one operation after the other over the whole batch.
+
+The oracle for machine code, and the working path where executable memory is forbidden (LINKSWEEP_BACKEND=interpreter).
+Fused operations round twice here: results agree with LLVM's to rounding, not to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..tracing.expression import Node, Operand
+from ..tracing.program import Add, Block, Body, Loop, Output, PairOutput, Program, Store
+
+OPERATIONS: dict[str, Any] = {
+    "neg": np.negative, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "lt": np.less,
+    "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "where": np.where,
+    "fma": lambda a, b, c: a * b + c, "fms": lambda a, b, c: a * b - c, "fnma": lambda a, b, c: c - a * b,
+}  # fmt: skip
+CHUNK = 8192  # samples at once: bounds the memory of a run
+
+
+class Interpreter:
+    """A kernel over 2-D arrays: inputs (N or 1, size), outputs (N, size), of one floating type."""
+
+    def __init__(self, program: Program):
+        self.program = program
+
+    def __call__(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+        count = outputs[0].shape[0]
+        for first in range(0, count, CHUNK):
+            part = slice(first, min(first + CHUNK, count))
+            chunk = [x if x.shape[0] == 1 and count != 1 else x[part] for x in inputs]
+            with np.errstate(all="ignore"):
+                _Run(self.program, chunk, [y[part] for y in outputs]).run()
+
+
+class _Run:
+    """One pass over one chunk of samples."""
+
+    def __init__(self, program: Program, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]):
+        self.program = program
+        self.inputs = inputs
+        self.outputs = outputs
+        dtype = outputs[0].dtype
+        self.scalar = dtype.type
+        count = outputs[0].shape[0]
+        rows = len(program.parents) + 1
+        self.memory = [np.zeros((rows, slots, count), dtype) for slots in program.arrays]
+
+    def run(self) -> None:
+        for output in self.outputs:
+            output[:] = 0.0
+        program = self.program
+        links = range(len(program.parents))
+        for step in program.steps:
+            if isinstance(step, Block):
+                self.body(step.body, -1, -1)
+            elif isinstance(step, Loop):
+                for array in step.cleared:
+                    self.memory[array][:] = 0.0
+                for link in links if step.outward else reversed(links):
+                    self.body(step.bodies[program.kinds[link]], link, link)
+            else:
+                for i in links:
+                    self.body(step.starts[program.kinds[i]], i, i)
+                    j = program.parents[i]
+                    while j >= 0:
+                        self.body(step.steps[program.kinds[j]], i, j)
+                        j = program.parents[j]
+        self.poison()
+
+    def poison(self) -> None:
+        """Every result of a sample with a non-finite input is NaN."""
+        bad = np.zeros(self.outputs[0].shape[0], bool)
+        for x in self.inputs:
+            bad |= ~np.isfinite(x).all(axis=1)
+        for output in self.outputs:
+            output[bad] = np.nan
+
+    def body(self, body: Body, first: int, link: int) -> None:
+        values: dict[Node, Any] = {}
+
+        def value(x: Operand) -> Any:
+            return values[x] if isinstance(x, Node) else self.scalar(x)
+
+        for node in body.nodes:
+            if node.args:
+                values[node] = OPERATIONS[node.op](*map(value, node.args))
+            else:
+                values[node] = self.leaf(node, link)
+        for effect in body.effects:
+            result = value(effect.value)
+            if isinstance(effect, Output):
+                self.outputs[effect.output][:, self.element(effect.where, link)] = result
+            elif isinstance(effect, PairOutput):
+                self.write_pair(effect, first, link, result)
+            elif isinstance(effect, Store):
+                self.memory[effect.array][self.row(effect.row, link), effect.slot] = result
+            else:
+                assert isinstance(effect, Add)
+                self.memory[effect.array][self.row("parent", link), effect.slot] += result
+
+    def leaf(self, node: Node, link: int) -> Any:
+        if node.op == "input":
+            return self.inputs[node.data[0]][:, self.element(node.data[1:], link)]
+        if node.op == "table":
+            return self.scalar(self.program.tables[node.data[0]][link])
+        array, slot, row = node.data[:3]
+        return self.memory[array][self.row(row, link), slot].copy()
+
+    def element(self, where: Sequence[int], link: int) -> int:
+        return where[0] if len(where) == 1 else self.program.offsets[where[0]][link] + where[1]
+
+    def row(self, row: str | int, link: int) -> int:
+        """Rows of a workspace array are shifted by one: row 0 is the base's."""
+        if isinstance(row, int):
+            return row + 1
+        return 0 if row == "base" else 1 + (link if row == "own" else self.program.parents[link])
+
+    def write_pair(self, effect: PairOutput, i: int, j: int, result: Any) -> None:
+        offsets = self.program.offsets[effect.offsets]
+        a, b = offsets[i] + effect.component[0], offsets[j] + effect.component[1]
+        side = self.program.outputs[effect.output].shape[1]
+        for element in (a * side + b, b * side + a):
+            self.outputs[effect.output][:, element] = result

@@ -1,0 +1,61 @@
+"""A Program as LLVM IR text.
+
+    void kernel(i64 n, ptr inputs, ptr input_strides, ptr outputs, ptr output_strides, ptr work)
+
+Arrays of the inputs' and results' addresses and of their row strides (in elements, 0 where all samples share one row).
+Samples run in groups of W lanes. In the last group the lanes beyond n repeat the last sample and write to a spare row,
+so that nothing is ever read or written outside the arrays, and every sample goes through the same instructions.
+"""
+
+from __future__ import annotations
+
+from ..tracing.program import Program
+from .emitter import Emitter
+from .loops import LoopEmitter
+from .target import Target
+from .trig import sincos_declarations, sincos_ir
+
+_SPARE_ON_STACK = 4096  # elements; a longer spare row stands at the end of the workspace
+
+
+def kernel_ir(program: Program, dtype: str, target: Target) -> tuple[str, int]:
+    """The IR of `kernel`, and how many bytes of workspace a call of it needs."""
+    emitter = (LoopEmitter if program.rolled else Emitter)(program, dtype, target)
+    spare = max((array.size for array in program.outputs), default=0)
+    workspace = emitter.workspace * target.vector_bytes
+    header = "define void @kernel(i64 %n, ptr %in, ptr %in_strides, ptr %out, ptr %out_strides, ptr %work) {"
+    emitter.lines.append(header)
+    emitter.label("entry")
+    if spare > _SPARE_ON_STACK:
+        emitter.do(f"%spare = getelementptr i8, ptr %work, i64 {workspace}")
+        workspace += spare * emitter.bytes
+    else:
+        emitter.do(f"%spare = alloca [{max(spare, 1)} x {emitter.scalar}], align 64")
+    _groups(emitter)
+    trig = ""
+    if any(node.op in ("sin", "cos") for body in program.bodies() for node in body.nodes):
+        trig = sincos_ir(emitter.lanes, dtype, target.fma, declare=False)  # type: ignore[arg-type]
+        emitter.declarations.update(sincos_declarations(emitter.lanes, dtype, target.fma))  # type: ignore[arg-type]
+    parts = [*sorted(emitter.declarations), *emitter.globals(), trig, *emitter.lines]
+    return "\n".join(parts) + "\n", workspace
+
+
+def _groups(e: Emitter) -> None:
+    """The loop over groups of lanes, around the program."""
+    inputs = [(e.pointer("%in", k), e.integer("%in_strides", k)) for k in range(len(e.program.inputs))]
+    outputs = [(e.pointer("%out", k), e.integer("%out_strides", k)) for k in range(len(e.program.outputs))]
+    e.do("%last = sub i64 %n, 1")
+    e.prologue(inputs)
+    e.do("%any = icmp sgt i64 %n, 0")
+    e.do("br i1 %any, label %group, label %done")
+    e.label("group")
+    e.do("%s = phi i64 [ 0, %entry ], [ %next, %grouped ]")
+    e.run([e.rows(*base, None) for base in inputs], [e.rows(*base, "%spare") for base in outputs])
+    e.do("br label %grouped")
+    e.label("grouped")
+    e.do(f"%next = add i64 %s, {e.lanes}")
+    e.do("%more = icmp slt i64 %next, %n")
+    e.do("br i1 %more, label %group, label %done")
+    e.label("done")
+    e.do("ret void")
+    e.lines.append("}")

@@ -1,0 +1,82 @@
+"""Machine code through llvmlite: Program -> IR -> object bytes -> a kernel that runs.
+
+Object bytes are what the disk cache keeps; loading them needs neither the Program nor the optimiser. A `MachineKernel`
+owns its code: as long as anything can call it, the code stays mapped.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import BackendError
+from ..tracing.program import Program
+from .ir import kernel_ir
+from .target import Target, initialized_llvm
+from .trig import libm_addresses
+
+
+def compile_object(program: Program, dtype: str, target: Target, extra_ir: str = "") -> tuple[bytes, int, str]:
+    """Object bytes, the bytes of workspace a call needs, and the IR they were made from."""
+    ir, workspace = kernel_ir(program.verify(), dtype, target)
+    ir += extra_ir
+    llvm = initialized_llvm()
+    machine = target.machine()
+    module = llvm.parse_assembly(ir)
+    module.triple = target.triple
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    return machine.emit_object(module), workspace, ir
+
+
+_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * 5)
+
+
+class MachineKernel:
+    """Loaded machine code: a kernel over 2-D arrays that releases the GIL while it runs."""
+
+    def __init__(self, code: bytes, workspace: int, symbols: dict[str, int] | None = None, exports: Sequence[str] = ()):
+        llvm = initialized_llvm()
+        builder = llvm.JITLibraryBuilder().add_object_img(code)
+        for name in ("kernel", *exports):
+            builder.export_symbol(name)
+        for name, address in {**libm_addresses(), **(symbols or {})}.items():
+            builder.import_symbol(name, address)
+        try:
+            self._code = builder.link(llvm.create_lljit_compiler(), "linksweep")  # dropping this unmaps the code
+        except RuntimeError as error:
+            raise BackendError(
+                f"machine code could not be loaded ({error}); set LINKSWEEP_BACKEND=interpreter to do without."
+            ) from error
+        self.workspace = workspace
+        self._run = _KERNEL(self._code["kernel"])
+
+    def address(self, name: str) -> int:
+        return self._code[name]
+
+    def __call__(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+        count = outputs[0].shape[0]
+        work, place = _aligned(self.workspace)
+        self._run(count, *_pointers(inputs, count), *_pointers(outputs, count), place)
+        del work  # until here it had to live
+
+
+def _pointers(arrays: Sequence[np.ndarray], count: int) -> tuple[Any, Any]:
+    """Base addresses and row strides in elements; one shared row has stride 0."""
+    n = len(arrays)
+    bases = (ctypes.c_void_p * n)(*(a.__array_interface__["data"][0] for a in arrays))
+    strides = (ctypes.c_int64 * n)(
+        *(0 if a.shape[0] == 1 and count != 1 else a.strides[0] // a.itemsize for a in arrays)
+    )
+    return bases, strides
+
+
+def _aligned(size: int) -> tuple[Any, int | None]:
+    if size == 0:
+        return None, None
+    memory = np.empty(size + 64, np.uint8)
+    address = memory.__array_interface__["data"][0]
+    return memory, address + (-address % 64)

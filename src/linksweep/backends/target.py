@@ -1,0 +1,78 @@
+"""The machine that code is made for: its triple, processor, features, and how many lanes its vectors have.
+
+`LINKSWEEP_SIMD` (sse2, avx2, avx512) narrows the host's vectors, for tests and for comparison.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import BackendError
+
+# what each setting of LINKSWEEP_SIMD takes away from an x86-64 host
+_MASKED = {
+    "sse2": ("sse3", "ssse3", "sse4.1", "sse4.2", "sse4a", "avx", "avx2", "fma", "fma4", "f16c", "xop"),
+    "avx2": (),
+    "avx512": (),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    triple: str
+    cpu: str
+    features: str
+    vector_bytes: int
+    fma: bool
+
+    def lanes(self, dtype: str) -> int:
+        return self.vector_bytes // (4 if dtype == "float32" else 8)
+
+    def machine(self) -> Any:
+        llvm = initialized_llvm()
+        target = llvm.Target.from_triple(self.triple)
+        return target.create_target_machine(cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="small")
+
+
+@functools.cache
+def initialized_llvm() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+def host_target() -> Target:
+    return _host_target(os.environ.get("LINKSWEEP_SIMD", ""))
+
+
+@functools.cache
+def _host_target(simd: str) -> Target:
+    llvm = initialized_llvm()
+    if simd not in ("", *_MASKED):
+        raise BackendError(f"LINKSWEEP_SIMD is {simd!r}, expected one of {', '.join(_MASKED)}, or unset it.")
+    features = dict(llvm.get_host_cpu_features())
+    if simd in ("sse2", "avx2"):
+        features.update({name: False for name in features if name.startswith(("avx512", "avx10", "evex"))})
+    features.update({name: False for name in _MASKED.get(simd, ())})
+    if simd == "sse2":
+        features.update({name: False for name in features if name.startswith("avx") or name in ("vaes", "vpclmulqdq")})
+    triple = llvm.get_default_triple()
+    cpu = llvm.get_host_cpu_name() if not simd else "x86-64"
+    text = ",".join(("+" if on else "-") + name for name, on in sorted(features.items()))
+    return Target(triple, cpu, text, _vector_bytes(triple, features), _has_fma(triple, features))
+
+
+def _vector_bytes(triple: str, features: dict[str, bool]) -> int:
+    """AVX-512: 64, AVX: 32, and 16 for SSE2, NEON and anything else."""
+    if triple.startswith(("x86_64", "i686", "amd64")):
+        return 64 if features.get("avx512f") else 32 if features.get("avx") else 16
+    return 16
+
+
+def _has_fma(triple: str, features: dict[str, bool]) -> bool:
+    return triple.startswith(("aarch64", "arm64")) or bool(features.get("fma"))

@@ -1,0 +1,251 @@
+"""Choose the link frames in which the recursions are cheapest: the modified Denavit-Hartenberg frames.
+
+A description may put its frames anywhere. Here every link gets a frame whose z is its joint's axis, turned about and
+slid along that axis until one child (the one that carries the larger subtree) stands at a screw about x: then a
+vector crosses the joint in two planar rotations, and H is a unit vector. Joint motion and a screw about its own axis
+commute, so this changes neither coordinates nor torques; named frames are carried along.
+
+Where two axes are so nearly parallel that their common normal is far away, the origin stays and a Shift is used.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .model import BASE, Frame, Inertial, Model, Placement
+
+TINY = 4e-16  # rounding of one product of rotations; nothing larger is ever snapped here
+FAR = 4.0  # slide an origin by at most this many times the distance between the joints
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalLink:
+    """One link in its canonical frame.
+
+    factors: the constant part of the transform from the parent, ("screw", axis, c, s, t) or ("shift", x, y, z);
+    after it comes the joint: a screw about z by q + quarters * pi/2 + angle, and along z by slide (+ q); `turn` is the
+    cosine and sine of its constant part. mass, mp (3), I (xx, yy, zz, xy, xz, yz) about the frame's origin.
+    axes, origin: the link's own frame, as described, in the canonical one. start: the joint's first coordinate.
+    """
+
+    name: str
+    parent: int
+    kind: str
+    factors: tuple[tuple[Any, ...], ...]
+    quarters: int
+    angle: float
+    turn: tuple[float, float]
+    slide: float
+    mass: Any
+    mp: tuple[Any, Any, Any]
+    I: tuple[Any, ...]  # noqa: E741  (the papers' symbol)
+    armature: Any
+    damping: float
+    friction: float
+    axes: tuple[tuple[float, ...], ...]
+    origin: tuple[float, ...]
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalModel:
+    links: tuple[CanonicalLink, ...]
+    frames: tuple[Frame, ...]
+    gravity: tuple[Any, Any, Any]
+
+    def frame(self, name: str) -> Frame:
+        return next(frame for frame in self.frames if frame.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Screws:
+    """Zscrew(a, e) [Shift(shift)] Xscrew(alpha, length) Zscrew(b, f); angles as (cos, sin)."""
+
+    a: tuple[float, float]
+    e: float
+    alpha: tuple[float, float]
+    length: float
+    b: tuple[float, float]
+    f: float
+    shift: tuple[float, float, float] | None
+
+
+def canonical(model: Model) -> CanonicalModel:
+    links = model.links
+    starts = {link: k for k, link in enumerate(model.document_order)}
+    aligned = [_aligning_rotation(link.joint.axis) for link in links]
+    placed: list[tuple[np.ndarray, np.ndarray]] = []  # each joint in its parent's aligned frame
+    for link, turn in zip(links, aligned, strict=True):
+        rotation, position = _arrays(link.joint.placement)
+        inner = np.eye(3) if link.parent == BASE else aligned[link.parent]
+        placed.append((_snap(inner.T @ rotation @ turn), inner.T @ position))
+
+    screws = [_decompose(rotation, position) for rotation, position in placed]
+    favoured = _favoured_children(model)
+    adjust = [  # the screw about its own z that takes each aligned frame to the canonical one
+        ((1.0, 0.0), 0.0) if child is None else (screws[child].a, screws[child].e) for child in favoured
+    ]
+    frames = tuple(_carry(frame, aligned, adjust) for frame in model.frames)
+    own = {frame.name: frame.placement for frame in frames}
+    result = []
+    for index, link in enumerate(links):
+        turn, lift = adjust[index]
+        if link.parent != BASE and favoured[link.parent] == index:
+            found = screws[index]
+            factors = _shift_factor(found.shift) + _screw_factor(0, found.alpha, found.length)
+        else:
+            outer = ((1.0, 0.0), 0.0) if link.parent == BASE else adjust[link.parent]
+            rotation, position = _undo(outer, *placed[index])
+            found = _decompose(rotation, position)
+            # the shift was made for a parent frame turned by a: here the parent's frame is not turned
+            shift = None if found.shift is None else tuple(_turn_z(found.a) @ np.array(found.shift))
+            factors = (
+                _shift_factor(shift) + _screw_factor(2, found.a, found.e) + _screw_factor(0, found.alpha, found.length)
+            )
+        offset = _compose(found.b, turn)
+        quarters, angle = _quarters(offset)
+        mass, mp, inertia = _inertia(link.inertial, aligned[index], turn, lift)
+        joint = link.joint
+        result.append(
+            CanonicalLink(
+                link.name, link.parent, joint.kind, factors, quarters, angle, offset, found.f + lift,
+                mass, mp, inertia, float(joint.armature), float(joint.damping), float(joint.friction),
+                own[link.name].rotation, own[link.name].position, starts[index],
+            )
+        )  # fmt: skip
+    return CanonicalModel(tuple(result), frames, model.gravity)
+
+
+def _favoured_children(model: Model) -> list[int | None]:
+    size = [1] * len(model.links)
+    for index in range(len(model.links) - 1, -1, -1):
+        parent = model.links[index].parent
+        if parent != BASE:
+            size[parent] += size[index]
+    favoured: list[int | None] = [None] * len(model.links)
+    for index, link in enumerate(model.links):
+        if link.parent != BASE:
+            best = favoured[link.parent]
+            if best is None or size[index] > size[best]:
+                favoured[link.parent] = index
+    return favoured
+
+
+def _decompose(rotation: np.ndarray, position: np.ndarray) -> _Screws:
+    """Screws about z, x and z whose product is the given placement."""
+    zx, zy, zz = rotation[:, 2].tolist()
+    sine = math.hypot(zx, zy)
+    if sine <= 1e-11:  # parallel axes: any normal serves, take the one through the other origin
+        alpha = (math.copysign(1.0, zz), 0.0)
+        length = math.hypot(position[0], position[1])
+        a = (position[0] / length, position[1] / length) if length > 0.0 else (1.0, 0.0)
+    else:
+        alpha, a = (zz, sine), (-zy / sine, zx / sine)
+    a = _snap_pair(a)
+    if a[0] < 0.0 or (a[0] == 0.0 and a[1] < 0.0):  # of the two normals, the one nearer to x
+        a, alpha = (-a[0], -a[1]), (alpha[0], -alpha[1])
+    alpha = _snap_pair(alpha)
+    x, y, z = (_turn_z(a).T @ position).tolist()
+    rest = _turn_x(alpha).T @ _turn_z(a).T @ rotation
+    b = _snap_pair((rest[0, 0], rest[1, 0]))
+    if sine <= 1e-11:
+        return _Screws(a, z, alpha, x, b, 0.0, None)
+    f = -y / alpha[1]
+    e = z - f * alpha[0]
+    if max(abs(f), abs(e)) > FAR * math.hypot(x, y, z):
+        return _Screws(a, 0.0, alpha, 0.0, b, 0.0, (x, y, z))
+    return _Screws(a, e + 0.0, alpha, x, b, f + 0.0, None)
+
+
+def _inertia(inertial: Inertial, aligned: np.ndarray, turn: tuple[float, float], lift: float):
+    """Mass, first moment and inertia about the canonical origin, from those about the mass centre."""
+    rotation = (aligned @ _turn_z(turn)).T
+    com = rotation @ np.array(inertial.com, dtype=float) - np.array([0.0, 0.0, lift])
+    tensor = rotation @ np.array(inertial.inertia, dtype=float) @ rotation.T
+    m = float(inertial.mass)
+    tensor = tensor + m * (com @ com * np.eye(3) - np.outer(com, com))
+    i = tensor.tolist()
+    return m, tuple((m * com).tolist()), (i[0][0], i[1][1], i[2][2], i[0][1], i[0][2], i[1][2])
+
+
+def _carry(frame: Frame, aligned: list[np.ndarray], adjust: list[tuple[tuple[float, float], float]]) -> Frame:
+    if frame.link == BASE:
+        return frame
+    rotation, position = _arrays(frame.placement)
+    inner = aligned[frame.link].T
+    rotation, position = _undo(adjust[frame.link], inner @ rotation, inner @ position)
+    rows = tuple(tuple(row) for row in _snap(rotation).tolist())
+    return Frame(frame.name, frame.link, Placement(rows, tuple(position.tolist())))  # type: ignore[arg-type]
+
+
+def _undo(adjust: tuple[tuple[float, float], float], rotation: np.ndarray, position: np.ndarray):
+    """A placement seen from a frame that was turned and slid about its z."""
+    turn, lift = adjust
+    back = _turn_z(turn).T
+    return _snap(back @ rotation), back @ (position - np.array([0.0, 0.0, lift]))
+
+
+def _aligning_rotation(axis: tuple[Any, Any, Any]) -> np.ndarray:
+    """A rotation that takes z to the axis; a permutation where the axis is a coordinate axis."""
+    z = np.array(axis, dtype=float)
+    k = int(np.argmax(np.abs(z)))
+    if abs(z[k]) == 1.0:
+        x = np.eye(3)[(k + 1) % 3]
+    else:
+        x = np.eye(3)[int(np.argmin(np.abs(z)))]
+        x = x - (x @ z) * z
+        x = x / np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z]) + 0.0
+
+
+def _quarters(pair: tuple[float, float]) -> tuple[int, float]:
+    """An angle as quarter turns, exact, and the rest in (-pi/4, pi/4]."""
+    angle = math.atan2(pair[1], pair[0])
+    quarters = round(angle / (math.pi / 2.0))
+    c, s = _compose(pair, ((1.0, 0.0), (0.0, -1.0), (-1.0, 0.0), (0.0, 1.0))[quarters % 4])
+    return quarters % 4, math.atan2(s, c) + 0.0
+
+
+def _compose(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+    return _snap_pair((a[0] * b[0] - a[1] * b[1], a[1] * b[0] + a[0] * b[1]))
+
+
+def _snap_pair(pair: tuple[float, float]) -> tuple[float, float]:
+    norm = math.hypot(*pair)
+    c, s = float(pair[0]) / norm, float(pair[1]) / norm
+    if abs(s) <= TINY:
+        return math.copysign(1.0, c), 0.0
+    if abs(c) <= TINY:
+        return 0.0, math.copysign(1.0, s)
+    return c, s
+
+
+def _snap(rotation: np.ndarray) -> np.ndarray:
+    out = np.where(np.abs(rotation) <= TINY, 0.0, rotation)
+    return np.where(np.abs(np.abs(out) - 1.0) <= TINY, np.sign(out), out)
+
+
+def _arrays(placement: Placement) -> tuple[np.ndarray, np.ndarray]:
+    return np.array(placement.rotation, dtype=float), np.array(placement.position, dtype=float)
+
+
+def _turn_z(pair: tuple[float, float]) -> np.ndarray:
+    c, s = pair
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+
+
+def _turn_x(pair: tuple[float, float]) -> np.ndarray:
+    c, s = pair
+    return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
+
+
+def _screw_factor(axis: int, pair: tuple[float, float], t: float) -> tuple[tuple[Any, ...], ...]:
+    return () if pair == (1.0, 0.0) and t == 0.0 else (("screw", axis, pair[0], pair[1], float(t)),)
+
+
+def _shift_factor(shift: Any) -> tuple[tuple[Any, ...], ...]:
+    return () if shift is None else (("shift", *(float(x) for x in shift)),)

@@ -1,0 +1,224 @@
+"""Compiled functions of a robot: from a request to something to call, through the disk cache.
+
+A `CompiledFunction` takes NumPy arrays of any batch shape. It is bound to a description, not to a Robot: it outlives
+the robot it came from, survives fork, and pickles as the request it was made from.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .backends import arrays, cache, threads
+from .canonical import CanonicalModel
+from .errors import ArgumentError, BackendError
+from .functions import Request, signature, trace
+from .tracing.differentiate import differentiate, differentiated_output
+
+if TYPE_CHECKING:
+    from .backends.target import Target
+    from .tracing.program import Program
+
+MEANINGS = {
+    "q": "one per coordinate", "qd": "one per velocity", "qdd": "one per velocity", "tau": "one per velocity",
+    "f_ext": "one row [moment; force] per moving link",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that a compiled function depends on: the key of the cache, and what it pickles as."""
+
+    model: CanonicalModel
+    requests: tuple[Request, ...]
+    rolled: bool | None = None
+    derivative: str = ""  # of the first result, by this input
+
+    def trace(self) -> Program:
+        program = trace(self.model, self.requests, self.rolled)
+        return differentiate(program, self.derivative).verify() if self.derivative else program
+
+    def signature(self) -> arrays.Signature:
+        inputs, outputs = signature(self.model, self.requests)
+        if self.derivative:
+            outputs = (differentiated_output(inputs, outputs, self.derivative),)
+        return arrays.Signature(
+            "_and_".join(request.function for request in self.requests),
+            tuple(arrays.Argument(a.name, a.shape, MEANINGS.get(a.name, "")) for a in inputs),
+            tuple(arrays.Argument(a.name, a.shape) for a in outputs),
+        )
+
+
+class CompiledFunction:
+    """A function of a robot, compiled. Call it with arrays (..., size) in the order of `inputs`.
+
+    One sample, or any batch shape; arguments broadcast. Several results come as a tuple. `out=` takes the result.
+    """
+
+    def __init__(self, recipe: Recipe, dtype: str | None, thread_count: int, backend: str):
+        self.recipe = recipe
+        self.dtype = dtype
+        self.threads = thread_count
+        self.backend = backend
+        self.signature = recipe.signature()
+        self._run = functools.partial(threads.run_chunks, threads=thread_count) if thread_count > 1 else None
+        self._kernels: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        return self.signature.function
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(argument.name for argument in self.signature.inputs)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(argument.name for argument in self.signature.outputs)
+
+    @functools.cached_property
+    def program(self) -> Program:
+        """The traced Program, before multiply-adds are fused."""
+        return self.recipe.trace()
+
+    @property
+    def llvm_ir(self) -> str:
+        """The LLVM IR that the machine code is made from."""
+        from .backends.ir import kernel_ir
+        from .backends.target import host_target
+
+        target = host_target()
+        return kernel_ir(_for_target(self.program, target), self.dtype or "float64", target)[0]
+
+    def derivative(self, by: str) -> CompiledFunction:
+        """The partial derivatives of the result by one input, (..., result size, input size)."""
+        if by not in self.inputs or len(self.outputs) != 1 or self.recipe.derivative:
+            raise ArgumentError(
+                f"{self.name} cannot be differentiated by {by!r}: expected one of {', '.join(self.inputs)}, of a "
+                f"function with one result that is not a derivative itself."
+            )
+        recipe = Recipe(self.recipe.model, self.recipe.requests, False, by)
+        return make_function(recipe, self.dtype, self.threads, self.backend)
+
+    def __call__(self, *args: Any, out: Any = None) -> Any:
+        return arrays.call(self.signature, self.kernel, args, out=out, dtype=self.dtype, run=self._run)
+
+    def kernel(self, dtype: Any) -> Any:
+        """The kernel for this floating type, compiled or from the cache at first use."""
+        name = np.dtype(dtype).name
+        kernel = self._kernels.get(name)
+        if kernel is None:
+            kernel = self._kernels[name] = _make_kernel(self, name)
+        return kernel
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return make_function, (self.recipe, self.dtype, self.threads, self.backend)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{a.name}{a.wanted}" for a in self.signature.inputs)
+        results = ", ".join(f"{a.name}{a.wanted}" for a in self.signature.outputs)
+        return f"<{self.name}({shown}) -> {results}>"
+
+
+def make_function(recipe: Recipe, dtype: str | None, thread_count: int, backend: str) -> CompiledFunction:
+    """A CompiledFunction, with the fast entry for single samples where there is one."""
+    plain = CompiledFunction(recipe, dtype, thread_count, backend)
+    entry = _fast_entry(plain)
+    if entry is None:
+        return plain
+    fast = type("CompiledFunction", (CompiledFunction,), {"__call__": entry, "__doc__": CompiledFunction.__doc__})
+    function = fast(recipe, dtype, thread_count, backend)
+    function._kernels = plain._kernels
+    return function
+
+
+def _fast_entry(plain: CompiledFunction) -> Callable[..., Any] | None:
+    """The builtin for single samples of one result, or None where it cannot be."""
+    if plain.backend != "llvm" or len(plain.outputs) != 1:
+        return None
+    from .backends import entry
+
+    if not entry.supported():
+        return None
+    kernel = plain.kernel(plain.dtype or "float64")
+    if kernel.workspace:
+        return None  # a rolled program: its call takes longer than preparing it
+    return entry.make_builtin(plain.name, kernel.address("entry"), kernel, plain)
+
+
+def _make_kernel(function: CompiledFunction, dtype: str) -> Any:
+    if function.backend == "interpreter":
+        from .backends.interpreter import Interpreter
+
+        return Interpreter(function.program)
+    from .backends.target import host_target
+
+    target = host_target()
+    store = _disk_cache(os.environ.get("LINKSWEEP_CACHE"))
+    key = _key(function.recipe, dtype, target)
+    found = store.get(key)
+    if found is None:
+        code, workspace = _compile(function, dtype, target)
+        store.put(key, {"workspace": workspace}, code)
+    else:
+        code, workspace = found[1], int(found[0]["workspace"])
+    return _load(function, code, workspace, dtype)
+
+
+def _compile(function: CompiledFunction, dtype: str, target: Target) -> tuple[bytes, int]:
+    from .backends import entry, llvm
+
+    outputs = function.signature.outputs
+    extra = ""
+    if len(outputs) == 1:
+        extra = entry.entry_ir([a.shape for a in function.signature.inputs], outputs[0].shape, dtype)
+    return llvm.compile_object(_for_target(function.program, target), dtype, target, extra)[:2]
+
+
+def _for_target(program: Program, target: Target) -> Program:
+    """Multiply-adds are fused where the processor has them: elsewhere each would be a call."""
+    from .tracing.passes import fuse
+
+    return fuse(program) if target.fma else program
+
+
+def _load(function: CompiledFunction, code: bytes, workspace: int, dtype: str) -> Any:
+    from .backends import entry, llvm
+
+    if len(function.outputs) != 1:
+        return llvm.MachineKernel(code, workspace)
+    return llvm.MachineKernel(code, workspace, entry.entry_symbols(dtype), ("entry",))
+
+
+@functools.lru_cache(maxsize=4)
+def _disk_cache(setting: str | None) -> cache.DiskCache:
+    return cache.DiskCache()
+
+
+def _key(recipe: Recipe, dtype: str, target: Target) -> str:
+    import llvmlite
+
+    from .backends.target import initialized_llvm
+
+    return cache.make_key(
+        llvmlite=llvmlite.__version__, llvm=initialized_llvm().llvm_version_info, cpu=target.cpu,
+        features=target.features, triple=target.triple, recipe=recipe, dtype=dtype,
+    )  # fmt: skip
+
+
+def chosen_backend(backend: str | None) -> str:
+    """The backend by argument, by LINKSWEEP_BACKEND, or LLVM."""
+    name = backend or os.environ.get("LINKSWEEP_BACKEND") or "llvm"
+    if name not in ("llvm", "interpreter"):
+        raise BackendError(
+            f"the backend is {name!r}, expected 'llvm' or 'interpreter': set backend= or LINKSWEEP_BACKEND."
+        )
+    return name
+
+
+__all__: Sequence[str] = ["CompiledFunction", "Recipe", "chosen_backend", "make_function"]

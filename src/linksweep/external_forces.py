@@ -1,0 +1,56 @@
+"""External forces given by frame, as one row per link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .errors import ArgumentError
+from .model import BASE, Frame, Model
+from .names import nearest
+
+
+def link_forces(model: Model, forces: Mapping[str, Any]) -> np.ndarray:
+    """{frame: (..., 6)} as (..., links, 6) in document order, each [moment; force] moved to its link's frame."""
+    frames = {frame.name: frame for frame in model.frames}
+    places = {link: row for row, link in enumerate(model.document_order)}
+    given: list[tuple[int, np.ndarray]] = []
+    for name, value in forces.items():
+        if name not in frames:
+            raise ArgumentError(
+                f"f_ext: {model.name} has no frame {name!r}{nearest(name, frames)}: expected one of robot.frame_names."
+            )
+        if frames[name].link == BASE:
+            raise ArgumentError(f"f_ext: frame {name!r} stands on the base, expected a frame of a moving link.")
+        link = model.links[frames[name].link]
+        given.append((places[frames[name].link], _moved(_checked(name, value), frames[name], frames[link.name])))
+    batch = np.broadcast_shapes(*(array.shape[:-1] for _, array in given)) if given else ()
+    dtype = np.result_type(*(array.dtype for _, array in given)) if given else np.float64
+    rows = np.zeros((*batch, len(model.links), 6), dtype)
+    for place, array in given:
+        rows[..., place, :] += array
+    return rows
+
+
+def _checked(name: str, value: Any) -> np.ndarray:
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.array(None)
+    if array.dtype.kind not in "iufb" or array.ndim == 0 or array.shape[-1] != 6:
+        raise ArgumentError(
+            f"f_ext: the force at {name!r} has shape {array.shape} and type {array.dtype}, expected (..., 6) real "
+            f"numbers, [moment; force]."
+        )
+    return array if array.dtype.kind == "f" else array.astype(float)
+
+
+def _moved(force: np.ndarray, at: Frame, own: Frame) -> np.ndarray:
+    """A force in frame `at` as one in the link's own frame `own`, both placed on the same link."""
+    inner, outer = np.array(own.placement.rotation), np.array(at.placement.rotation)
+    rotation = (inner.T @ outer).astype(force.dtype)
+    offset = inner.T @ (np.array(at.placement.position) - np.array(own.placement.position))
+    linear = force[..., 3:] @ rotation.T
+    return np.concatenate([force[..., :3] @ rotation.T + np.cross(offset.astype(force.dtype), linear), linear], axis=-1)

@@ -1,0 +1,46 @@
+"""Writing result files so that a reader never sees half of one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from linksweep.errors import ArgumentError
+
+
+def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a temporary file beside `path`, then move it into place in one step.
+
+    If anything fails, `path` is as it was before and the temporary file is gone. Makes the folder if need be.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The same ending: Matplotlib chooses the format by it.
+        handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
+    except OSError as reason:
+        raise ArgumentError(
+            f"The file {path} cannot be written ({reason.strerror}), expected a folder that takes files: "
+            "choose another."
+        ) from reason
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as reason:
+        raise ArgumentError(
+            f"The file {path} cannot be written ({reason.strerror}), expected room and permission: "
+            "choose another folder."
+        ) from reason
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """The process's umask; mkstemp makes files private, and a result is an ordinary file."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

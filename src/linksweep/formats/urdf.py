@@ -1,0 +1,251 @@
+"""URDF: the dynamics part of the Unified Robot Description Format. Meshes and materials are never opened.
+
+https://docs.ros.org/en/rolling/p/urdfdom/ and https://wiki.ros.org/urdf/XML give the defaults used here.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import warnings
+from collections import deque
+from pathlib import Path
+
+from linksweep.assembly import FREEDOMS, LARGEST, Part, assemble, listing, nearest
+from linksweep.errors import DescriptionError, ModelWarning
+from linksweep.formats import read_bytes
+from linksweep.formats.xml import Element, parse
+from linksweep.model import (
+    Inertial,
+    Joint,
+    Limits,
+    Matrix,
+    Model,
+    Placement,
+    Vector,
+    multiply,
+    rotated,
+    snap,
+    symmetric,
+)
+
+KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "fixed"}
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NOT_FINITE = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
+
+
+def read_urdf(path_or_text: str | bytes | os.PathLike[str], *, gravity: Vector = (0.0, 0.0, -9.81)) -> Model:
+    """The Model of a URDF file, or of its text (anything with '<' near its start).
+
+    Continuous joints become revolute ones without bounds; joints that mimic others are free coordinates (with
+    a warning). Joints follow the order of the file.
+    """
+    source, encoding = "URDF text", None
+    if isinstance(path_or_text, bytes):
+        data = path_or_text
+    elif isinstance(path_or_text, str) and ("<" in path_or_text[:100] or "\n" in path_or_text):
+        # decoded already, so what its XML declaration says about bytes no longer holds
+        data, encoding = path_or_text.lstrip("\ufeff").encode("utf-8", "surrogatepass"), "utf-8"
+    elif isinstance(path_or_text, (str, os.PathLike)):
+        source = str(Path(path_or_text))
+        _refuse_xacro(source.lower().endswith(".xacro"), source)
+        data = read_bytes(Path(path_or_text))
+    else:
+        raise DescriptionError(f"the URDF is {path_or_text!r:.60}, expected a path or text: give one of them.")
+    return _Reader(source).model(parse(data, source, encoding), gravity)
+
+
+def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Matrix:
+    """Rz(yaw) Ry(pitch) Rx(roll): turns about the fixed axes x, y, z, in this order."""
+    (cr, sr), (cp, sp), (cy, sy) = ((math.cos(t), math.sin(t)) for t in (roll, pitch, yaw))
+    about_x = ((1.0, 0.0, 0.0), (0.0, cr, -sr), (0.0, sr, cr))
+    about_y = ((cp, 0.0, sp), (0.0, 1.0, 0.0), (-sp, 0.0, cp))
+    about_z = ((cy, -sy, 0.0), (sy, cy, 0.0), (0.0, 0.0, 1.0))
+    return snap(multiply(about_z, multiply(about_y, about_x)))
+
+
+def _refuse_xacro(found: bool, where: str) -> None:
+    if found:
+        raise DescriptionError(
+            f"{where}: this is xacro, a macro language, expected plain URDF: expand it first (xacro "
+            "robot.urdf.xacro > robot.urdf)."
+        )
+
+
+class _Reader:
+    """Reads elements and says where in `source` something is wrong."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    def fail(self, element: Element, message: str) -> DescriptionError:
+        return DescriptionError(f"{self.source}, line {element.line}: {message}")
+
+    def model(self, root: Element, gravity: Vector) -> Model:
+        if root.tag != "robot":
+            what = "MJCF (MuJoCo) is not read yet" if root.tag == "mujoco" else "this is no URDF"
+            raise self.fail(root, f"{what}, the root element is <{root.tag}>, expected <robot>: convert it to URDF.")
+        self.refuse_macros(root)
+        links: dict[str, Element] = {}
+        for element in root.all("link"):
+            name = self.text(element, "name")
+            if name in links:
+                raise self.fail(element, f"the link name {name!r} is used twice, expected it once: rename one.")
+            links[name] = element
+        joints = list(root.all("joint"))
+        parts = [self.part(joint, links) for joint in joints]
+        mimics = [
+            part.joint.name
+            for part, joint in zip(parts, joints, strict=True)
+            if FREEDOMS[part.joint.kind] and self.one(joint, "mimic")
+        ]
+        if mimics:
+            warnings.warn(
+                f"{self.source}: the joints {listing(mimics)} mimic others, which is not followed: they are "
+                "free coordinates, so set them yourself.",
+                ModelWarning,
+                stacklevel=4,
+            )
+        base = self.base(root, links, parts)
+        name = root.attributes.get("name") or "robot"
+        return assemble(name, parts, base=base, gravity=gravity, source=self.source)
+
+    def refuse_macros(self, root: Element) -> None:
+        """Expanded files keep the xmlns:xacro attribute: only macros themselves are refused."""
+        waiting = deque([root])
+        while waiting:
+            element = waiting.popleft()
+            macro = element.tag.startswith("xacro:") or any("${" in v for v in element.attributes.values())
+            _refuse_xacro(macro, f"{self.source}, line {element.line}")
+            waiting.extend(element.children)
+
+    def base(self, root: Element, links: dict[str, Element], parts: list[Part]) -> str:
+        children = {part.link for part in parts}
+        roots = [name for name in links if name not in children]
+        if len(roots) == 1:
+            return roots[0]
+        if not links:
+            raise self.fail(root, "the robot has no links, expected at least two: is this the right file?")
+        if not roots:
+            raise self.fail(
+                root,
+                "every link hangs on another one in a loop, expected one base: cut the loop at one joint.",
+            )
+        raise self.fail(
+            links[roots[1]],
+            f"the links {listing(roots)} hang on no joint, expected exactly one base: connect or remove the others.",
+        )
+
+    def part(self, element: Element, links: dict[str, Element]) -> Part:
+        name = self.text(element, "name")
+        kind = self.text(element, "type")
+        if kind not in KINDS:
+            known = "is not supported yet" if kind in ("planar", "floating", "spherical") else "is no joint type"
+            raise self.fail(
+                element,
+                f"joint {name!r} has type {kind!r}, which {known}, expected {listing(list(KINDS))}: replace the joint.",
+            )
+        ends = []
+        for tag in ("parent", "child"):
+            end = self.required(element, tag, f"joint {name!r}")
+            link = self.text(end, "link")
+            if link not in links:
+                raise self.fail(
+                    end,
+                    f"joint {name!r} names the {tag} link {link!r}, which is not described"
+                    f"{nearest(link, list(links))}: describe it or correct the name.",
+                )
+            ends.append(link)
+        parent, child = ends
+        axis = self.one(element, "axis")
+        dynamics = self.one(element, "dynamics")
+        joint = Joint(
+            name,
+            KINDS[kind],
+            (1.0, 0.0, 0.0) if axis is None else self.vector(axis, "xyz", (1.0, 0.0, 0.0)),
+            self.origin(element),
+            damping=0.0 if dynamics is None else self.number(dynamics, "damping", 0.0),
+            friction=0.0 if dynamics is None else self.number(dynamics, "friction", 0.0),
+            limits=self.limits(element, kind),
+        )
+        return Part(child, parent, joint, self.inertial(links[child]), element.line)
+
+    def limits(self, joint: Element, kind: str) -> Limits:
+        limit = self.one(joint, "limit")
+        if limit is None or kind == "fixed":
+            return Limits()
+        inf = math.inf
+        velocity, effort = (self.number(limit, what, inf, finite=False) for what in ("velocity", "effort"))
+        if kind == "continuous":
+            return Limits(velocity=velocity, effort=effort)
+        lower, upper = (self.number(limit, what, 0.0, finite=False) for what in ("lower", "upper"))
+        return Limits(lower, upper, velocity, effort)
+
+    def inertial(self, link: Element) -> Inertial:
+        element = self.one(link, "inertial")
+        if element is None:
+            return Inertial()
+        what = f"the inertial of link {link.attributes.get('name')!r}"
+        mass = self.number(self.required(element, "mass", what), "value")
+        inertia = self.required(element, "inertia", what)
+        moments = symmetric(
+            *(self.number(inertia, key) for key in ("ixx", "iyy", "izz")),
+            *(self.number(inertia, key, 0.0) for key in ("ixy", "ixz", "iyz")),
+        )
+        origin = self.origin(element)
+        return Inertial(mass, origin.position, rotated(moments, origin.rotation))
+
+    def origin(self, element: Element) -> Placement:
+        origin = self.one(element, "origin")
+        if origin is None:
+            return Placement()
+        rpy = self.vector(origin, "rpy", (0.0, 0.0, 0.0))
+        return Placement(rotation_from_rpy(*rpy), self.vector(origin, "xyz", (0.0, 0.0, 0.0)))
+
+    def one(self, element: Element, tag: str) -> Element | None:
+        found = list(element.all(tag))
+        if len(found) > 1:
+            raise self.fail(found[1], f"<{tag}> stands twice in one <{element.tag}>, expected it once: remove one.")
+        return found[0] if found else None
+
+    def required(self, element: Element, tag: str, what: str) -> Element:
+        found = self.one(element, tag)
+        if found is None:
+            raise self.fail(element, f"{what} has no <{tag}>, which URDF requires: add it.")
+        return found
+
+    def text(self, element: Element, key: str) -> str:
+        value = element.attributes.get(key, "")
+        if not value:
+            raise self.fail(element, f"<{element.tag}> has no attribute {key!r}, which URDF requires: add it.")
+        return value
+
+    def number(self, element: Element, key: str, default: float | None = None, *, finite: bool = True) -> float:
+        if default is not None and key not in element.attributes:
+            return default
+        return self.parse_number(element, key, self.text(element, key).strip(), finite)
+
+    def vector(self, element: Element, key: str, default: Vector) -> Vector:
+        if key not in element.attributes:
+            return default
+        words = element.attributes[key].split()
+        if len(words) != 3:
+            raise self.fail(
+                element,
+                f"{key!r} of <{element.tag}> holds {len(words)} numbers, expected three: correct the attribute.",
+            )
+        x, y, z = (self.parse_number(element, key, word, True) for word in words)
+        return (x, y, z)
+
+    def parse_number(self, element: Element, key: str, word: str, finite: bool) -> float:
+        infinite = NOT_FINITE.fullmatch(word)
+        if NUMBER.fullmatch(word) or (infinite and not finite):
+            value = float(word)
+            if not finite or abs(value) <= LARGEST:
+                return value
+        shown = word if len(word) <= 40 else word[:37] + "..."
+        raise self.fail(
+            element,
+            f"{key!r} of <{element.tag}> is {shown!r}, expected a finite number below {LARGEST:g}: correct the value.",
+        )

@@ -1,0 +1,123 @@
+"""Bundled robots. Each function gives a Robot; the `*_model` ones give its frozen description."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from linksweep.model import Model
+    from linksweep.robot import Robot
+
+__all__ = [
+    "chain",
+    "chain_model",
+    "model",
+    "names",
+    "planar",
+    "planar_model",
+    "puma560",
+    "puma560_model",
+    "six_axis",
+    "six_axis_model",
+    "stanford",
+    "stanford_model",
+]
+
+
+def names() -> tuple[str, ...]:
+    """The bundled descriptions, as `model` takes them."""
+    return ("puma560", "six_axis", "stanford")
+
+
+def model(name: str) -> Model:
+    """The description bundled under `name`."""
+    if name not in names():
+        from linksweep.assembly import nearest
+        from linksweep.errors import ArgumentError
+
+        raise ArgumentError(f"no bundled robot is called {name!r}{nearest(name, names())}: choose one of them.")
+    from linksweep.formats.toml import parse_toml
+
+    file = f"{name}.toml"
+    return parse_toml((resources.files(__name__) / file).read_text(encoding="utf-8"), file)
+
+
+def puma560() -> Robot:
+    """PUMA 560, six revolute joints, with motor inertias (Armstrong, Khatib & Burdick 1986)."""
+    return _robot(puma560_model())
+
+
+def stanford() -> Robot:
+    """Stanford arm, RRPRRR (Angeles, Ma & Rojas 1988, section 7.1, reconstructed)."""
+    return _robot(stanford_model())
+
+
+def six_axis() -> Robot:
+    """Six-axis industrial arm (Angeles, Ma & Rojas 1988, section 7.2); warns of a published odd inertia."""
+    return _robot(six_axis_model())
+
+
+def planar(n: int, *, length: float = 1.0, mass: float = 1.0, gravity: float = 9.81) -> Robot:
+    """`n` equal rods in the x-y plane, see `planar_model`."""
+    return _robot(planar_model(n, length=length, mass=mass, gravity=gravity))
+
+
+def chain(n: int, seed: int = 0, joints: str = "R") -> Robot:
+    """A random chain of general geometry; `joints` is "R" or "mixed"."""
+    return _robot(chain_model(n, seed, joints))
+
+
+def puma560_model() -> Model:
+    return model("puma560")
+
+
+def stanford_model() -> Model:
+    return model("stanford")
+
+
+def six_axis_model() -> Model:
+    return model("six_axis")
+
+
+def planar_model(n: int, *, length: float = 1.0, mass: float = 1.0, gravity: float = 9.81) -> Model:
+    """Rodriguez 1987, section XII: `n` equal links in a plane.
+
+    Uniform rods along x at q = 0, turning about z; gravity pulls along -y. "tool" is the free end of the last
+    rod.
+    """
+    from linksweep.assembly import Part, as_number, assemble
+    from linksweep.model import Inertial, Joint, Placement
+    from linksweep.robots.random_chains import check_count
+
+    check_count(n, "n")
+    length, mass, gravity = (
+        as_number(value, what) for value, what in ((length, "length"), (mass, "mass"), (gravity, "gravity"))
+    )
+    across = mass * length**2 / 12
+    rod = Inertial(mass, (length / 2, 0.0, 0.0), ((0.0, 0.0, 0.0), (0.0, across, 0.0), (0.0, 0.0, across)))
+    end = Placement(position=(length, 0.0, 0.0))
+    parts = [
+        Part(
+            f"link{i + 1}",
+            f"link{i}" if i else "base",
+            Joint(f"joint{i + 1}", placement=end if i else Placement()),
+            rod,
+        )
+        for i in range(n)
+    ]
+    parts.append(Part("tool", f"link{n}", Joint("tool mount", "fixed", placement=end)))
+    return assemble(f"planar{n}", parts, base="base", gravity=(0.0, -gravity, 0.0))
+
+
+def chain_model(n: int, seed: int = 0, joints: str = "R") -> Model:
+    """See `linksweep.robots.random_chains.chain_model`."""
+    from linksweep.robots import random_chains
+
+    return random_chains.chain_model(n, seed, joints)
+
+
+def _robot(description: Model) -> Robot:
+    from linksweep.robot import Robot
+
+    return Robot(description)

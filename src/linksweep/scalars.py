@@ -1,0 +1,55 @@
+"""Elementary functions over any scalar: float, NumPy array, traced expression, mpmath, SymPy.
+
+Algorithms call these and never ask what they compute with. A scalar that is not a number brings its own method
+(`x.sin()`), NumPy arrays fall through to NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+Scalar = Any
+
+
+def sin(x: Scalar) -> Scalar:
+    if isinstance(x, (float, int)):
+        return math.sin(x)
+    return x.sin() if hasattr(x, "sin") else _numpy().sin(x)
+
+
+def cos(x: Scalar) -> Scalar:
+    if isinstance(x, (float, int)):
+        return math.cos(x)
+    return x.cos() if hasattr(x, "cos") else _numpy().cos(x)
+
+
+def sqrt(x: Scalar) -> Scalar:
+    if isinstance(x, (float, int)):
+        return math.sqrt(x)
+    return x.sqrt() if hasattr(x, "sqrt") else _numpy().sqrt(x)
+
+
+def where(condition: Scalar, if_true: Scalar, if_false: Scalar) -> Scalar:
+    """The value-level choice: an algorithm never branches on a number."""
+    if isinstance(condition, bool):
+        return if_true if condition else if_false
+    if hasattr(condition, "where"):
+        return condition.where(if_true, if_false)
+    return _numpy().where(condition, if_true, if_false)
+
+
+def sign(x: Scalar) -> Scalar:
+    """-1, 0 or 1."""
+    return where(x > 0.0, 1.0, where(x < 0.0, -1.0, 0.0))
+
+
+def is_zero(x: Scalar) -> bool:
+    """Structurally zero: a plain number equal to 0, known while the algorithm is written out."""
+    return isinstance(x, (float, int)) and x == 0.0
+
+
+def _numpy() -> Any:
+    import numpy
+
+    return numpy

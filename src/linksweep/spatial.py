@@ -1,0 +1,334 @@
+"""Spatial vectors, inertias and transforms over any scalar.
+
+Rotation first, always: a `Motion` is [angular; linear], a `Force` is [moment; force]. They are unrelated types: only
+an inertia turns a Motion into a Force, and only a joint's subspace pairs the two.
+
+All quantities of link k are in the frame of link k, at its origin. A `Transform` says where the link frame stands in
+its parent's; it keeps the factors it was made of, so that a vector is turned by planar rotations (4 multiplications
+and 2 additions each: Angeles, Ma & Rojas 1988, (54)-(55)) instead of a dense matrix. In the papers' symbols
+`to_link` is A^-1 phi^T and `to_parent` is phi A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .scalars import Scalar, is_zero
+
+
+@dataclass(slots=True)
+class Vec:
+    """A 3-vector."""
+
+    x: Scalar
+    y: Scalar
+    z: Scalar
+
+    def __add__(self, b: Vec) -> Vec:
+        return Vec(self.x + b.x, self.y + b.y, self.z + b.z)
+
+    def __sub__(self, b: Vec) -> Vec:
+        return Vec(self.x - b.x, self.y - b.y, self.z - b.z)
+
+    def __neg__(self) -> Vec:
+        return Vec(-self.x, -self.y, -self.z)
+
+    def __mul__(self, s: Scalar) -> Vec:
+        return Vec(self.x * s, self.y * s, self.z * s)
+
+    def __truediv__(self, s: Scalar) -> Vec:
+        return Vec(self.x / s, self.y / s, self.z / s)
+
+    def cross(self, b: Vec) -> Vec:
+        return Vec(
+            self.y * b.z - self.z * b.y,
+            self.z * b.x - self.x * b.z,
+            self.x * b.y - self.y * b.x,
+        )
+
+    def dot(self, b: Vec) -> Scalar:
+        return self.x * b.x + self.y * b.y + self.z * b.z
+
+    def __iter__(self):
+        return iter((self.x, self.y, self.z))
+
+
+ZERO_VEC = Vec(0.0, 0.0, 0.0)
+
+
+@dataclass(slots=True)
+class Sym:
+    """A symmetric 3x3 matrix, stored once: six numbers."""
+
+    xx: Scalar
+    yy: Scalar
+    zz: Scalar
+    xy: Scalar
+    xz: Scalar
+    yz: Scalar
+
+    def __add__(self, b: Sym) -> Sym:
+        return Sym(self.xx + b.xx, self.yy + b.yy, self.zz + b.zz, self.xy + b.xy, self.xz + b.xz, self.yz + b.yz)
+
+    def __matmul__(self, v: Vec) -> Vec:
+        return Vec(
+            self.xx * v.x + self.xy * v.y + self.xz * v.z,
+            self.xy * v.x + self.yy * v.y + self.yz * v.z,
+            self.xz * v.x + self.yz * v.y + self.zz * v.z,
+        )
+
+    def minus_outer(self, a: Vec, b: Vec) -> Sym:
+        """self - a b^T, where a b^T is known to be symmetric."""
+        return Sym(
+            self.xx - a.x * b.x,
+            self.yy - a.y * b.y,
+            self.zz - a.z * b.z,
+            self.xy - a.x * b.y,
+            self.xz - a.x * b.z,
+            self.yz - a.y * b.z,
+        )
+
+    def rows(self) -> tuple[Vec, Vec, Vec]:
+        return (
+            Vec(self.xx, self.xy, self.xz),
+            Vec(self.xy, self.yy, self.yz),
+            Vec(self.xz, self.yz, self.zz),
+        )
+
+
+@dataclass(slots=True)
+class Mat:
+    """A general 3x3 matrix, by rows."""
+
+    x: Vec
+    y: Vec
+    z: Vec
+
+    def __add__(self, b: Mat) -> Mat:
+        return Mat(self.x + b.x, self.y + b.y, self.z + b.z)
+
+    def __matmul__(self, v: Vec) -> Vec:
+        return Vec(self.x.dot(v), self.y.dot(v), self.z.dot(v))
+
+    def transpose_times(self, v: Vec) -> Vec:
+        return self.x * v.x + self.y * v.y + self.z * v.z
+
+    def minus_outer(self, a: Vec, b: Vec) -> Mat:
+        return Mat(self.x - b * a.x, self.y - b * a.y, self.z - b * a.z)
+
+    @property
+    def T(self) -> Mat:
+        x, y, z = self.x, self.y, self.z
+        return Mat(Vec(x.x, y.x, z.x), Vec(x.y, y.y, z.y), Vec(x.z, y.z, z.z))
+
+
+def skew(v: Vec) -> Mat:
+    """The matrix of v x ( )."""
+    return Mat(Vec(0.0, -v.z, v.y), Vec(v.z, 0.0, -v.x), Vec(-v.y, v.x, 0.0))
+
+
+@dataclass(slots=True)
+class Motion:
+    """Velocity or acceleration of a link at its origin: [angular; linear]."""
+
+    angular: Vec
+    linear: Vec
+
+    def __add__(self, b: Motion) -> Motion:
+        return Motion(self.angular + b.angular, self.linear + b.linear)
+
+    def __sub__(self, b: Motion) -> Motion:
+        return Motion(self.angular - b.angular, self.linear - b.linear)
+
+    def __neg__(self) -> Motion:
+        return Motion(-self.angular, -self.linear)
+
+    def __mul__(self, s: Scalar) -> Motion:
+        return Motion(self.angular * s, self.linear * s)
+
+
+@dataclass(slots=True)
+class Force:
+    """Moment and force on a link at its origin: [moment; force]."""
+
+    moment: Vec
+    force: Vec
+
+    def __add__(self, b: Force) -> Force:
+        return Force(self.moment + b.moment, self.force + b.force)
+
+    def __sub__(self, b: Force) -> Force:
+        return Force(self.moment - b.moment, self.force - b.force)
+
+    def __neg__(self) -> Force:
+        return Force(-self.moment, -self.force)
+
+    def __mul__(self, s: Scalar) -> Force:
+        return Force(self.moment * s, self.force * s)
+
+    def __truediv__(self, s: Scalar) -> Force:
+        return Force(self.moment / s, self.force / s)
+
+    def dot(self, v: Motion) -> Scalar:
+        """Power."""
+        return self.moment.dot(v.angular) + self.force.dot(v.linear)
+
+
+ZERO_MOTION = Motion(ZERO_VEC, ZERO_VEC)
+ZERO_FORCE = Force(ZERO_VEC, ZERO_VEC)
+
+
+@dataclass(slots=True)
+class Inertia:
+    """A rigid body in ten numbers: mass, first moment m p, and the inertia tensor about the frame's origin."""
+
+    mass: Scalar
+    mp: Vec
+    I: Sym  # noqa: E741  (the papers' symbol)
+
+    def __add__(self, b: Inertia) -> Inertia:
+        return Inertia(self.mass + b.mass, self.mp + b.mp, self.I + b.I)
+
+    def __matmul__(self, v: Any) -> Any:
+        """The Force of a Motion; a Span of Motions takes its turn."""
+        if not isinstance(v, Motion):
+            return NotImplemented
+        return Force(self.I @ v.angular + self.mp.cross(v.linear), v.linear * self.mass + v.angular.cross(self.mp))
+
+    def articulated(self) -> ArticulatedInertia:
+        m = self.mass
+        return ArticulatedInertia(self.I, skew(self.mp), Sym(m, m, m, 0.0, 0.0, 0.0))
+
+
+@dataclass(slots=True)
+class ArticulatedInertia:
+    """A symmetric 6x6 matrix [[J, Y], [Y^T, rho]] from Motion to Force: 21 numbers."""
+
+    J: Sym
+    Y: Mat
+    rho: Sym
+
+    def __add__(self, b: ArticulatedInertia) -> ArticulatedInertia:
+        return ArticulatedInertia(self.J + b.J, self.Y + b.Y, self.rho + b.rho)
+
+    def __matmul__(self, v: Any) -> Any:
+        """The Force of a Motion; a Span of Motions takes its turn."""
+        if not isinstance(v, Motion):
+            return NotImplemented
+        return Force(self.J @ v.angular + self.Y @ v.linear, self.Y.transpose_times(v.angular) + self.rho @ v.linear)
+
+    def minus_outer(self, a: Force, b: Force) -> ArticulatedInertia:
+        """self - a b^T, where a b^T is known to be symmetric."""
+        return ArticulatedInertia(
+            self.J.minus_outer(a.moment, b.moment),
+            self.Y.minus_outer(a.moment, b.force),
+            self.rho.minus_outer(a.force, b.force),
+        )
+
+
+ZERO_SYM = Sym(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+ZERO_INERTIA = Inertia(0.0, ZERO_VEC, ZERO_SYM)
+ZERO_ARTICULATED = ArticulatedInertia(ZERO_SYM, Mat(ZERO_VEC, ZERO_VEC, ZERO_VEC), ZERO_SYM)
+
+
+def centripetal(w: Vec, p: Vec) -> Vec:
+    """w x (w x p), through the six products of w that every use of the same w shares."""
+    xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
+    xy, xz, yz = w.x * w.y, w.x * w.z, w.y * w.z
+    return Vec(
+        xy * p.y + xz * p.z - (yy + zz) * p.x,
+        xy * p.x + yz * p.z - (xx + zz) * p.y,
+        xz * p.x + yz * p.y - (xx + yy) * p.z,
+    )
+
+
+Factor = Any  # Shift | Screw, see transforms.py
+
+
+@dataclass(slots=True)
+class Transform:
+    """Where a link frame stands in its parent's: the product of its factors, the parent's side first."""
+
+    factors: tuple[Factor, ...]
+
+    def to_link(self, v: Motion) -> Motion:
+        """A^-1 phi^T: a motion of the parent, at and in the frame of the link."""
+        for factor in self.factors:
+            v = factor.to_link(v)
+        return v
+
+    def to_parent(self, f: Any) -> Any:
+        """phi A: a Force, Inertia or ArticulatedInertia of the link, at and in the frame of the parent."""
+        for factor in reversed(self.factors):
+            f = factor.to_parent(f)
+        return f
+
+    def turn(self, v: Vec) -> Vec:
+        """The rotation part alone: a vector of the link in the parent's directions."""
+        for factor in reversed(self.factors):
+            v = factor.turn(v)
+        return v
+
+    def turn_back(self, v: Vec) -> Vec:
+        for factor in self.factors:
+            v = factor.turn_back(v)
+        return v
+
+    def point(self, p: Vec) -> Vec:
+        """A point of the link in the parent's frame."""
+        for factor in reversed(self.factors):
+            p = factor.point(p)
+        return p
+
+    def origin(self) -> Vec:
+        """The link's origin in the parent's frame: l(k+1, k)."""
+        return self.point(ZERO_VEC)
+
+
+def leaves(record: Any) -> list[Scalar]:
+    """The scalars of a (nested) record, in the order of its fields."""
+    out: list[Scalar] = []
+    _collect(record, out)
+    return out
+
+
+def _collect(record: Any, out: list[Scalar]) -> None:
+    fields = getattr(record, "__dataclass_fields__", None)
+    if fields is not None:
+        for name in fields:
+            _collect(getattr(record, name), out)
+    elif isinstance(record, (tuple, list)):
+        for item in record:
+            _collect(item, out)
+    elif record is not None:
+        out.append(record)
+
+
+def rebuild(template: Any, values: Sequence[Scalar]) -> Any:
+    """The inverse of `leaves`: a record shaped like `template` that holds `values`."""
+    iterator = iter(values)
+    return map_leaves(lambda _: next(iterator), template)
+
+
+def map_leaves(function: Callable[[Scalar], Scalar], record: Any) -> Any:
+    fields = getattr(record, "__dataclass_fields__", None)
+    if fields is not None:
+        return type(record)(*(map_leaves(function, getattr(record, name)) for name in fields))
+    if isinstance(record, (tuple, list)):
+        return type(record)(map_leaves(function, item) for item in record)
+    return None if record is None else function(record)
+
+
+def add_records(a: Any, b: Any) -> Any:
+    """The sum of two records of the same shape, leaf by leaf."""
+    iterator = iter(leaves(b))
+    return map_leaves(lambda x: x + next(iterator), a)
+
+
+__all__ = [
+    "ZERO_ARTICULATED", "ZERO_FORCE", "ZERO_INERTIA", "ZERO_MOTION", "ZERO_SYM", "ZERO_VEC",
+    "ArticulatedInertia", "Force", "Inertia", "Mat", "Motion", "Sym", "Transform", "Vec",
+    "add_records", "centripetal", "is_zero", "leaves", "map_leaves", "rebuild", "skew",
+]  # fmt: skip

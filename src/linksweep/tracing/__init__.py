@@ -1,0 +1,1 @@
+"""From an algorithm to a Program: expressions, rules, programs, and passes over them."""

@@ -1,0 +1,130 @@
+"""Hash-consed expressions: "every two mathematically equivalent expressions are denoted by the same variable name"
+(Kozlowski 1990, section 4, after Khosla).
+
+A `Node` is one operation. Its operands are nodes or plain floats: numbers stay Python floats until they meet a node,
+and whatever folds to a number becomes a float again. The `Graph` belongs to one trace; nodes of two graphs never mix.
+
+Every node knows its level: PARAMETER work is done once per call, ONLINE work for every sample.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+PARAMETER, ONLINE = 1, 2
+
+UNARY = ("neg", "sqrt", "sin", "cos")
+BINARY = ("add", "sub", "mul", "div", "lt")
+TERNARY = ("where", "fma", "fms", "fnma")  # a*b + c, a*b - c, c - a*b
+LEAVES = ("input", "table", "load")  # data says which element of what; see program.py
+COMMUTATIVE = ("add", "mul")
+
+Operand = Any  # Node | float
+
+
+class Node:
+    """One operation of a trace; compared by identity."""
+
+    __slots__ = ("args", "data", "graph", "level", "op", "order")
+
+    def __init__(self, graph: Graph, op: str, args: tuple[Operand, ...], data: tuple[Any, ...], level: int, order: int):
+        self.graph = graph
+        self.op = op
+        self.args = args
+        self.data = data
+        self.level = level
+        self.order = order
+
+    def __add__(self, b: Operand) -> Operand:
+        return self.graph.apply("add", self, b)
+
+    def __radd__(self, b: Operand) -> Operand:
+        return self.graph.apply("add", b, self)
+
+    def __sub__(self, b: Operand) -> Operand:
+        return self.graph.apply("sub", self, b)
+
+    def __rsub__(self, b: Operand) -> Operand:
+        return self.graph.apply("sub", b, self)
+
+    def __mul__(self, b: Operand) -> Operand:
+        return self.graph.apply("mul", self, b)
+
+    def __rmul__(self, b: Operand) -> Operand:
+        return self.graph.apply("mul", b, self)
+
+    def __truediv__(self, b: Operand) -> Operand:
+        return self.graph.apply("div", self, b)
+
+    def __rtruediv__(self, b: Operand) -> Operand:
+        return self.graph.apply("div", b, self)
+
+    def __neg__(self) -> Operand:
+        return self.graph.apply("neg", self)
+
+    def __lt__(self, b: Operand) -> Operand:
+        return self.graph.apply("lt", self, b)
+
+    def __gt__(self, b: Operand) -> Operand:
+        return self.graph.apply("lt", b, self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("an algorithm cannot branch on a traced value: use scalars.where")
+
+    def sin(self) -> Operand:
+        return self.graph.apply("sin", self)
+
+    def cos(self) -> Operand:
+        return self.graph.apply("cos", self)
+
+    def sqrt(self) -> Operand:
+        return self.graph.apply("sqrt", self)
+
+    def where(self, if_true: Operand, if_false: Operand) -> Operand:
+        return self.graph.apply("where", self, if_true, if_false)
+
+    def __repr__(self) -> str:
+        return f"%{self.order}"
+
+
+class Graph:
+    """The nodes of one trace."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[tuple[Any, ...], Node] = {}
+
+    def leaf(self, op: str, data: tuple[Any, ...], level: int = ONLINE) -> Node:
+        key = (op, *data)
+        node = self.nodes.get(key)
+        if node is None:
+            node = self.nodes[key] = Node(self, op, (), data, level, len(self.nodes))
+        return node
+
+    def make(self, op: str, *args: Operand, order: int | None = None) -> Node:
+        """The node of this operation, as it is: no rule is applied. `order` places it before later work."""
+        key = (op, *args)
+        node = self.nodes.get(key)
+        if node is None:
+            level = max(arg.level for arg in args if type(arg) is Node)
+            node = self.nodes[key] = Node(self, op, args, (), level, len(self.nodes) if order is None else order)
+        return node
+
+    def apply(self, op: str, *args: Operand) -> Operand:
+        """The operation after every rule that fits: a node, or a float."""
+        for rule in RULES[op]:
+            found = rule(self, *args)
+            if found is not None:
+                return found
+        if op in COMMUTATIVE and _comes_first(args[1], args[0]):
+            args = (args[1], args[0])
+        return self.make(op, *args)
+
+
+def _comes_first(a: Operand, b: Operand) -> bool:
+    """Numbers before nodes, older nodes before younger ones."""
+    if type(a) is not Node:
+        return type(b) is Node
+    return type(b) is Node and a.order < b.order
+
+
+from .rules import RULES  # noqa: E402  (the rules are written over nodes)

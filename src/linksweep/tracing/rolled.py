@@ -1,0 +1,255 @@
+"""The sweeps as loops: each step runs once for every kind of link, on link numbers that are data.
+
+A kind is a type of joint with the same factors in its transform, on the base, in between or at a tip: where nothing
+comes in, zeros fold. Numbers that all links of a kind share stay numbers
+and fold; the others become tables. What a sweep keeps for a link goes to a workspace array with a row for each link;
+only slots that some result needs survive `remove_dead`. A program of 10 links and one of 10,000 compile alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..canonical import CanonicalLink, CanonicalModel
+from ..joints import KINDS, Coordinates
+from ..model import BASE
+from ..spatial import leaves, map_leaves, rebuild
+from ..sweeps import LinkView, Step
+from .expression import Graph, Node, Operand
+from .program import Add, Array, Block, Body, Effect, Loop, Output, PairLoop, PairOutput, Program, Store
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a sweep kept for every link: for each kind, a record whose leaves are loads, or numbers."""
+
+    records: tuple[Any, ...]
+
+    def __getattr__(self, name: str) -> Kept:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Kept(tuple(getattr(record, name) for record in self.records))
+
+    def __getitem__(self, kind: int) -> Any:
+        return self.records[kind]
+
+
+class Rolled:
+    """The sweeps of one traced program. Inputs and outputs are named by their index; q is input 0."""
+
+    def __init__(self, model: CanonicalModel, inputs: Sequence[Array]):
+        self.model = replace(model, links=tuple(_uniform(link) for link in model.links))
+        self.inputs = tuple(inputs)
+        self.graph = Graph()
+        self.steps: list[Block | Loop | PairLoop] = []
+        self.arrays: list[int] = []
+        self.tables: list[tuple[float, ...]] = []
+        self.offsets: list[tuple[int, ...]] = []
+        self.parents = tuple(link.parent for link in model.links)
+        inner = set(self.parents)
+        groups: dict[Any, int] = {}
+        self.kinds = tuple(
+            groups.setdefault((_pattern(link), link.parent == BASE, i not in inner), len(groups))
+            for i, link in enumerate(self.model.links)
+        )
+        self.on_base = [on_base for _, on_base, _ in groups]  # nothing but the base's constants comes in
+        self.is_tip = [is_tip for _, _, is_tip in groups]  # no sum from children
+        self.templates = [self._template(kind) for kind in range(len(groups))]
+        self.joints = [KINDS[template.kind] for template in self.templates]
+        self.starts = self._offsets(tuple(link.start for link in model.links))
+        kept = [
+            joint.trigonometry(self._coordinates(0, joint.nq), template.angle)
+            for joint, template in zip(self.joints, self.templates, strict=True)
+        ]
+        kept = self._keep(True, [()] * len(kept), kept, ())
+        self.links = [LinkView(t, k) for t, k in zip(self.templates, kept.records, strict=True)]
+
+    def outward(self, step: Step, base: Any, *own: Kept) -> Kept:
+        array = self._array(len(leaves(base)))
+        parent = rebuild(base, [self._load(array, slot, "parent") for slot in range(self.arrays[array])])
+        results = [
+            step(link, base if self.on_base[k] else parent, *(o[k] for o in own)) for k, link in enumerate(self.links)
+        ]
+        states = [[Store(array, slot, "own", v) for slot, v in enumerate(leaves(s))] for _, s in results]
+        return self._keep(True, states, [kept for kept, _ in results], ())
+
+    def inward(self, step: Step, zero: Any, *own: Kept) -> tuple[Kept, Any]:
+        array = self._array(len(leaves(zero)))
+        total = rebuild(zero, [self._load(array, slot, "own") for slot in range(self.arrays[array])])
+        results = [
+            step(link, zero if self.is_tip[k] else total, *(o[k] for o in own)) for k, link in enumerate(self.links)
+        ]
+        sums = [[Add(array, slot, value) for slot, value in enumerate(leaves(up))] for _, up in results]
+        kept = self._keep(False, sums, [kept for kept, _ in results], (array,))
+        return kept, rebuild(zero, [self._load(array, slot, "base") for slot in range(self.arrays[array])])
+
+    def pairs(self, start: Step, step: Step, *own: Kept) -> Any:
+        first = [start(link, *(o[k] for o in own)) for k, link in enumerate(self.links)]
+        carry = first[0][1]
+        array = self._array(len(leaves(carry)))
+        carried = rebuild(carry, [self._load(array, slot, "base") for slot in range(self.arrays[array])])
+        later = [step(link, carried, *(o[k] for o in own)) for k, link in enumerate(self.links)]
+        return [[(out, self._stores(array, carry)) for out, carry in results] for results in (first, later)]
+
+    def same(self, value: Any) -> Kept:
+        return Kept((value,) * len(self.templates))
+
+    def marked(self, links: Collection[int]) -> Kept:
+        self.tables.append(tuple(1.0 if i in links else 0.0 for i in range(len(self.kinds))))
+        return self.same(self.graph.leaf("table", (len(self.tables) - 1,)))
+
+    def at(self, per_link: Kept, link: int) -> Any:
+        def entry(value: Operand) -> Operand:
+            if not isinstance(value, Node):
+                return value
+            if value.op == "load":
+                return self.graph.leaf("load", (*value.data[:2], link))
+            if value.op == "table":
+                return self.tables[value.data[0]][link]
+            source, offsets, component = value.data
+            return self.graph.leaf("input", (source, self.offsets[offsets][link] + component))
+
+        return map_leaves(entry, per_link[self.kinds[link]])
+
+    def split(self, source: int) -> Kept:
+        """The joint's own entries of an input of nv numbers."""
+        return Kept(tuple(Coordinates(self._coordinates(source, joint.nv)) for joint in self.joints))
+
+    def split_rows(self, source: int, width: int) -> Kept:
+        rows = self._offsets(tuple(link.start * width for link in self.model.links))
+        return Kept((tuple(self.graph.leaf("input", (source, rows, c)) for c in range(width)),) * len(self.joints))
+
+    def join(self, output: int, per_link: Kept) -> None:
+        """Write each link's entries to an output of nv numbers."""
+        self._append(True, [[Output(output, (self.starts, c), v) for c, v in enumerate(r)] for r in per_link.records])
+
+    def join_pairs(self, output: int, out: Any) -> None:
+        def body(block: Any, carry: list[Effect]) -> Body:
+            rows = [
+                PairOutput(output, self.starts, (b, a), value)
+                for a, row in enumerate(block)
+                for b, value in enumerate(row)
+            ]
+            return Body.of([*rows, *carry])
+
+        starts, steps = (tuple(body(*result) for result in results) for results in out)
+        self.steps.append(PairLoop(starts, steps))
+
+    def write(self, output: int, values: Sequence[Operand]) -> None:
+        """Write a whole output, element by element."""
+        self.steps.append(Block(Body.of([Output(output, (i,), value) for i, value in enumerate(values)])))
+
+    def join_columns(self, output: int, per_link: Kept, height: int) -> None:
+        """Write a (height, nv) output, the columns of each joint from its link."""
+        width = sum(KINDS[link.kind].nv for link in self.model.links)
+        effects = [
+            [
+                Output(output, (self.starts, row * width + column), value)
+                for column, entries in enumerate(record)
+                for row, value in enumerate(leaves(entries))
+            ]
+            for record in per_link.records
+        ]
+        self._append(True, effects)
+
+    def program(self, name: str, outputs: Sequence[Array]) -> Program:
+        return Program(
+            name, self.inputs, tuple(outputs), tuple(self.steps), self.parents, self.kinds, tuple(self.arrays),
+            tuple(self.tables), tuple(self.offsets),
+        )  # fmt: skip
+
+    def _template(self, kind: int) -> CanonicalLink:
+        """A link of this kind with its own numbers replaced by tables, unless all links share them."""
+        members = [link for link, k in zip(self.model.links, self.kinds, strict=True) if k == kind]
+        columns = iter(list(zip(*(_numbers(link) for link in members), strict=True)))
+        rows = [i for i, k in enumerate(self.kinds) if k == kind]
+
+        def entry(_: float) -> Operand:
+            column = next(columns)
+            if all(value == column[0] for value in column):
+                return column[0]
+            table = [0.0] * len(self.kinds)
+            for row, value in zip(rows, column, strict=True):
+                table[row] = value
+            self.tables.append(tuple(table))
+            return self.graph.leaf("table", (len(self.tables) - 1,))
+
+        return _map_numbers(entry, members[0])
+
+    def _coordinates(self, source: int, count: int) -> list[Node]:
+        return [self.graph.leaf("input", (source, self.starts, c)) for c in range(count)]
+
+    def _offsets(self, offsets: tuple[int, ...]) -> int:
+        self.offsets.append(offsets)
+        return len(self.offsets) - 1
+
+    def _array(self, slots: int) -> int:
+        self.arrays.append(slots)
+        return len(self.arrays) - 1
+
+    def _load(self, array: int, slot: int, row: str) -> Node:
+        return self.graph.leaf("load", (array, slot, row))
+
+    def _stores(self, array: int, record: Any) -> list[Effect]:
+        return [Store(array, slot, "base", value) for slot, value in enumerate(leaves(record))]
+
+    def _keep(
+        self,
+        outward: bool,
+        effects: Sequence[Sequence[Effect]],
+        kept: Sequence[Any],
+        cleared: tuple[int, ...],
+    ) -> Kept:
+        """End a sweep: store what each kind keeps, beside its other effects, and hand out the loads."""
+        array = self._array(max(len(leaves(record)) for record in kept))
+        bodies, records = [], []
+        for record, before in zip(kept, effects, strict=True):
+            stored = {e.value: (e.array, e.slot) for e in before if isinstance(e, Store)}
+            after: list[Effect] = list(before)
+            loads: list[Operand] = []
+            for slot, value in enumerate(leaves(record)):
+                if not isinstance(value, Node) or value.op in ("table", "input"):
+                    loads.append(value)  # a number of the link: later sweeps read it where it stands
+                elif value.op == "load" and value.data[2] == "own":
+                    loads.append(value)
+                elif value in stored:
+                    loads.append(self._load(*stored[value], "own"))
+                else:
+                    after.append(Store(array, slot, "own", value))
+                    loads.append(self._load(array, slot, "own"))
+            bodies.append(after)
+            records.append(rebuild(record, loads))
+        self._append(outward, bodies, cleared)
+        return Kept(tuple(records))
+
+    def _append(self, outward: bool, effects: Sequence[Sequence[Effect]], cleared: tuple[int, ...] = ()) -> None:
+        self.steps.append(Loop(outward, tuple(Body.of(list(e)) for e in effects), cleared))
+
+
+def _uniform(link: CanonicalLink) -> CanonicalLink:
+    """Quarter turns as part of the angle: links that differ only there share a kind."""
+    return replace(link, quarters=0, angle=link.angle + link.quarters * (math.pi / 2.0))
+
+
+def _pattern(link: CanonicalLink) -> tuple[Any, ...]:
+    return (link.kind, link.quarters, tuple((f[0], f[1]) if f[0] == "screw" else f[0] for f in link.factors))
+
+
+_FIELDS = ("angle", "turn", "slide", "mass", "mp", "I", "armature", "damping", "friction", "axes", "origin")
+
+
+def _numbers(link: CanonicalLink) -> list[float]:
+    return leaves([_factor_numbers(link), *(getattr(link, name) for name in _FIELDS)])
+
+
+def _factor_numbers(link: CanonicalLink) -> list[Any]:
+    return [f[2:] if f[0] == "screw" else f[1:] for f in link.factors]
+
+
+def _map_numbers(function: Any, link: CanonicalLink) -> CanonicalLink:
+    mapped = [map_leaves(function, f[2:] if f[0] == "screw" else f[1:]) for f in link.factors]
+    factors = tuple((*f[:2], *m) if f[0] == "screw" else (f[0], *m) for f, m in zip(link.factors, mapped, strict=True))
+    return replace(link, factors=factors, **{n: map_leaves(function, getattr(link, n)) for n in _FIELDS})

@@ -1,0 +1,30 @@
+"""Shared by all tests: compiled code goes to a folder of this run, never to the user's cache."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+_OWN_CACHE: str | None = None
+
+
+SOURCE = str(Path(__file__).parent.parent / "src")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Workers of pytest-xdist inherit the variable from the process that started them and share its folder.
+    global _OWN_CACHE
+    if not hasattr(config, "workerinput"):
+        _OWN_CACHE = tempfile.mkdtemp(prefix="linksweep-test-cache-")
+        os.environ["LINKSWEEP_CACHE"] = _OWN_CACHE
+        # Subprocesses that tests start in other folders see the same source as the tests.
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SOURCE, os.environ.get("PYTHONPATH")]))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _OWN_CACHE is not None:
+        shutil.rmtree(_OWN_CACHE, ignore_errors=True)
