@@ -28,7 +28,8 @@ class CanonicalLink:
 
     factors: the constant part of the transform from the parent, ("screw", axis, c, s, t) or ("shift", x, y, z);
     after it comes the joint: a screw about z by q + quarters * pi/2 + angle, and along z by slide (+ q); `turn` is the
-    cosine and sine of its constant part. mass, mp (3), I (xx, yy, zz, xy, xz, yz) about the frame's origin.
+    cosine and sine of its constant part. mass, mp (3), I (xx, yy, zz, xy, xz, yz) about the frame's origin; com (3) and
+    I_com (6) are the mass centre and the inertia about it.
     axes, origin: the link's own frame, as described, in the canonical one. start: the joint's first coordinate.
     """
 
@@ -43,6 +44,8 @@ class CanonicalLink:
     mass: Any
     mp: tuple[Any, Any, Any]
     I: tuple[Any, ...]  # noqa: E741  (the papers' symbol)
+    com: tuple[Any, Any, Any]
+    I_com: tuple[Any, ...]
     armature: Any
     damping: float
     friction: float
@@ -108,12 +111,12 @@ def canonical(model: Model) -> CanonicalModel:
             )
         offset = _compose(found.b, turn)
         quarters, angle = _quarters(offset)
-        mass, mp, inertia = _inertia(link.inertial, aligned[index], turn, lift)
+        inertia = _inertia(link.inertial, aligned[index], turn, lift)
         joint = link.joint
         result.append(
             CanonicalLink(
                 link.name, link.parent, joint.kind, factors, quarters, angle, offset, found.f + lift,
-                mass, mp, inertia, float(joint.armature), float(joint.damping), float(joint.friction),
+                *inertia, float(joint.armature), float(joint.damping), float(joint.friction),
                 own[link.name].rotation, own[link.name].position, starts[index],
             )
         )  # fmt: skip
@@ -162,14 +165,18 @@ def _decompose(rotation: np.ndarray, position: np.ndarray) -> _Screws:
 
 
 def _inertia(inertial: Inertial, aligned: np.ndarray, turn: tuple[float, float], lift: float):
-    """Mass, first moment and inertia about the canonical origin, from those about the mass centre."""
+    """Mass, first moment and inertia about the canonical origin; mass centre and inertia about it."""
     rotation = (aligned @ _turn_z(turn)).T
     com = rotation @ np.array(inertial.com, dtype=float) - np.array([0.0, 0.0, lift])
     tensor = rotation @ np.array(inertial.inertia, dtype=float) @ rotation.T
     m = float(inertial.mass)
-    tensor = tensor + m * (com @ com * np.eye(3) - np.outer(com, com))
+    about_origin = tensor + m * (com @ com * np.eye(3) - np.outer(com, com))
+    return m, tuple((m * com).tolist()), _six(about_origin), tuple(com.tolist()), _six(tensor)
+
+
+def _six(tensor: np.ndarray) -> tuple[float, ...]:
     i = tensor.tolist()
-    return m, tuple((m * com).tolist()), (i[0][0], i[1][1], i[2][2], i[0][1], i[0][2], i[1][2])
+    return i[0][0], i[1][1], i[2][2], i[0][1], i[0][2], i[1][2]
 
 
 def _carry(frame: Frame, aligned: list[np.ndarray], adjust: list[tuple[tuple[float, float], float]]) -> Frame:
@@ -193,7 +200,7 @@ def _aligning_rotation(axis: tuple[Any, Any, Any]) -> np.ndarray:
     """A rotation that takes z to the axis; a permutation where the axis is a coordinate axis."""
     z = np.array(axis, dtype=float)
     k = int(np.argmax(np.abs(z)))
-    if abs(z[k]) == 1.0:
+    if np.count_nonzero(z) == 1:  # not z[k] == 1, which also holds for (0, 1, 4e-8)
         x = np.eye(3)[(k + 1) % 3]
     else:
         x = np.eye(3)[int(np.argmin(np.abs(z)))]

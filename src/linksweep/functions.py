@@ -5,24 +5,37 @@ A request names one function with its options; a Program serves one or several r
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from .algorithms.boundary_value import boundary_value
+from .algorithms.closed_form import closed_form
+from .algorithms.composite import composite
+from .algorithms.factorization import colour, factorization, whiten
+from .algorithms.fd1 import fd1
+from .algorithms.fd2 import fd2
+from .algorithms.fd3 import fd3
+from .algorithms.fd4 import fd4
 from .algorithms.filter_smoother import filter_smoother
+from .algorithms.kane import kane
 from .algorithms.kinematics import WORLD, jacobian, poses
 from .algorithms.mass_matrix import mass_matrix
+from .algorithms.mass_matrix_inverse import mass_matrix_inverse
 from .algorithms.newton_euler import newton_euler
+from .bias import BaseMotion
 from .canonical import CanonicalModel
-from .joints import KINDS, Coordinates
+from .joints import KINDS
 from .model import BASE
-from .spatial import ZERO_FORCE, Force, Vec
+from .spatial import ZERO_FORCE, ZERO_VEC, Force, Vec
 from .tracing.passes import remove_dead
 from .tracing.program import Array, Program
 from .tracing.rolled import Rolled
 from .tracing.unrolled import UnrolledTrace
+from .tree_matrix import congruence
 
-INPUT_ORDER = ("q", "qd", "qdd", "tau", "f_ext")
+INPUT_ORDER = ("q", "qd", "qdd", "tau", "f_ext", "base_motion")
 ROLL_ABOVE = 60  # links; below, a written-out program of real geometry is faster (benchmarks/rolled.py)
 
 
@@ -35,21 +48,35 @@ class Request:
     frame: str = ""
     f_ext: bool = False
     dissipation: bool = False
+    base_motion: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """An algorithm and what it asks of a robot: a serial chain, or a program written out link by link."""
+
+    algorithm: Callable[..., Any]
+    serial: bool = False
+    written_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """inputs by name, the result's name and axes ("v": nv, or a number), and its methods, the default first."""
+    """inputs by name, the result's name and axes ("v": nv, or a number), and its methods, the default first.
+
+    shared: a method named for another function of the same program is no mistake.
+    """
 
     inputs: tuple[str, ...]
     result: str
     axes: tuple[Any, ...]
-    methods: dict[str, Callable[..., Any]]
+    methods: dict[str, Method]
     trace: Callable[[Any, Request, int], None]
     dynamics: bool = True
+    invertible: bool = False  # needs every joint to move some inertia
     needs_frame: bool = False
-    takes_f_ext: bool = False
-    shared: bool = False  # a method named for another function of the same program is no mistake
+    takes: tuple[str, ...] = field(default=())  # of f_ext, dissipation, base_motion
+    shared: bool = False
     public: bool = True
 
 
@@ -57,7 +84,7 @@ def trace(model: CanonicalModel, requests: Sequence[Request], rolled: bool | Non
     """The Program that computes these requests. `rolled`: as loops over the links; None chooses by size."""
     inputs, outputs = signature(model, requests)
     if rolled is None:
-        rolled = len(model.links) > ROLL_ABOVE
+        rolled = len(model.links) > ROLL_ABOVE and not any(_method(request).written_out for request in requests)
     tracer = (Rolled if rolled else UnrolledTrace)(model, inputs)
     for index, request in enumerate(requests):
         FUNCTIONS[request.function].trace(tracer, request, index)
@@ -69,10 +96,9 @@ def signature(model: CanonicalModel, requests: Sequence[Request]) -> tuple[tuple
     """Inputs and results of a program for these requests, known without tracing it."""
     nq = sum(KINDS[link.kind].nq for link in model.links)
     nv = sum(KINDS[link.kind].nv for link in model.links)
-    shapes = {"q": (nq,), "qd": (nv,), "qdd": (nv,), "tau": (nv,), "f_ext": (len(model.links), 6)}
+    shapes = {name: (nv,) for name in INPUT_ORDER} | {"q": (nq,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
     wanted = {name for request in requests for name in FUNCTIONS[request.function].inputs}
-    if any(request.f_ext for request in requests):
-        wanted.add("f_ext")
+    wanted |= {name for name in ("f_ext", "base_motion") if any(getattr(request, name) for request in requests)}
     inputs = tuple(Array(name, shapes[name]) for name in INPUT_ORDER if name in wanted)
     outputs = []
     for request in requests:
@@ -81,20 +107,35 @@ def signature(model: CanonicalModel, requests: Sequence[Request]) -> tuple[tuple
     return inputs, tuple(outputs)
 
 
+def is_serial(model: CanonicalModel) -> bool:
+    return all(link.parent == i - 1 for i, link in enumerate(model.links))
+
+
+def _method(request: Request) -> Method:
+    return FUNCTIONS[request.function].methods[request.method]
+
+
+def _source(tracer: Any, name: str) -> int:
+    return next(k for k, array in enumerate(tracer.inputs) if array.name == name)
+
+
 def _coordinates(tracer: Any, name: str) -> Any:
-    return tracer.split(next(k for k, array in enumerate(tracer.inputs) if array.name == name))
+    return tracer.read(_source(tracer, name))
 
 
-def _gravity(tracer: Any) -> Vec:
-    return Vec(*tracer.model.gravity)
+def _base_motion(tracer: Any, request: Request) -> BaseMotion:
+    gravity = Vec(*tracer.model.gravity)
+    if not request.base_motion:
+        return BaseMotion(ZERO_VEC, ZERO_VEC, -gravity)
+    given = tracer.read_flat(_source(tracer, "base_motion"))
+    return BaseMotion(Vec(*given[:3]), Vec(*given[3:6]), Vec(*given[6:]) - gravity)
 
 
 def _external_forces(tracer: Any, request: Request) -> Any:
     """Each link's Force in its canonical frame, from rows [moment; force] in its described frame."""
     if not request.f_ext:
         return tracer.same(ZERO_FORCE)
-    source = next(k for k, array in enumerate(tracer.inputs) if array.name == "f_ext")
-    rows = tracer.split_rows(source, 6)
+    rows = tracer.read_rows(_source(tracer, "f_ext"), 6)
 
     def step(link: Any, nothing: Any, row: Any) -> Any:
         return link.from_described_frame(Force(Vec(*row[:3]), Vec(*row[3:]))), nothing
@@ -102,37 +143,51 @@ def _external_forces(tracer: Any, request: Request) -> Any:
     return tracer.outward(step, (), rows)
 
 
-def _trace_inverse(tracer: Any, request: Request, output: int) -> None:
-    qd, qdd = _coordinates(tracer, "qd"), _coordinates(tracer, "qdd")
-    _inverse(tracer, request, output, qd, qdd)
+def _inverse(tracer: Any, request: Request, output: int, given: tuple[str, ...]) -> None:
+    """Inverse dynamics; rates and accelerations that are not given are zero, and fold."""
+    qd, qdd = (_coordinates(tracer, name) if name in given else tracer.zeros() for name in ("qd", "qdd"))
+    forces, base = _external_forces(tracer, request), _base_motion(tracer, request)
+    result = _method(request).algorithm(tracer, qd, qdd, forces, base, dissipation=request.dissipation)
+    tracer.write_coordinates(output, result.tau)
 
 
-def _trace_bias(tracer: Any, request: Request, output: int) -> None:
-    _inverse(tracer, request, output, _coordinates(tracer, "qd"), None)
-
-
-def _trace_gravity(tracer: Any, request: Request, output: int) -> None:
-    _inverse(tracer, request, output, None, None)
-
-
-def _inverse(tracer: Any, request: Request, output: int, qd: Any, qdd: Any) -> None:
-    algorithm = FUNCTIONS[request.function].methods[request.method]
-    zero = tracer.same(Coordinates((0.0,)))
-    forces = _external_forces(tracer, request)
-    result = algorithm(tracer, qd or zero, qdd or zero, forces, _gravity(tracer), dissipation=request.dissipation)
-    tracer.join(output, result.tau)
-
-
-def _trace_forward(tracer: Any, request: Request, output: int) -> None:
-    algorithm = FUNCTIONS[request.function].methods[request.method]
+def _forward(tracer: Any, request: Request, output: int) -> None:
     qd, tau = _coordinates(tracer, "qd"), _coordinates(tracer, "tau")
-    forces = _external_forces(tracer, request)
-    result = algorithm(tracer, qd, tau, forces, _gravity(tracer), dissipation=request.dissipation)
-    tracer.join(output, result.qdd)
+    forces, base = _external_forces(tracer, request), _base_motion(tracer, request)
+    result = _method(request).algorithm(tracer, qd, tau, forces, base, dissipation=request.dissipation)
+    tracer.write_coordinates(output, result.qdd)
 
 
-def _trace_mass_matrix(tracer: Any, request: Request, output: int) -> None:
-    tracer.join_pairs(output, mass_matrix(tracer).elements)
+def _pairs(tracer: Any, request: Request, output: int) -> None:
+    tracer.write_pairs(output, _method(request).algorithm(tracer).elements)
+
+
+def _inverse_by_factors(tracer: Any) -> Any:
+    """M^-1 = (I - H Psi L)^T D^-1 (I - H Psi L), Theorem 4.1, on any tree."""
+    result = factorization(tracer)
+    diagonal = [value for values in result.gain.D for value in values]
+    return congruence(tracer.tree_matrix(result.inverse), diagonal)
+
+
+def _trace_inverse_matrix(tracer: Any, request: Request, output: int) -> None:
+    if request.method == "costate_covariance":
+        _pairs(tracer, request, output)
+        return
+    full = _inverse_by_factors(tracer)
+    order = [link for link in sorted(range(len(full)), key=lambda i: tracer.model.links[i].start)]
+    tracer.write(output, [full[a][b] for a in order for b in order])
+
+
+def _trace_factor(tracer: Any, request: Request, output: int, which: str) -> None:
+    tracer.write_pairs(output, getattr(factorization(tracer), which), mirrored=False)
+
+
+def _trace_joint_inertia(tracer: Any, request: Request, output: int) -> None:
+    tracer.write_coordinates(output, factorization(tracer).gain.D)
+
+
+def _trace_filter(tracer: Any, request: Request, output: int) -> None:
+    tracer.write_coordinates(output, _method(request).algorithm(tracer, _coordinates(tracer, "tau")))
 
 
 def _trace_pose(tracer: Any, request: Request, output: int) -> None:
@@ -154,35 +209,59 @@ def _trace_jacobian(tracer: Any, request: Request, output: int) -> None:
         link = tracer.model.links[link].parent
     point = pose.point(Vec(*frame.placement.position))
     columns = jacobian(tracer, at, tracer.marked(path), point)
-    tracer.join_columns(output, columns.motions, 6)
+    tracer.write_columns(output, columns.motions, 6)
 
 
-def _trace_joint_inertia(tracer: Any, request: Request, output: int) -> None:
-    zero = tracer.same(Coordinates((0.0,)))
-    result = filter_smoother(tracer, zero, zero, tracer.same(ZERO_FORCE), _gravity(tracer))
-    tracer.join(output, result.filtered.D)
+def _form(update: str) -> Method:
+    return Method(functools.partial(filter_smoother, update=update))
 
+
+INVERSE = {"newton_euler": Method(newton_euler), "boundary_value": Method(boundary_value), "kane": Method(kane)}
+FORWARD = {
+    "filter_smoother": Method(filter_smoother), "filter_smoother_50": _form("50"), "filter_smoother_51": _form("51"),
+    "fd1": Method(fd1), "fd2": Method(fd2), "fd3": Method(fd3), "fd4": Method(fd4),
+    "composite": Method(composite, written_out=True), "closed_form": Method(closed_form, serial=True),
+}  # fmt: skip
+ALL = ("f_ext", "dissipation", "base_motion")
+FACTOR = {"factorization": Method(factorization, written_out=True)}
 
 FUNCTIONS: dict[str, Function] = {
     "inverse_dynamics": Function(
-        ("q", "qd", "qdd"), "tau", ("v",), {"newton_euler": newton_euler}, _trace_inverse, takes_f_ext=True
+        ("q", "qd", "qdd"), "tau", ("v",), INVERSE, functools.partial(_inverse, given=("qd", "qdd")), takes=ALL
     ),
-    "forward_dynamics": Function(
-        ("q", "qd", "tau"),
-        "qdd",
-        ("v",),
-        {"filter_smoother": filter_smoother},
-        _trace_forward,
-        takes_f_ext=True,
+    "forward_dynamics": Function(("q", "qd", "tau"), "qdd", ("v",), FORWARD, _forward, invertible=True, takes=ALL),
+    "mass_matrix": Function(
+        ("q",), "M", ("v", "v"), {"composite": Method(mass_matrix),
+        "covariance": Method(functools.partial(mass_matrix, ten_parameters=False))}, _pairs, shared=True
     ),
-    "mass_matrix": Function(("q",), "M", ("v", "v"), {"composite": mass_matrix}, _trace_mass_matrix, shared=True),
+    "mass_matrix_inverse": Function(
+        ("q",), "Minv", ("v", "v"), {"costate_covariance": Method(mass_matrix_inverse, serial=True), **FACTOR},
+        _trace_inverse_matrix, invertible=True, shared=True
+    ),
     "bias_forces": Function(
-        ("q", "qd"), "tau", ("v",), {"newton_euler": newton_euler}, _trace_bias, takes_f_ext=True, shared=True
+        ("q", "qd"), "tau", ("v",), INVERSE, functools.partial(_inverse, given=("qd",)), takes=ALL, shared=True
     ),
-    "gravity_forces": Function(("q",), "tau", ("v",), {"newton_euler": newton_euler}, _trace_gravity, shared=True),
+    "gravity_forces": Function(("q",), "tau", ("v",), INVERSE, functools.partial(_inverse, given=()), shared=True),
+    "pose": Function(
+        ("q",), "T", (4, 4), {"": Method(poses)}, _trace_pose, dynamics=False, needs_frame=True
+    ),
+    "jacobian": Function(
+        ("q",), "J", (6, "v"), {"": Method(jacobian)}, _trace_jacobian, dynamics=False, needs_frame=True
+    ),
     "joint_inertia": Function(
-        ("q",), "D", ("v",), {"filter_smoother": filter_smoother}, _trace_joint_inertia, public=False
+        ("q",), "D", ("v",), {"factorization": Method(factorization)}, _trace_joint_inertia, shared=True, public=False
     ),
-    "pose": Function(("q",), "T", (4, 4), {"": poses}, _trace_pose, dynamics=False, needs_frame=True),
-    "jacobian": Function(("q",), "J", (6, "v"), {"": jacobian}, _trace_jacobian, dynamics=False, needs_frame=True),
-}
+    "factor": Function(
+        ("q",), "L", ("v", "v"), FACTOR, functools.partial(_trace_factor, which="factor"), invertible=True, public=False
+    ),
+    "factor_inverse": Function(
+        ("q",), "Linv", ("v", "v"), FACTOR, functools.partial(_trace_factor, which="inverse"), invertible=True,
+        public=False
+    ),
+    "colour": Function(
+        ("q", "tau"), "y", ("v",), {"innovations": Method(colour)}, _trace_filter, invertible=True, public=False
+    ),
+    "whiten": Function(
+        ("q", "tau"), "e", ("v",), {"innovations": Method(whiten)}, _trace_filter, invertible=True, public=False
+    ),
+}  # fmt: skip

@@ -117,7 +117,7 @@ class Span:
     def over(self, d: JointInertia) -> Span:
         """P H^T / D: the gain."""
         if len(self.columns) == 1:
-            return Span([self.columns[0] / d.rows[0][0]])
+            return Span([_over(self.columns[0], d.rows[0][0])])
         unit = [[1.0 if i == j else 0.0 for j in range(len(self.columns))] for i in range(len(self.columns))]
         inverse = [d.solve(row) for row in unit]
         return Span([self @ column for column in inverse])
@@ -126,6 +126,11 @@ class Span:
 def _pair(a: Any, b: Any) -> Scalar:
     """The product of a Motion and a Force, whichever comes first."""
     return b.dot(a) if isinstance(a, Motion) else a.dot(b)
+
+
+def _over(a: Any, d: Scalar) -> Any:
+    """a / D, but 0 where D is the number 0 (a joint that moves no inertia in any pose): P H^T is 0 there too."""
+    return a * 0.0 if isinstance(d, float) and d == 0.0 else a / d
 
 
 class JointInertia:
@@ -139,6 +144,17 @@ class JointInertia:
         for i in range(n):
             self.rows[i][i] = self.rows[i][i] + armature
 
+    @classmethod
+    def of(cls, block: Sequence[Sequence[Scalar]]) -> JointInertia:
+        """D again, from what a sweep kept of it."""
+        self = cls.__new__(cls)
+        self.rows = [list(row) for row in block]
+        return self
+
+    @property
+    def block(self) -> tuple[tuple[Scalar, ...], ...]:
+        return tuple(tuple(row) for row in self.rows)
+
     @property
     def diagonal(self) -> Coordinates:
         return Coordinates(row[i] for i, row in enumerate(self.rows))
@@ -147,7 +163,7 @@ class JointInertia:
         """D^-1 b, by L D L^T without pivoting (D is positive definite)."""
         n = len(self.rows)
         if n == 1:
-            return Coordinates((b[0] / self.rows[0][0],))
+            return Coordinates((_over(b[0], self.rows[0][0]),))
         low: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
         diagonal: list[Scalar] = []
         for j in range(n):
@@ -171,11 +187,24 @@ class JointInertia:
         return Coordinates(x)
 
 
-def subtract_outer(inertia: ArticulatedInertia, gain: Span, p_h_t: Span) -> ArticulatedInertia:
-    """P - G (P H^T)^T, symmetric."""
+def updated_inertia(
+    form: str, P: ArticulatedInertia, h_t: Span, p_h_t: Span, gain: Span, armature: Scalar
+) -> ArticulatedInertia:
+    """P^+ = P - P H^T D^-1 H P in one of the forms of Rodriguez 1987: "43", "50" or "51".
+
+    (43) subtracts the gain times (P H^T)^T. (50) takes the mean of (I - G H) P and P (I - G H)^T, which differ by
+    rounding. (51), Joseph's form, is a sum of squares: (I - G H) P (I - G H)^T + G R G^T with the armature R.
+    """
     for g, ph in zip(gain.columns, p_h_t.columns, strict=True):
-        inertia = inertia.minus_outer(g, ph)
-    return inertia
+        P = P.minus_outer(g, ph)
+        if form == "50":
+            P = P.minus_outer(ph * 0.5, g).minus_outer(g * -0.5, ph)
+    if form == "51":
+        inner = [h_t.transpose_times(ph) for ph in p_h_t.columns]
+        for g, ph, d in zip(gain.columns, p_h_t.columns, inner, strict=True):
+            P = P.minus_outer(ph - gain @ d, g)  # (I - G H) P H^T G^T
+            P = P.minus_outer(g * -armature, g)
+    return P
 
 
-__all__ = ["KINDS", "Coordinates", "Force", "JointInertia", "Prismatic", "Revolute", "Span", "subtract_outer"]
+__all__ = ["KINDS", "Coordinates", "Force", "JointInertia", "Prismatic", "Revolute", "Span", "updated_inertia"]

@@ -114,7 +114,7 @@ class Robot:
         if not doubtful:
             return ()  # D(k) >= H M(k) H^T + armature > 0 for every joint
         q = np.random.default_rng(0).uniform(-3.0, 3.0, (2, self.nq))
-        request = Request("joint_inertia", "filter_smoother")
+        request = Request("joint_inertia", "factorization")
         joint_inertia = CompiledFunction(Recipe(self.canonical, (request,)), "float64", 1, "interpreter")(q)
         scale = max(max(link.mass, *link.I[:3]) for link in self.canonical.links)
         starts = [self.canonical.links[i].start for i in doubtful]
@@ -292,7 +292,7 @@ class Robot:
         if function.dynamics:
             self._check_dynamics(name)
         chosen = methods[0] if method is None or methods == [""] else method
-        f_ext, dissipation = bool(f_ext and function.takes_f_ext), bool(dissipation and function.takes_f_ext)
+        f_ext, dissipation = bool(f_ext and function.takes), bool(dissipation and function.takes)
         return Request(name, chosen, frame, f_ext, dissipation)
 
     def _check_frame(self, name: str, frame: Any) -> None:
@@ -310,7 +310,7 @@ class Robot:
                 f"{function}: {self.name} has no mass or inertia at all, expected some in its description; only pose "
                 f"and jacobian can be computed."
             )
-        if function == "forward_dynamics" and self.singular_joints:
+        if FUNCTIONS[function].invertible and self.singular_joints:
             raise SingularError(
                 f"{function}: no inertia moves with joint {', '.join(self.singular_joints)} of {self.name}, so its "
                 f"acceleration is not determined: give the link beyond it an inertia, or the joint an armature."

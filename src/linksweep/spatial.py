@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .scalars import Scalar, is_zero
+from .scalars import Scalar
 
 
 @dataclass(slots=True)
@@ -228,9 +228,36 @@ class ArticulatedInertia:
         )
 
 
+@dataclass(slots=True)
+class Compliance:
+    """A symmetric 6x6 matrix from Force to Motion, 21 numbers: C linear by linear, Y linear by angular, A angular.
+
+    Such are the covariances Delta of the costates (Rodriguez 1987, (66)).
+    """
+
+    C: Sym
+    Y: Mat
+    A: Sym
+
+    def __matmul__(self, f: Force) -> Motion:
+        return Motion(
+            self.Y.transpose_times(f.force) + self.A @ f.moment,
+            self.C @ f.force + self.Y @ f.moment,
+        )
+
+    def minus_outer(self, a: Motion, b: Motion) -> Compliance:
+        """self - a b^T, where the sum of what is subtracted is known to be symmetric."""
+        return Compliance(
+            self.C.minus_outer(a.linear, b.linear),
+            self.Y.minus_outer(a.linear, b.angular),
+            self.A.minus_outer(a.angular, b.angular),
+        )
+
+
 ZERO_SYM = Sym(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 ZERO_INERTIA = Inertia(0.0, ZERO_VEC, ZERO_SYM)
 ZERO_ARTICULATED = ArticulatedInertia(ZERO_SYM, Mat(ZERO_VEC, ZERO_VEC, ZERO_VEC), ZERO_SYM)
+ZERO_COMPLIANCE = Compliance(ZERO_SYM, Mat(ZERO_VEC, ZERO_VEC, ZERO_VEC), ZERO_SYM)
 
 
 def centripetal(w: Vec, p: Vec) -> Vec:
@@ -253,8 +280,8 @@ class Transform:
 
     factors: tuple[Factor, ...]
 
-    def to_link(self, v: Motion) -> Motion:
-        """A^-1 phi^T: a motion of the parent, at and in the frame of the link."""
+    def to_link(self, v: Any) -> Any:
+        """A^-1 phi^T: a Motion (or Compliance) of the parent, at and in the frame of the link."""
         for factor in self.factors:
             v = factor.to_link(v)
         return v
@@ -325,10 +352,3 @@ def add_records(a: Any, b: Any) -> Any:
     """The sum of two records of the same shape, leaf by leaf."""
     iterator = iter(leaves(b))
     return map_leaves(lambda x: x + next(iterator), a)
-
-
-__all__ = [
-    "ZERO_ARTICULATED", "ZERO_FORCE", "ZERO_INERTIA", "ZERO_MOTION", "ZERO_SYM", "ZERO_VEC",
-    "ArticulatedInertia", "Force", "Inertia", "Mat", "Motion", "Sym", "Transform", "Vec",
-    "add_records", "centripetal", "is_zero", "leaves", "map_leaves", "rebuild", "skew",
-]  # fmt: skip

@@ -24,8 +24,9 @@ from .canonical import CanonicalLink, CanonicalModel
 from .joints import KINDS, Coordinates, Span
 from .model import BASE
 from .scalars import Scalar, sign
-from .spatial import Force, Inertia, Mat, Motion, Sym, Transform, Vec, add_records
+from .spatial import Force, Inertia, Mat, Sym, Transform, Vec, add_records
 from .transforms import Screw, Shift
+from .tree_matrix import TreeMatrix
 
 PerLink = Any  # one record for each link: a list when unrolled, a handle when rolled
 Step = Callable[..., Any]
@@ -34,7 +35,7 @@ Step = Callable[..., Any]
 class LinkView:
     """One link as a step sees it, in its canonical frame."""
 
-    __slots__ = ("H_T", "M", "X", "_link", "armature", "damping", "friction", "joint")
+    __slots__ = ("H_T", "I_com", "M", "X", "_link", "armature", "com", "damping", "friction", "joint")
 
     def __init__(self, link: CanonicalLink, kept: Sequence[Scalar]):
         self._link = link
@@ -43,12 +44,14 @@ class LinkView:
         self.X = Transform((*factors, self.joint.motion(kept, link.quarters, link.turn, link.slide)))
         self.H_T = Span(self.joint.columns)
         self.M = Inertia(link.mass, Vec(*link.mp), Sym(*link.I))
+        self.com = Vec(*link.com)
+        self.I_com = Sym(*link.I_com)
         self.armature = link.armature
         self.damping = link.damping
         self.friction = link.friction
 
-    def phi_T(self, motion: Motion) -> Motion:
-        """A^-1 phi^T(k+1, k): the parent's motion, at this link's origin and in its frame."""
+    def phi_T(self, motion: Any) -> Any:
+        """A^-1 phi^T(k+1, k): the parent's Motion or Compliance, at this link's origin and in its frame."""
         return self.X.to_link(motion)
 
     def phi(self, f: Any) -> Any:
@@ -78,6 +81,14 @@ class Sweep(Protocol):
     def pairs(self, start: Step, step: Step, *own: PerLink) -> Any: ...
 
     def same(self, value: Any) -> PerLink: ...
+
+    def zeros(self) -> PerLink: ...
+
+    def subtract(self, a: PerLink, b: PerLink) -> PerLink: ...
+
+    def unzip(self, per_link: PerLink) -> tuple[PerLink, ...]: ...
+
+    def solve(self, elements: Any, b: PerLink) -> PerLink: ...
 
     def marked(self, links: Collection[int]) -> PerLink: ...
 
@@ -133,6 +144,18 @@ class Unrolled:
     def same(self, value: Any) -> PerLink:
         return Records([value] * len(self.links))
 
+    def zeros(self) -> PerLink:
+        """0 for every freedom of every joint."""
+        return Records(Coordinates([0.0] * len(link.H_T.columns)) for link in self.links)
+
+    def subtract(self, a: PerLink, b: PerLink) -> PerLink:
+        """The difference of two records of Coordinates, link by link."""
+        return Records(x - y for x, y in zip(a, b, strict=True))
+
+    def unzip(self, per_link: PerLink) -> tuple[PerLink, ...]:
+        """Records of tuples as a tuple of records."""
+        return tuple(Records(entry) for entry in zip(*per_link, strict=True))
+
     def marked(self, links: Collection[int]) -> PerLink:
         """1 for these links, 0 for the others."""
         return Records(1.0 if i in links else 0.0 for i in range(len(self.links)))
@@ -141,28 +164,48 @@ class Unrolled:
         """What was kept for one link, for use in a later sweep over all."""
         return per_link[link]
 
+    def tree_matrix(self, elements: dict[tuple[int, int], Any]) -> TreeMatrix:
+        """A matrix from its pairs, its rows the freedoms of the links one after the other."""
+        first, parents = [], []
+        for i, link in enumerate(self.links):
+            above = self.model.links[i].parent
+            first.append(len(parents))
+            for freedom in range(len(link.H_T.columns)):
+                last_above = -1 if above == BASE else first[above] + len(self.links[above].H_T.columns) - 1
+                parents.append(first[i] + freedom - 1 if freedom else last_above)
+        entries = {}
+        for (i, j), block in elements.items():
+            for a, row in enumerate(block):
+                for b, value in enumerate(row):
+                    if i != j or a <= b:
+                        entries[first[i] + b, first[j] + a] = value
+        return TreeMatrix(parents, entries)
+
     def split(self, flat: Sequence[Scalar]) -> PerLink:
         """Coordinates in document order, one record for each link."""
         return Records(Coordinates(flat[link.start : link.start + KINDS[link.kind].nv]) for link in self.model.links)
 
-    def split_rows(self, flat: Sequence[Scalar], width: int) -> PerLink:
-        """A (links, width) array in document order, one row for each link."""
-        return Records(tuple(flat[link.start * width : (link.start + 1) * width]) for link in self.model.links)
-
     def join(self, per_link: PerLink) -> list[Scalar]:
         """The reverse of `split`."""
-        flat: list[Scalar] = [0.0] * sum(KINDS[link.kind].nv for link in self.model.links)
+        flat: list[Scalar] = [0.0] * sum(len(values) for values in per_link)
         for link, values in zip(self.model.links, per_link, strict=True):
             flat[link.start : link.start + len(values)] = list(values)
         return flat
 
-    def join_pairs(self, out: dict[tuple[int, int], Any]) -> list[Scalar]:
-        """A symmetric (nv, nv) matrix from its pairs (i, ancestor j), row by row; zero where no pair is."""
+    def solve(self, elements: dict[tuple[int, int], Any], b: PerLink) -> PerLink:
+        """The solution x of M x = b, M given by its elements from `pairs`."""
+        x = iter(self.tree_matrix(elements).solve([value for values in b for value in values]))
+        return Records(Coordinates(next(x) for _ in values) for values in b)
+
+    def join_pairs(self, elements: dict[tuple[int, int], Any], mirrored: bool = True) -> list[Scalar]:
+        """The square matrix of these pairs, row by row: block (j, i) and, mirrored, its transpose at (i, j)."""
         n = sum(KINDS[link.kind].nv for link in self.model.links)
         flat: list[Scalar] = [0.0] * (n * n)
-        for (i, j), block in out.items():
+        for (i, j), block in elements.items():
             for a, row in enumerate(block):
                 for b, value in enumerate(row):
                     p, r = self.model.links[j].start + a, self.model.links[i].start + b
-                    flat[p * n + r] = flat[r * n + p] = value
+                    flat[p * n + r] = value
+                    if mirrored:
+                        flat[r * n + p] = value
         return flat

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .scalars import Scalar, is_zero
-from .spatial import ArticulatedInertia, Force, Inertia, Mat, Motion, Sym, Transform, Vec
+from .spatial import ArticulatedInertia, Compliance, Force, Inertia, Mat, Motion, Sym, Transform, Vec
 
 
 @dataclass(slots=True)
@@ -44,7 +44,9 @@ class Shift:
 
     p: Vec
 
-    def to_link(self, v: Motion) -> Motion:
+    def to_link(self, v: Any) -> Any:
+        if isinstance(v, Compliance):
+            return _shift_compliance(v, self.p)
         return Motion(v.angular, v.linear + v.angular.cross(self.p))
 
     def to_parent(self, f: Any) -> Any:
@@ -93,7 +95,11 @@ class Screw:
         x, y, z = axes
         return Pose(x, y, z, pose.p + axes[k] * self.t)
 
-    def to_link(self, v: Motion) -> Motion:
+    def to_link(self, v: Any) -> Any:
+        if isinstance(v, Compliance):
+            back = Screw(self.axis, self.c, -self.s, 0.0)
+            v = _shift_compliance(v, _along(self.axis, self.t))
+            return Compliance(back.turn_sym(v.C), back.turn_mat(v.Y), back.turn_sym(v.A))
         linear = v.linear + v.angular.cross(_along(self.axis, self.t))
         return Motion(self.turn_back(v.angular), self.turn_back(linear))
 
@@ -211,3 +217,9 @@ def _shift_articulated(a: ArticulatedInertia, p: Vec) -> ArticulatedInertia:
         j.yz + (p.z * az.x - p.x * az.z + p.x * y.y.y - p.y * y.y.x),
     )
     return ArticulatedInertia(sym, y, a.rho)
+
+
+def _shift_compliance(a: Compliance, p: Vec) -> Compliance:
+    """phi^T Delta phi: (67) of Rodriguez 1987. The same as for inertias with the halves exchanged and p reversed."""
+    moved = _shift_articulated(ArticulatedInertia(a.C, a.Y, a.A), -p)
+    return Compliance(moved.J, moved.Y, moved.rho)

@@ -1,31 +1,25 @@
 """Forward dynamics by Kalman filtering and Bryson-Frazier smoothing.
 
-G. Rodriguez, "Kalman filtering, smoothing and recursive robot arm forward and inverse dynamics", 1987, (35)-(47), with
+G. Rodriguez, "Kalman Filtering, Smoothing, and Recursive Robot Arm Forward and Inverse Dynamics", 1987, (35)-(47), with
 the bias terms as corrected by K. Kozlowski, "New computational algorithms for a discrete Kalman filter in robot
 dynamics", 1990, (3.7), (3.7'), (3.14), and his coordinate transformations, (3.46)-(3.58).
 
 Accelerations are derivatives seen in the link's own frame: lambda = [dw; dv]. The forces x are the state, lambda the
 costate, x = z + P lambda (34); P is the inertia of the outer links with their joints free, the covariance of z. The
 papers' superscript - (link's side of its joint) has none here, + (parent's side) is written `_plus`; what crosses the
-joint does so in the link's frame, and phi A takes it to the parent afterwards.
+joint does so in the link's frame, and phi A takes it to the parent afterwards. Armature is measurement noise:
+D = H P H^T + R (docs/errata.md).
+
+The inertia update has three algebraically equal forms, chosen by `update`: "43", "50" and "51" (Joseph's).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..joints import Coordinates, JointInertia, Span, subtract_outer
-from ..spatial import (
-    ZERO_ARTICULATED,
-    ZERO_FORCE,
-    ZERO_MOTION,
-    ZERO_VEC,
-    ArticulatedInertia,
-    Force,
-    Motion,
-    Vec,
-    centripetal,
-)
+from ..bias import BaseMotion, local_bias_acceleration, local_bias_force
+from ..joints import Coordinates, JointInertia, Span, updated_inertia
+from ..spatial import ZERO_ARTICULATED, ZERO_FORCE, ArticulatedInertia, Force, Motion
 from ..sweeps import LinkView, PerLink, Sweep
 
 
@@ -48,7 +42,9 @@ class Predicted:
 @dataclass(slots=True)
 class Filtered:
     z: Force
+    z_plus: Force
     P: ArticulatedInertia
+    P_plus: ArticulatedInertia
     D: Coordinates
     G: tuple[Force, ...]
     innovation: Coordinates
@@ -65,27 +61,29 @@ class Smoothed:
 class Result:
     qdd: PerLink
     costate: PerLink
+    V: PerLink
+    n: PerLink
     filtered: PerLink
 
 
 def filter_smoother(
-    sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, gravity: Vec, dissipation: bool = False
+    sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False,
+    update: str = "43",
 ) -> Result:
     """Joint accelerations that the joint forces tau produce.
 
-    qd, tau: nv scalars per link; f_ext: Force on each link, in its frame at its origin; gravity: Vec in the base
-    frame.
+    qd, tau: nv scalars per link; f_ext: Force on each link, in its frame at its origin.
     """
 
     def velocity_step(link: LinkView, V_parent: Motion, qd: Coordinates) -> tuple[Velocity, Motion]:
         V_plus = link.phi_T(V_parent)                                                            # (11), (3.1)
         V = V_plus + link.H_T @ qd                                                               # (12), (3.2)
-        return Velocity(V, link.joint.bias(V_plus, qd)), V                                       # (15), (3.7)
+        return Velocity(V, local_bias_acceleration(link, V_plus, qd)), V                         # (15), (3.7)
 
     def filter_step(
         link: LinkView, outer: Predicted, at: Velocity, qd: Coordinates, tau: Coordinates, f_ext: Force
     ) -> tuple[Filtered, Predicted]:
-        z = outer.z + (bias_force(link, at.V) - f_ext)                                           # (36), (3.47)
+        z = outer.z + (local_bias_force(link, at.V) - f_ext)                                     # (36), (3.47)
         P = outer.P + link.M.articulated()                                                       # (37), (3.48)
         P_H = P @ link.H_T
         D = JointInertia(link.H_T, P_H, link.armature)                                           # (38), (3.49)
@@ -93,28 +91,22 @@ def filter_smoother(
         if dissipation:
             tau = tau - link.dissipative_force(qd)
         innovation = tau - link.H(z)                                                             # (40), (3.51)
-        P_plus = subtract_outer(P, G, P_H)                                                       # (43), (3.54)
+        P_plus = updated_inertia(update, P, link.H_T, P_H, G, link.armature)                     # (43), (3.54)
         z_plus = z + G @ innovation + P_plus @ at.n                                              # (41), (3.52)
         residual = D.solve(innovation)                                                           # (42), (3.53)
-        kept = Filtered(z, P, D.diagonal, G.columns, innovation, residual)
+        kept = Filtered(z, z_plus, P, P_plus, D.diagonal, G.columns, innovation, residual)
         return kept, Predicted(link.phi(z_plus), link.phi(P_plus))                               # (36), (37)
 
-    def smoother_step(link: LinkView, parent: Motion, at: Velocity, kept: Filtered) -> tuple[Smoothed, Motion]:
+    def smoother_step(
+        link: LinkView, parent: Motion, at: Velocity, kept: Filtered
+    ) -> tuple[Smoothed, Motion]:
         carried = link.phi_T(parent) + at.n                                                      # (45), (3.56)
         qdd = kept.residual - Span(kept.G).transpose_times(carried)                              # (46), (3.57)
         costate = carried + link.H_T @ qdd                                                       # (47), (3.58)
         return Smoothed(costate, qdd), costate
 
-    at = sweep.outward(velocity_step, ZERO_MOTION, qd)                                           # (3.3)
+    at = sweep.outward(velocity_step, base.velocity, qd)                                         # (3.3)
     zero = Predicted(ZERO_FORCE, ZERO_ARTICULATED)                                               # (35), (3.46)
     filtered, _ = sweep.inward(filter_step, zero, at, qd, tau, f_ext)
-    base = Motion(ZERO_VEC, -gravity)                                                            # (44), with gravity
-    smoothed = sweep.outward(smoother_step, base, at, filtered)
-    return Result(smoothed.qdd, smoothed.costate, filtered)
-
-
-def bias_force(link: LinkView, V: Motion) -> Force:
-    """b(k) = [w x I w + m p x (w x v); m (w x v) + w x (w x m p)], (3.14)."""
-    w, M = V.angular, link.M
-    w_x_v = w.cross(V.linear)
-    return Force(w.cross(M.I @ w) + M.mp.cross(w_x_v), w_x_v * M.mass + centripetal(w, M.mp))
+    smoothed = sweep.outward(smoother_step, base.acceleration, at, filtered)                     # (44), (3.55)
+    return Result(smoothed.qdd, smoothed.costate, at.V, at.n, filtered)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..spatial import ZERO_INERTIA, Force, Inertia
+from ..spatial import ZERO_ARTICULATED, ZERO_INERTIA, Force
 from ..sweeps import LinkView, PerLink, Sweep
 
 
@@ -22,24 +22,28 @@ class Result:
     r: PerLink
 
 
-def mass_matrix(sweep: Sweep) -> Result:
-    """Elements of M, the block of joints (k, i) in entry [a][b] for freedom a of k and b of i."""
+def mass_matrix(sweep: Sweep, ten_parameters: bool = True) -> Result:
+    """Elements of M, the block of joints (k, i) in entry [a][b] for freedom a of k and b of i.
 
-    def composite_step(link: LinkView, outer: Inertia) -> tuple[Inertia, Inertia]:
-        r = outer + link.M                                                                       # (29), (33)
+    ten_parameters: r as a composite rigid body, (33); otherwise as a covariance of 21 numbers, (28).
+    """
+
+    def composite_step(link: LinkView, outer: Any) -> tuple[Any, Any]:
+        r = outer + (link.M if ten_parameters else link.M.articulated())                         # (29), (33)
         return r, link.phi(r)
 
-    def start(link: LinkView, r: Inertia) -> tuple[Any, Any]:
+    def start(link: LinkView, r: Any) -> tuple[Any, Any]:
         x = (r @ link.H_T).columns                                                               # (32) initialize
         block = inertia_elements(link, x)
         for freedom, row in enumerate(block):
             row[freedom] = row[freedom] + link.armature
         return block, propagate(link, x)
 
-    def step(link: LinkView, x: tuple[Force, ...], r: Inertia) -> tuple[Any, Any]:
+    def step(link: LinkView, x: tuple[Force, ...], r: Any) -> tuple[Any, Any]:
         return inertia_elements(link, x), propagate(link, x)
 
-    r, _ = sweep.inward(composite_step, ZERO_INERTIA)
+    zero = ZERO_INERTIA if ten_parameters else ZERO_ARTICULATED
+    r, _ = sweep.inward(composite_step, zero)                                                    # (32) r(0) = 0
     return Result(sweep.pairs(start, step, r), r)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..canonical import CanonicalLink, CanonicalModel
+from ..errors import ArgumentError
 from ..joints import KINDS, Coordinates
 from ..model import BASE
 from ..spatial import leaves, map_leaves, rebuild
@@ -97,6 +98,24 @@ class Rolled:
     def same(self, value: Any) -> Kept:
         return Kept((value,) * len(self.templates))
 
+    def zeros(self) -> Kept:
+        return Kept(tuple(Coordinates([0.0] * joint.nv) for joint in self.joints))
+
+    def unzip(self, per_link: Kept) -> tuple[Kept, ...]:
+        return tuple(Kept(entry) for entry in zip(*per_link.records, strict=True))
+
+    def subtract(self, a: Kept, b: Kept) -> Kept:
+        def step(link: LinkView, nothing: Any, x: Coordinates, y: Coordinates) -> Any:
+            return x - y, nothing
+
+        return self.outward(step, (), a, b)
+
+    def solve(self, elements: Any, b: Kept) -> Kept:
+        raise _only_written_out("a linear solve")
+
+    def read_flat(self, source: int) -> list[Node]:
+        return [self.graph.leaf("input", (source, i)) for i in range(self.inputs[source].size)]
+
     def marked(self, links: Collection[int]) -> Kept:
         self.tables.append(tuple(1.0 if i in links else 0.0 for i in range(len(self.kinds))))
         return self.same(self.graph.leaf("table", (len(self.tables) - 1,)))
@@ -114,19 +133,22 @@ class Rolled:
 
         return map_leaves(entry, per_link[self.kinds[link]])
 
-    def split(self, source: int) -> Kept:
+    def read(self, source: int) -> Kept:
         """The joint's own entries of an input of nv numbers."""
         return Kept(tuple(Coordinates(self._coordinates(source, joint.nv)) for joint in self.joints))
 
-    def split_rows(self, source: int, width: int) -> Kept:
+    def read_rows(self, source: int, width: int) -> Kept:
         rows = self._offsets(tuple(link.start * width for link in self.model.links))
         return Kept((tuple(self.graph.leaf("input", (source, rows, c)) for c in range(width)),) * len(self.joints))
 
-    def join(self, output: int, per_link: Kept) -> None:
+    def write_coordinates(self, output: int, per_link: Kept) -> None:
         """Write each link's entries to an output of nv numbers."""
         self._append(True, [[Output(output, (self.starts, c), v) for c, v in enumerate(r)] for r in per_link.records])
 
-    def join_pairs(self, output: int, out: Any) -> None:
+    def write_pairs(self, output: int, out: Any, mirrored: bool = True) -> None:
+        if not mirrored:
+            raise _only_written_out("a triangular factor")
+
         def body(block: Any, carry: list[Effect]) -> Body:
             rows = [
                 PairOutput(output, self.starts, (b, a), value)
@@ -142,7 +164,7 @@ class Rolled:
         """Write a whole output, element by element."""
         self.steps.append(Block(Body.of([Output(output, (i,), value) for i, value in enumerate(values)])))
 
-    def join_columns(self, output: int, per_link: Kept, height: int) -> None:
+    def write_columns(self, output: int, per_link: Kept, height: int) -> None:
         """Write a (height, nv) output, the columns of each joint from its link."""
         width = sum(KINDS[link.kind].nv for link in self.model.links)
         effects = [
@@ -229,6 +251,12 @@ class Rolled:
         self.steps.append(Loop(outward, tuple(Body.of(list(e)) for e in effects), cleared))
 
 
+def _only_written_out(what: str) -> ArgumentError:
+    return ArgumentError(
+        f"{what} cannot run as a loop over links: use a recursive method, or compile with rolled=False."
+    )
+
+
 def _uniform(link: CanonicalLink) -> CanonicalLink:
     """Quarter turns as part of the angle: links that differ only there share a kind."""
     return replace(link, quarters=0, angle=link.angle + link.quarters * (math.pi / 2.0))
@@ -238,7 +266,9 @@ def _pattern(link: CanonicalLink) -> tuple[Any, ...]:
     return (link.kind, link.quarters, tuple((f[0], f[1]) if f[0] == "screw" else f[0] for f in link.factors))
 
 
-_FIELDS = ("angle", "turn", "slide", "mass", "mp", "I", "armature", "damping", "friction", "axes", "origin")
+_FIELDS = (
+    "angle", "turn", "slide", "mass", "mp", "I", "com", "I_com", "armature", "damping", "friction", "axes", "origin"
+)  # fmt: skip
 
 
 def _numbers(link: CanonicalLink) -> list[float]:

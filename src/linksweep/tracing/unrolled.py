@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..canonical import CanonicalModel
+from ..joints import Coordinates
 from ..spatial import leaves
-from ..sweeps import PerLink, Unrolled
+from ..sweeps import PerLink, Records, Unrolled
 from .expression import Graph, Operand
 from .program import Array, Program, block_program
 
@@ -23,20 +25,26 @@ class UnrolledTrace(Unrolled):
         self.results: dict[int, Sequence[Operand]] = {}
         super().__init__(model, self.leaves[0])
 
-    def split(self, source: int) -> PerLink:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return super().split(self.leaves[source])
+    def read(self, source: int) -> PerLink:
+        """An input of nv numbers, by link."""
+        return self.split(self.leaves[source])
 
-    def split_rows(self, source: int, width: int) -> PerLink:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return super().split_rows(self.leaves[source], width)
+    def read_rows(self, source: int, width: int) -> PerLink:
+        """An input (links, width), by link."""
+        flat = self.leaves[source]
+        return Records(Coordinates(flat[link.start * width : (link.start + 1) * width]) for link in self.model.links)
 
-    def join(self, output: int, per_link: PerLink) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        self.results[output] = super().join(per_link)
+    def read_flat(self, source: int) -> Sequence[Operand]:
+        return self.leaves[source]
 
-    def join_pairs(self, output: int, out: PerLink) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        self.results[output] = super().join_pairs(out)
+    def write_coordinates(self, output: int, per_link: PerLink) -> None:
+        self.results[output] = self.join(per_link)
 
-    def join_columns(self, output: int, per_link: PerLink, height: int) -> None:
-        columns = super().join(per_link)
+    def write_pairs(self, output: int, elements: Any, mirrored: bool = True) -> None:
+        self.results[output] = self.join_pairs(elements, mirrored)
+
+    def write_columns(self, output: int, per_link: PerLink, height: int) -> None:
+        columns = self.join(per_link)
         rows = zip(*(leaves(column) for column in columns), strict=True)
         self.results[output] = [value for row in rows for value in row]
 

@@ -1,0 +1,33 @@
+"""Forward dynamics the usual way, O(n^3): mass matrix, bias torques, and a linear solve.
+
+What the papers compare with: M by composite bodies, (32)-(33) of G. Rodriguez 1987, bias torques by the Newton-Euler
+equations with no joint acceleration, (3.22)-(3.23) of G. Rodriguez and K. Kreutz 1988, and M qdd = T' by L^T D L, which
+on a tree keeps M's zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..bias import BaseMotion
+from ..sweeps import PerLink, Sweep
+from .mass_matrix import mass_matrix
+from .newton_euler import newton_euler
+
+
+@dataclass(slots=True)
+class Result:
+    qdd: PerLink
+    T_free: PerLink
+    elements: Any
+
+
+def composite(
+    sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+) -> Result:
+    """Joint accelerations that the joint forces tau produce; arguments as of filter_smoother."""
+    bias = newton_euler(sweep, qd, sweep.zeros(), f_ext, base, dissipation)
+    T_free = sweep.subtract(tau, bias.tau)                                                       # (3.22)
+    elements = mass_matrix(sweep).elements                                                       # (32)
+    return Result(sweep.solve(elements, T_free), T_free, elements)

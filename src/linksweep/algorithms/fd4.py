@@ -1,0 +1,90 @@
+"""Forward dynamics FD4, three sweeps, of which the first finds velocities only.
+
+G. Rodriguez and K. Kreutz, "Recursive Mass Matrix Factorization and Inversion", 1988, Algorithm FD4, (5.13)-(5.17): the
+filter and smoother of Rodriguez 1987 with the classical bias terms. Here lambda is the links' acceleration alpha.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..bias import BaseMotion, classical_bias_acceleration, classical_bias_force
+from ..joints import Coordinates, JointInertia, Span, updated_inertia
+from ..spatial import ZERO_ARTICULATED, ZERO_FORCE, ArticulatedInertia, Force, Motion
+from ..sweeps import LinkView, PerLink, Sweep
+
+
+@dataclass(slots=True)
+class Velocity:
+    V: Motion
+    a: Motion
+
+
+@dataclass(slots=True)
+class Carried:
+    z: Force
+    P: ArticulatedInertia
+
+
+@dataclass(slots=True)
+class Filtered:
+    z: Force
+    P: ArticulatedInertia
+    D: Coordinates
+    G: tuple[Force, ...]
+    innovation: Coordinates
+    nu: Coordinates
+
+
+@dataclass(slots=True)
+class Smoothed:
+    qdd: Coordinates
+    alpha: Motion
+
+
+@dataclass(slots=True)
+class Result:
+    qdd: PerLink
+    alpha: PerLink
+    V: PerLink
+    a: PerLink
+    filtered: PerLink
+
+
+def fd4(
+    sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+) -> Result:
+    """Joint accelerations that the joint forces tau produce; arguments as of filter_smoother."""
+
+    def velocity_step(link: LinkView, V_parent: Motion, qd: Coordinates) -> tuple[Velocity, Motion]:
+        V_plus = link.phi_T(V_parent)
+        V = V_plus + link.H_T @ qd                                                               # (5.13)
+        return Velocity(V, classical_bias_acceleration(link, V_parent, V_plus, qd)), V           # (2.19), (2.32)
+
+    def filter_step(
+        link: LinkView, outer: Carried, at: Velocity, qd: Coordinates, tau: Coordinates, f_ext: Force
+    ) -> tuple[Filtered, Carried]:
+        z = outer.z + (classical_bias_force(link, at.V) - f_ext)                                 # (5.16) b(k)
+        P = outer.P + link.M.articulated()                                                       # (4.5)
+        P_H = P @ link.H_T
+        D = JointInertia(link.H_T, P_H, link.armature)                                           # (4.6)
+        G = P_H.over(D)                                                                          # (5.12)
+        if dissipation:
+            tau = tau - link.dissipative_force(qd)
+        innovation = tau - link.H(z)                                                             # (5.16)
+        nu = D.solve(innovation)                                                                 # (5.16)
+        P_plus = updated_inertia("43", P, link.H_T, P_H, G, link.armature)                       # (4.5)
+        z_plus = z + G @ innovation + P_plus @ at.a                                              # (5.16) psi, L T, P a
+        kept = Filtered(z, P, D.diagonal, G.columns, innovation, nu)
+        return kept, Carried(link.phi(z_plus), link.phi(P_plus))
+
+    def smoother_step(link: LinkView, inner: Motion, at: Velocity, kept: Filtered) -> tuple[Smoothed, Motion]:
+        carried = link.phi_T(inner) + at.a
+        qdd = kept.nu - Span(kept.G).transpose_times(carried)                                    # (5.17)
+        alpha = carried + link.H_T @ qdd                                                         # (5.17)
+        return Smoothed(qdd, alpha), alpha
+
+    at = sweep.outward(velocity_step, base.velocity, qd)
+    filtered, _ = sweep.inward(filter_step, Carried(ZERO_FORCE, ZERO_ARTICULATED), at, qd, tau, f_ext)
+    smoothed = sweep.outward(smoother_step, base.acceleration, at, filtered)                     # (3.21)
+    return Result(smoothed.qdd, smoothed.alpha, at.V, at.a, filtered)

@@ -1,0 +1,71 @@
+"""A symmetric matrix with the zeros of a tree: entry (i, j) is there only where j is i or an ancestor of i.
+
+The mass matrix is such a matrix. L^T D L, eliminating from the tips to the base, fills none of its zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .scalars import Scalar
+
+
+class TreeMatrix:
+    """entries[i, j] for j = i and every ancestor j of i; parents[i] < i, or -1."""
+
+    def __init__(self, parents: Sequence[int], entries: dict[tuple[int, int], Scalar]):
+        self.parents = parents
+        self.entries = entries
+
+    def ancestors(self, i: int) -> list[int]:
+        found = []
+        while (i := self.parents[i]) >= 0:
+            found.append(i)
+        return found
+
+    def factor(self) -> tuple[dict[tuple[int, int], Scalar], list[Scalar]]:
+        """L (unit diagonal, entries below it) and D with M = L^T D L."""
+        entries = dict(self.entries)
+        count = len(self.parents)
+        low: dict[tuple[int, int], Scalar] = {}
+        for i in reversed(range(count)):
+            above = self.ancestors(i)
+            inverse = 1.0 / entries[i, i]
+            for j in above:
+                low[i, j] = entries[i, j] * inverse
+            for n, j in enumerate(above):
+                for k in above[n:]:
+                    entries[j, k] = entries[j, k] - low[i, j] * entries[i, k]
+        return low, [entries[i, i] for i in range(count)]
+
+    def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
+        """x with M x = b."""
+        low, diagonal = self.factor()
+        x = list(b)
+        for i in reversed(range(len(x))):
+            for j in self.ancestors(i):
+                x[j] = x[j] - low[i, j] * x[i]
+        for i in range(len(x)):
+            x[i] = x[i] / diagonal[i]
+            for j in self.ancestors(i):
+                x[i] = x[i] - low[i, j] * x[j]
+        return x
+
+
+def congruence(factor: TreeMatrix, diagonal: Sequence[Scalar]) -> list[list[Any]]:
+    """F^T D^-1 F for the lower triangular F with these entries (F[j, i] stored at (i, j)), as a full matrix."""
+    count = len(factor.parents)
+    paths = [[i, *factor.ancestors(i)] for i in range(count)]
+    inverse = [1.0 / d for d in diagonal]
+    full: list[list[Any]] = [[0.0] * count for _ in range(count)]
+    for a in range(count):
+        shared = set(paths[a])
+        scaled = {c: factor.entries[a, c] * inverse[c] for c in paths[a]}
+        for b in range(a + 1):
+            total: Scalar = 0.0
+            for c in paths[b]:
+                if c in shared:
+                    total = total + scaled[c] * factor.entries[b, c]
+            full[a][b] = full[b][a] = total
+    return full
