@@ -77,7 +77,9 @@ class _Screws:
     shift: tuple[float, float, float] | None
 
 
-def canonical(model: Model) -> CanonicalModel:
+def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
+    """The links in their canonical frames; with `described_frames` their origins stay where the description has them
+    (frames are only turned until z is the joint's axis), which costs operations and is for looking at intermediates."""
     links = model.links
     starts = {link: k for k, link in enumerate(model.document_order)}
     aligned = [_aligning_rotation(link.joint.axis) for link in links]
@@ -92,6 +94,9 @@ def canonical(model: Model) -> CanonicalModel:
     adjust = [  # the screw about its own z that takes each aligned frame to the canonical one
         ((1.0, 0.0), 0.0) if child is None else (screws[child].a, screws[child].e) for child in favoured
     ]
+    if described_frames:
+        favoured = [None] * len(links)
+        adjust = [((1.0, 0.0), 0.0)] * len(links)
     frames = tuple(_carry(frame, aligned, adjust) for frame in model.frames)
     own = {frame.name: frame.placement for frame in frames}
     result = []

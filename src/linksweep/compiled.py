@@ -38,13 +38,20 @@ class Recipe:
     requests: tuple[Request, ...]
     rolled: bool | None = None
     derivative: str = ""  # of the first result, by this input
+    details: bool = False  # every quantity of the algorithm, not only its result
 
     def trace(self) -> Program:
+        if self.details:
+            from .details import trace_details
+
+            return trace_details(self.model, self.requests[0])
         program = trace(self.model, self.requests, self.rolled)
         return differentiate(program, self.derivative).verify() if self.derivative else program
 
     def signature(self) -> arrays.Signature:
         inputs, outputs = signature(self.model, self.requests)
+        if self.details:
+            outputs = self.trace().outputs
         if self.derivative:
             outputs = (differentiated_output(inputs, outputs, self.derivative),)
         return arrays.Signature(

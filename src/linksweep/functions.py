@@ -19,6 +19,7 @@ from .algorithms.fd2 import fd2
 from .algorithms.fd3 import fd3
 from .algorithms.fd4 import fd4
 from .algorithms.filter_smoother import filter_smoother
+from .algorithms.filter_smoother_ud import filter_smoother_ud
 from .algorithms.kane import kane
 from .algorithms.kinematics import WORLD, jacobian, poses
 from .algorithms.mass_matrix import mass_matrix
@@ -143,19 +144,20 @@ def _external_forces(tracer: Any, request: Request) -> Any:
     return tracer.outward(step, (), rows)
 
 
-def _inverse(tracer: Any, request: Request, output: int, given: tuple[str, ...]) -> None:
-    """Inverse dynamics; rates and accelerations that are not given are zero, and fold."""
-    qd, qdd = (_coordinates(tracer, name) if name in given else tracer.zeros() for name in ("qd", "qdd"))
+def record_of(tracer: Any, request: Request) -> Any:
+    """Run the algorithm of inverse or forward dynamics: the record of every quantity it names.
+
+    Rates and accelerations that are no input of the function are zero, and fold.
+    """
+    given = FUNCTIONS[request.function].inputs
+    names = ("qd", "tau") if "tau" in given else ("qd", "qdd")
+    first, second = (_coordinates(tracer, name) if name in given else tracer.zeros() for name in names)
     forces, base = _external_forces(tracer, request), _base_motion(tracer, request)
-    result = _method(request).algorithm(tracer, qd, qdd, forces, base, dissipation=request.dissipation)
-    tracer.write_coordinates(output, result.tau)
+    return _method(request).algorithm(tracer, first, second, forces, base, dissipation=request.dissipation)
 
 
-def _forward(tracer: Any, request: Request, output: int) -> None:
-    qd, tau = _coordinates(tracer, "qd"), _coordinates(tracer, "tau")
-    forces, base = _external_forces(tracer, request), _base_motion(tracer, request)
-    result = _method(request).algorithm(tracer, qd, tau, forces, base, dissipation=request.dissipation)
-    tracer.write_coordinates(output, result.qdd)
+def _dynamics(tracer: Any, request: Request, output: int) -> None:
+    tracer.write_coordinates(output, getattr(record_of(tracer, request), FUNCTIONS[request.function].result))
 
 
 def _pairs(tracer: Any, request: Request, output: int) -> None:
@@ -219,6 +221,7 @@ def _form(update: str) -> Method:
 INVERSE = {"newton_euler": Method(newton_euler), "boundary_value": Method(boundary_value), "kane": Method(kane)}
 FORWARD = {
     "filter_smoother": Method(filter_smoother), "filter_smoother_50": _form("50"), "filter_smoother_51": _form("51"),
+    "filter_smoother_ud": Method(filter_smoother_ud, serial=True),
     "fd1": Method(fd1), "fd2": Method(fd2), "fd3": Method(fd3), "fd4": Method(fd4),
     "composite": Method(composite, written_out=True), "closed_form": Method(closed_form, serial=True),
 }  # fmt: skip
@@ -227,9 +230,9 @@ FACTOR = {"factorization": Method(factorization, written_out=True)}
 
 FUNCTIONS: dict[str, Function] = {
     "inverse_dynamics": Function(
-        ("q", "qd", "qdd"), "tau", ("v",), INVERSE, functools.partial(_inverse, given=("qd", "qdd")), takes=ALL
+        ("q", "qd", "qdd"), "tau", ("v",), INVERSE, _dynamics, takes=ALL
     ),
-    "forward_dynamics": Function(("q", "qd", "tau"), "qdd", ("v",), FORWARD, _forward, invertible=True, takes=ALL),
+    "forward_dynamics": Function(("q", "qd", "tau"), "qdd", ("v",), FORWARD, _dynamics, invertible=True, takes=ALL),
     "mass_matrix": Function(
         ("q",), "M", ("v", "v"), {"composite": Method(mass_matrix),
         "covariance": Method(functools.partial(mass_matrix, ten_parameters=False))}, _pairs, shared=True
@@ -239,9 +242,9 @@ FUNCTIONS: dict[str, Function] = {
         _trace_inverse_matrix, invertible=True, shared=True
     ),
     "bias_forces": Function(
-        ("q", "qd"), "tau", ("v",), INVERSE, functools.partial(_inverse, given=("qd",)), takes=ALL, shared=True
+        ("q", "qd"), "tau", ("v",), INVERSE, _dynamics, takes=ALL, shared=True
     ),
-    "gravity_forces": Function(("q",), "tau", ("v",), INVERSE, functools.partial(_inverse, given=()), shared=True),
+    "gravity_forces": Function(("q",), "tau", ("v",), INVERSE, _dynamics, shared=True),
     "pose": Function(
         ("q",), "T", (4, 4), {"": Method(poses)}, _trace_pose, dynamics=False, needs_frame=True
     ),

@@ -11,14 +11,18 @@ from typing import Any
 import numpy as np
 
 from .assembly import with_payload
+from .backends.threads import checked_threads
 from .canonical import CanonicalModel, canonical
 from .compiled import CompiledFunction, Recipe, chosen_backend, make_function
-from .errors import ArgumentError, DescriptionError, ModelWarning, SingularError
+from .details import Details
+from .errors import ArgumentError, ModelWarning
 from .external_forces import link_forces
-from .functions import FUNCTIONS, Request
+from .factor import Factor
+from .functions import Request
 from .joints import KINDS
 from .model import Model
-from .names import nearest
+from .names import shown
+from .requests import make_request, methods_of
 
 
 class Robot:
@@ -89,8 +93,8 @@ class Robot:
         vector = np.asarray(gravity, dtype=float) if _is_numbers(gravity) else np.array([])
         if vector.shape != (3,) or not np.isfinite(vector).all():
             raise ArgumentError(
-                f"gravity is {gravity!r}, expected three finite numbers, an acceleration in the base frame such as "
-                f"(0, 0, -9.81)."
+                f"gravity is {shown(gravity)}, expected three finite numbers, an acceleration in the base frame such "
+                f"as (0, 0, -9.81)."
             )
         return Robot(self.model.with_gravity(tuple(vector.tolist())))
 
@@ -125,199 +129,157 @@ class Robot:
 
     def inverse_dynamics(
         self, q: Any, qd: Any, qdd: Any, method: str = "newton_euler", f_ext: Any = None, out: Any = None,
-        dissipation: bool = False,
-    ) -> np.ndarray:  # fmt: skip
+        dissipation: bool = False, base_motion: Any = None, details: bool = False,
+    ) -> Any:  # fmt: skip
         """Joint torques and forces (..., nv) that produce the accelerations qdd.
 
         f_ext: what the environment applies, (..., links, 6) rows [moment; force] in each link's frame at its origin, or
-        {frame: (..., 6)}. dissipation: add damping and Coulomb friction.
+        {frame: (..., 6)}. dissipation: add damping and Coulomb friction. base_motion: (..., 9), the base's angular
+        velocity, angular acceleration and linear acceleration, in its own frame. details: return (torques, details),
+        the quantities that the method computes on its way, by name.
         """
-        if self._inverse is not None and f_ext is None and out is None and method == "newton_euler" and not dissipation:
+        if (
+            self._inverse is not None and method == "newton_euler" and f_ext is None and out is None
+            and base_motion is None and not dissipation and not details
+        ):  # fmt: skip
             return self._inverse(q, qd, qdd)
-        return self._dynamics("inverse_dynamics", (q, qd, qdd), method, f_ext, out, dissipation)
+        options = (f_ext, dissipation, base_motion)
+        if details:
+            return self._details("inverse_dynamics", (q, qd, qdd), method, options, out)
+        return self._dynamics("inverse_dynamics", (q, qd, qdd), method, options, out)
 
     def forward_dynamics(
         self, q: Any, qd: Any, tau: Any, method: str = "filter_smoother", f_ext: Any = None, out: Any = None,
-        dissipation: bool = False,
-    ) -> np.ndarray:  # fmt: skip
+        dissipation: bool = False, base_motion: Any = None, details: bool = False,
+    ) -> Any:  # fmt: skip
         """Joint accelerations (..., nv) that the torques tau produce; arguments as of `inverse_dynamics`."""
         if (
-            self._forward is not None
-            and f_ext is None
-            and out is None
-            and method == "filter_smoother"
-            and not dissipation
-        ):
+            self._forward is not None and method == "filter_smoother" and f_ext is None and out is None
+            and base_motion is None and not dissipation and not details
+        ):  # fmt: skip
             return self._forward(q, qd, tau)
-        return self._dynamics("forward_dynamics", (q, qd, tau), method, f_ext, out, dissipation)
+        options = (f_ext, dissipation, base_motion)
+        if details:
+            return self._details("forward_dynamics", (q, qd, tau), method, options, out)
+        return self._dynamics("forward_dynamics", (q, qd, tau), method, options, out)
 
     def bias_forces(
-        self,
-        q: Any,
-        qd: Any,
-        method: str = "newton_euler",
-        f_ext: Any = None,
-        out: Any = None,
-        dissipation: bool = False,
-    ) -> np.ndarray:
+        self, q: Any, qd: Any, method: str = "newton_euler", f_ext: Any = None, out: Any = None,
+        dissipation: bool = False, base_motion: Any = None,
+    ) -> np.ndarray:  # fmt: skip
         """Torques (..., nv) that hold the joints unaccelerated: centrifugal, Coriolis, gravity and external."""
-        return self._dynamics("bias_forces", (q, qd), method, f_ext, out, dissipation)
+        return self._dynamics("bias_forces", (q, qd), method, (f_ext, dissipation, base_motion), out)
 
     def gravity_forces(self, q: Any, method: str = "newton_euler", out: Any = None) -> np.ndarray:
         """Torques (..., nv) that hold the robot still against gravity."""
-        return self._dynamics("gravity_forces", (q,), method, None, out, False)
+        return self._dynamics("gravity_forces", (q,), method, (), out)
 
     def mass_matrix(self, q: Any, method: str = "composite", out: Any = None) -> np.ndarray:
         """The joint-space inertia (..., nv, nv), armature included."""
-        return self._dynamics("mass_matrix", (q,), method, None, out, False)
+        return self._dynamics("mass_matrix", (q,), method, (), out)
+
+    def mass_matrix_inverse(self, q: Any, method: str | None = None, out: Any = None) -> np.ndarray:
+        """The inverse of the mass matrix (..., nv, nv), element by element, without M."""
+        return self._dynamics("mass_matrix_inverse", (q,), method, (), out)
+
+    def factor(self, q: Any) -> Factor:
+        """The mass matrix as (I + H Phi L) D (I + H Phi L)^T, with `solve`, `logdet`, `sqrt_apply`, `whiten`."""
+        names = ("factor", "joint_inertia", "factor_inverse")
+        requests = tuple(make_request(self, name, None, internal=True) for name in names)
+        return Factor(*self._function(requests)(q))
 
     def pose(self, q: Any, frame: str, out: Any = None) -> np.ndarray:
         """The frame's homogeneous matrix (..., 4, 4) in the base frame."""
-        return self._function((("pose", frame),))(q, out=out)
+        return self._dynamics(("pose", frame), (q,), None, (), out)
 
     def jacobian(self, q: Any, frame: str, out: Any = None) -> np.ndarray:
         """The frame's Jacobian (..., 6, nv): [angular; linear], at its origin, in the base's directions."""
-        return self._function((("jacobian", frame),))(q, out=out)
+        return self._dynamics(("jacobian", frame), (q,), None, (), out)
 
     def methods(self, function: str) -> tuple[str, ...]:
         """The methods by which this robot can compute a function; the first is the default."""
-        return tuple(name for name in self._checked_function(function).methods if name)
+        return methods_of(self, function)
 
     def compile(
-        self,
-        functions: Any,
-        *,
-        method: str | None = None,
-        f_ext: bool = False,
-        dissipation: bool = False,
-        dtype: Any = None,
-        threads: int = 1,
-        rolled: bool | None = None,
+        self, functions: Any, *, method: str | None = None, f_ext: bool = False, dissipation: bool = False,
+        base_motion: bool = False, dtype: Any = None, threads: int = 1, rolled: bool | None = None,
         backend: str | None = None,
-    ) -> CompiledFunction:
+    ) -> CompiledFunction:  # fmt: skip
         """A compiled function of one result, or of several that share their work.
 
         functions: a name such as "inverse_dynamics", a pair such as ("jacobian", "tool"), or a list of those; the
-        inputs it takes are `.inputs`, in that order. f_ext: take external forces as last argument. dtype: "float64",
-        "float32", or None to follow the arguments. threads: split large batches. rolled: as loops over the links
-        (None: by size). backend: "llvm" or "interpreter".
+        inputs it takes are `.inputs`, in that order. f_ext, base_motion: take them as further arguments. dtype:
+        "float64", "float32", or None to follow the arguments. threads: split large batches. rolled: as loops over the
+        links (None: by size). backend: "llvm" or "interpreter".
         """
-        several = isinstance(functions, list)
-        wanted = functions if several else [functions]
+        wanted = functions if isinstance(functions, list) else [functions]
         if not wanted:
-            raise ArgumentError(
-                "compile got an empty list of functions, expected at least one name: see robot.methods."
-            )
-        requests = tuple(self._request(item, method, f_ext, dissipation) for item in wanted)
-        return self._compiled(requests, dtype, threads, rolled, backend)
+            raise ArgumentError("compile got an empty list, expected at least one function: see robot.methods.")
+        options = {"f_ext": f_ext, "dissipation": dissipation, "base_motion": base_motion}
+        requests = tuple(make_request(self, item, method, **options) for item in wanted)
+        recipe = Recipe(self.canonical, requests, rolled)
+        return make_function(recipe, _checked_dtype(dtype), checked_threads(threads), chosen_backend(backend))
 
     # how a call finds its function
 
     def _dynamics(
-        self, function: str, args: tuple[Any, ...], method: str, f_ext: Any, out: Any, dissipation: bool
+        self, item: Any, args: tuple[Any, ...], method: str | None, options: tuple[Any, ...], out: Any
     ) -> np.ndarray:
-        if f_ext is not None:
-            args = (*args, self._forces(f_ext))
-        compiled = self._function((function,), method, f_ext is not None, bool(dissipation))
-        if f_ext is None and not dissipation:
-            if function == "inverse_dynamics" and method == "newton_euler":
+        f_ext, dissipation, base_motion = options or (None, False, None)
+        given = (f_ext is not None, bool(dissipation), base_motion is not None)
+        key = (item, method, given, _backend_setting())
+        try:
+            compiled = self._functions.get(key)
+        except TypeError:  # a name that cannot be hashed: the request says what is wrong with it
+            compiled = None
+        if compiled is None:
+            request = self._request(item, method, options)
+            compiled = self._functions[key] = self._function((request,))
+            if not any(given) and method == "newton_euler" and item == "inverse_dynamics":
                 self._inverse = compiled
-            elif function == "forward_dynamics" and method == "filter_smoother":
+            elif not any(given) and method == "filter_smoother" and item == "forward_dynamics":
                 self._forward = compiled
+        args = (*args, *self._extra_arguments(options))
         return compiled(*args) if out is None else compiled(*args, out=out)
 
-    def _forces(self, f_ext: Any) -> Any:
-        return link_forces(self.model, f_ext) if isinstance(f_ext, Mapping) else f_ext
-
-    def _function(
-        self,
-        items: tuple[Any, ...],
-        method: str | None = None,
-        f_ext: bool = False,
-        dissipation: bool = False,
-    ) -> CompiledFunction:
-        """The compiled function behind a method, made at first use."""
-        key = (items, method, f_ext, dissipation, os.environ.get("LINKSWEEP_BACKEND"))
-        try:
-            return self._functions[key]
-        except KeyError:
-            pass
-        except TypeError:  # an unhashable name: _request says so
-            requests = tuple(self._request(item, method, f_ext, dissipation) for item in items)
-            return self._compiled(requests, None, 1, None, None)
-        requests = tuple(self._request(item, method, f_ext, dissipation) for item in items)
-        found = self._functions[key] = self._compiled(requests, None, 1, None, None)
-        return found
-
-    def _compiled(
-        self,
-        requests: tuple[Request, ...],
-        dtype: Any,
-        threads: Any,
-        rolled: bool | None,
-        backend: str | None,
-    ) -> CompiledFunction:
-        from .backends.threads import checked_threads
-
-        recipe = Recipe(self.canonical, requests, rolled)
-        return make_function(recipe, _checked_dtype(dtype), checked_threads(threads), chosen_backend(backend))
-
-    def _checked_function(self, name: Any) -> Any:
-        public = [known for known, function in FUNCTIONS.items() if function.public]
-        if not isinstance(name, str) or name not in public:
-            raise ArgumentError(
-                f"there is no function {name!r}{nearest(name, public)}: expected one of {', '.join(public)}."
+    def _details(
+        self, item: str, args: tuple[Any, ...], method: str, options: tuple[Any, ...], out: Any
+    ) -> tuple[np.ndarray, Details]:
+        if out is not None:
+            raise ArgumentError(f"{item}: out= does not go with details=True: take the arrays that are returned.")
+        key = ("details", item, method, *(option is not None and option is not False for option in options))
+        if key not in self._functions:
+            recipe = Recipe(
+                canonical(self.model, described_frames=True), (self._request(item, method, options),), details=True
             )
-        return FUNCTIONS[name]
+            self._functions[key] = make_function(recipe, None, 1, chosen_backend(None))
+        function = self._functions[key]
+        arrays = function(*args, *self._extra_arguments(options))
+        return arrays[0], Details(zip(function.outputs, arrays, strict=True))
 
-    def _request(self, item: Any, method: str | None, f_ext: bool, dissipation: bool) -> Request:
-        """One function with its options, checked."""
-        name: Any = item
-        frame: Any = ""
-        if isinstance(item, tuple) and len(item) == 2:
-            name, frame = item
-        function = self._checked_function(name)
-        if function.needs_frame:
-            self._check_frame(name, frame)
-        elif frame:
-            raise ArgumentError(f"{name} takes no frame, got {frame!r}: ask for it by its name alone.")
-        methods = list(function.methods)
-        if method is not None and methods != [""] and method not in methods:
-            if any(method in other.methods for other in FUNCTIONS.values()) and function.shared:
-                method = methods[0]
-            else:
-                raise ArgumentError(
-                    f"{name} has no method {method!r}{nearest(method, methods)}: expected one of {', '.join(methods)}."
-                )
-        if function.dynamics:
-            self._check_dynamics(name)
-        chosen = methods[0] if method is None or methods == [""] else method
-        f_ext, dissipation = bool(f_ext and function.takes), bool(dissipation and function.takes)
-        return Request(name, chosen, frame, f_ext, dissipation)
+    def _request(self, item: Any, method: str | None, options: tuple[Any, ...]) -> Request:
+        f_ext, dissipation, base_motion = options or (None, False, None)
+        return make_request(
+            self, item, method, f_ext=f_ext is not None, dissipation=dissipation, base_motion=base_motion is not None
+        )
 
-    def _check_frame(self, name: str, frame: Any) -> None:
-        if frame not in self.frame_names:
-            known = self.frame_names
-            shown = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
-            raise ArgumentError(
-                f"{name}: {self.name} has no frame {frame!r}{nearest(frame, known)}: expected one of {shown} "
-                f"(robot.frame_names)."
-            )
+    def _extra_arguments(self, options: tuple[Any, ...]) -> tuple[Any, ...]:
+        """External forces by link, and the base's motion, where they are given."""
+        if not options:
+            return ()
+        f_ext, _, base_motion = options
+        forces = link_forces(self.model, f_ext) if isinstance(f_ext, Mapping) else f_ext
+        return tuple(extra for extra in (forces, base_motion) if extra is not None)
 
-    def _check_dynamics(self, function: str) -> None:
-        if not self._has_inertia:
-            raise DescriptionError(
-                f"{function}: {self.name} has no mass or inertia at all, expected some in its description; only pose "
-                f"and jacobian can be computed."
-            )
-        if FUNCTIONS[function].invertible and self.singular_joints:
-            raise SingularError(
-                f"{function}: no inertia moves with joint {', '.join(self.singular_joints)} of {self.name}, so its "
-                f"acceleration is not determined: give the link beyond it an inertia, or the joint an armature."
-            )
+    def _function(self, requests: tuple[Request, ...]) -> CompiledFunction:
+        """The function behind a method, compiled at first use."""
+        key = (requests, _backend_setting())
+        if key not in self._functions:
+            self._functions[key] = make_function(Recipe(self.canonical, requests), None, 1, chosen_backend(None))
+        return self._functions[key]
 
     @functools.cached_property
-    def _has_inertia(self) -> bool:
+    def has_inertia(self) -> bool:
         return any(
             link.joint.armature or link.inertial.mass or any(any(row) for row in link.inertial.inertia)
             for link in self.model.links
@@ -349,6 +311,10 @@ def _restore(model: Model) -> Robot:
         return Robot(model)
 
 
+def _backend_setting() -> str | None:
+    return os.environ.get("LINKSWEEP_BACKEND")
+
+
 def _is_numbers(value: Any) -> bool:
     try:
         return np.asarray(value).dtype.kind in "iuf"
@@ -362,7 +328,7 @@ def _checked_dtype(dtype: Any) -> str | None:
     try:
         name = np.dtype(dtype).name
     except TypeError:
-        name = repr(dtype)
+        name = shown(dtype)
     if name not in ("float64", "float32"):
         raise ArgumentError(f"dtype is {name}, expected 'float64', 'float32', or None to follow the arguments.")
     return name

@@ -213,6 +213,10 @@ class ArticulatedInertia:
     def __add__(self, b: ArticulatedInertia) -> ArticulatedInertia:
         return ArticulatedInertia(self.J + b.J, self.Y + b.Y, self.rho + b.rho)
 
+    def __sub__(self, b: ArticulatedInertia) -> ArticulatedInertia:
+        iterator = iter(leaves(b))
+        return map_leaves(lambda x: x - next(iterator), self)
+
     def __matmul__(self, v: Any) -> Any:
         """The Force of a Motion; a Span of Motions takes its turn."""
         if not isinstance(v, Motion):
@@ -252,6 +256,19 @@ class Compliance:
             self.Y.minus_outer(a.linear, b.angular),
             self.A.minus_outer(a.angular, b.angular),
         )
+
+
+def sandwich(P: ArticulatedInertia, Delta: Compliance) -> ArticulatedInertia:
+    """P Delta P, symmetric."""
+    axes = (Vec(1.0, 0.0, 0.0), Vec(0.0, 1.0, 0.0), Vec(0.0, 0.0, 1.0))
+    turning = [P @ (Delta @ (P @ Motion(axis, ZERO_VEC))) for axis in axes]
+    moving = [P @ (Delta @ (P @ Motion(ZERO_VEC, axis))) for axis in axes]
+    J, Y, rho = [f.moment for f in turning], [f.moment for f in moving], [f.force for f in moving]
+    return ArticulatedInertia(
+        Sym(J[0].x, J[1].y, J[2].z, J[1].x, J[2].x, J[2].y),
+        Mat(*Y).T,
+        Sym(rho[0].x, rho[1].y, rho[2].z, rho[1].x, rho[2].x, rho[2].y),
+    )
 
 
 ZERO_SYM = Sym(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)

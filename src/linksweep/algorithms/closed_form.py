@@ -13,16 +13,8 @@ from typing import Any
 
 from ..bias import BaseMotion, local_bias_acceleration, local_bias_force
 from ..joints import Coordinates, JointInertia, updated_inertia
-from ..spatial import (
-    ZERO_ARTICULATED,
-    ZERO_COMPLIANCE,
-    ZERO_FORCE,
-    ZERO_MOTION,
-    ArticulatedInertia,
-    Compliance,
-    Force,
-    Motion,
-)
+from ..spatial import ZERO_ARTICULATED, ZERO_COMPLIANCE, ZERO_FORCE, ZERO_MOTION
+from ..spatial import ArticulatedInertia, Compliance, Force, Motion, sandwich
 from ..sweeps import LinkView, PerLink, Sweep
 
 
@@ -55,6 +47,7 @@ class Outer:
 
 @dataclass(slots=True)
 class Filtered:
+    P: ArticulatedInertia
     P_plus: ArticulatedInertia
     G: Force
     D: Any
@@ -64,7 +57,8 @@ class Filtered:
 
 @dataclass(slots=True)
 class Components:
-    """a1, a2, a3: accelerations due to joint moments, bias forces, bias accelerations; c and d of (71)."""
+    """a1, a2, a3: accelerations due to joint moments, bias forces, bias accelerations; c and d of (71); the covariances
+    Delta of the costate and S of the smoothed state."""
 
     qdd: Coordinates
     a1: Coordinates
@@ -72,6 +66,8 @@ class Components:
     a3: Coordinates
     c: Coordinates
     d: Motion
+    Delta: Compliance
+    S: ArticulatedInertia
 
 
 @dataclass(slots=True)
@@ -110,7 +106,7 @@ def closed_form(
         moments = link.phi(cross(outer.moments) + G @ tau)                                       # (70) psi G tau
         forces = link.phi(cross(outer.forces + at.b))                                            # (70) psi b
         accelerations = link.phi(cross(outer.accelerations) + P_plus @ at.n)                     # (70) psi P n
-        kept = Filtered(P_plus, G.columns[0], D.rows[0][0], outer, at.b)
+        kept = Filtered(P, P_plus, G.columns[0], D.rows[0][0], outer, at.b)
         return kept, Inner(link.phi(P_plus), moments, forces, accelerations)
 
     def outward_step(
@@ -123,7 +119,7 @@ def closed_form(
         d = Delta_G - H * c                                                                      # (71)
         if dissipation:
             tau = tau - link.dissipative_force(qd)
-        r1, r2, r3 = (link.phi_T(r) for r in (inner.moments, inner.forces, inner.accelerations))
+        r1, r2, r3 = map(link.phi_T, (inner.moments, inner.forces, inner.accelerations))
         a1 = c * tau[0] + kept.sums.moments.dot(d) + G.dot(r1)                                   # (70)
         a2 = (kept.sums.forces + kept.b).dot(d) + G.dot(r2)                                      # (70)
         rest = Delta_plus @ (kept.P_plus @ at.n) - at.n                                          # (70) [Delta P - I] n
@@ -139,9 +135,9 @@ def closed_form(
             Delta @ kept.b + cross_back(r2),                                                     # (70) psi^T Delta b
             cross_back(rest + r3),                                                               # (70) [Delta P - I] n
         )
-        qdd = Coordinates((a1 + a2 + a3,))                                                       # (69)
-        kept_here = Components(qdd, Coordinates((a1,)), Coordinates((a2,)), Coordinates((a3,)), Coordinates((c,)), d)
-        return kept_here, sums
+        S = kept.P - sandwich(kept.P, Delta)                                                     # (65)
+        parts = [Coordinates((x,)) for x in (a1 + a2 + a3, a1, a2, a3, c)]                       # (69)
+        return Components(*parts, d, Delta, S), sums
 
     at = sweep.outward(velocity_step, (base.velocity, base.acceleration), qd, f_ext)
     filtered, _ = sweep.inward(

@@ -1,0 +1,94 @@
+"""From what a user asks for to a checked Request: the function, its method, its frame, and whether this robot can."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .errors import ArgumentError, DescriptionError, SingularError
+from .functions import FUNCTIONS, Function, Request, is_serial
+from .names import nearest, shown
+
+if TYPE_CHECKING:
+    from .robot import Robot
+
+
+def known_function(name: Any) -> Function:
+    public = [known for known, function in FUNCTIONS.items() if function.public]
+    if not isinstance(name, str) or name not in public:
+        raise ArgumentError(
+            f"there is no function {shown(name)}{nearest(name, public)}: expected one of {', '.join(public)}."
+        )
+    return FUNCTIONS[name]
+
+
+def methods_of(robot: Robot, function: str) -> tuple[str, ...]:
+    """The methods by which this robot can compute a function, the default first."""
+    serial = is_serial(robot.canonical)
+    return tuple(
+        name for name, method in known_function(function).methods.items() if name and (serial or not method.serial)
+    )
+
+
+def make_request(
+    robot: Robot, item: Any, method: str | None, *, f_ext: bool = False, dissipation: bool = False,
+    base_motion: bool = False, internal: bool = False,
+) -> Request:  # fmt: skip
+    """One function with its options, checked. `item`: a name, or a pair of a name and a frame."""
+    name: Any = item
+    frame: Any = ""
+    if isinstance(item, tuple) and len(item) == 2:
+        name, frame = item
+    function = FUNCTIONS[name] if internal else known_function(name)
+    if function.needs_frame:
+        _check_frame(robot, name, frame)
+    elif not isinstance(frame, str) or frame:
+        raise ArgumentError(f"{name} takes no frame, got {shown(frame)}: ask for it by its name alone.")
+    if function.dynamics:
+        _check_dynamics(robot, name, function)
+    wanted = {"f_ext": f_ext, "dissipation": dissipation, "base_motion": base_motion}
+    options = {key: bool(value) and key in function.takes for key, value in wanted.items()}
+    return Request(name, _chosen_method(robot, name, function, method), frame, **options)
+
+
+def _chosen_method(robot: Robot, name: str, function: Function, method: str | None) -> str:
+    able = methods_of(robot, name) if function.public else tuple(function.methods)
+    if not able:
+        return ""  # there is only one way, and it has no name
+    if method is None:
+        return able[0]
+    if not isinstance(method, str):
+        raise ArgumentError(f"{name}: method is {shown(method)}, expected one of {', '.join(able)}.")
+    if method in able:
+        return method
+    if method in function.methods:
+        raise ArgumentError(
+            f"{name}: method {method!r} needs a serial chain, but {robot.name} branches: use one of {', '.join(able)}."
+        )
+    if function.shared and any(method in other.methods for other in FUNCTIONS.values()):
+        return able[0]
+    raise ArgumentError(
+        f"{name} has no method {shown(method)}{nearest(method, able)}: expected one of {', '.join(able)}."
+    )
+
+
+def _check_frame(robot: Robot, name: str, frame: Any) -> None:
+    known = robot.frame_names
+    if not isinstance(frame, str) or frame not in known:
+        first = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
+        raise ArgumentError(
+            f"{name}: {robot.name} has no frame {shown(frame)}{nearest(frame, known)}: expected one of {first} "
+            f"(robot.frame_names)."
+        )
+
+
+def _check_dynamics(robot: Robot, name: str, function: Function) -> None:
+    if not robot.has_inertia:
+        raise DescriptionError(
+            f"{name}: {robot.name} has no mass or inertia at all, expected some in its description; only pose "
+            f"and jacobian can be computed."
+        )
+    if function.invertible and robot.singular_joints:
+        raise SingularError(
+            f"{name}: no inertia moves with joint {', '.join(robot.singular_joints)} of {robot.name}, so its "
+            f"acceleration is not determined: give the link beyond it an inertia, or the joint an armature."
+        )

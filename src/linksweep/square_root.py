@@ -1,0 +1,79 @@
+"""Covariances by their factors U diag(d) U^T, U unit upper triangular, over any scalar.
+
+G. J. Bierman, "Factorization Methods for Discrete Sequential Estimation", Academic Press, 1977: the factors of a
+nonnegative matrix, of a sum of weighted squares, and after a scalar measurement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .scalars import Scalar, is_zero, where
+
+
+def factored(a: list[list[Scalar]]) -> tuple[list[list[Scalar]], list[Scalar]]:
+    """U (unit upper triangular) and d with a = U diag(d) U^T; a column without pivot stays empty."""
+    n = len(a)
+    U: list[list[Any]] = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
+    d: list[Any] = [0.0] * n
+    for j in reversed(range(n)):
+        d[j] = a[j][j]
+        for i in range(j):
+            U[i][j] = quotient(a[i][j], d[j])
+        for i in range(j):
+            for k in range(i, j):
+                a[i][k] = a[k][i] = a[i][k] - U[i][j] * a[k][j]
+    return U, d
+
+
+def orthogonalised(
+    columns: Sequence[Sequence[Scalar]], weights: Sequence[Scalar]
+) -> tuple[list[list[Scalar]], list[Scalar]]:
+    """U and d with U diag(d) U^T = the sum of weighted squares of the columns: modified weighted Gram-Schmidt."""
+    W = [list(row) for row in zip(*columns, strict=True)]
+    n = len(W)
+    U: list[list[Any]] = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
+    d: list[Any] = [0.0] * n
+    for j in reversed(range(n)):
+        scaled = [w * weight for w, weight in zip(W[j], weights, strict=True)]
+        d[j] = total(a * b for a, b in zip(scaled, W[j], strict=True))
+        for i in range(j):
+            U[i][j] = quotient(total(a * b for a, b in zip(scaled, W[i], strict=True)), d[j])
+            W[i] = [a - U[i][j] * b for a, b in zip(W[i], W[j], strict=True)]
+    return U, d
+
+
+def bierman_update(
+    U: list[list[Scalar]], d: list[Scalar], f: Sequence[Scalar], noise: Scalar
+) -> tuple[list[list[Scalar]], list[Scalar], Scalar, list[Scalar]]:
+    """The factors after one measurement of noise R: updated U and d, D = f^T d f + R, and the gain."""
+    n = len(d)
+    U_plus = [list(row) for row in U]
+    d_plus: list[Any] = list(d)
+    gain: list[Any] = [0.0] * n
+    D: Any = noise
+    for j in range(n):
+        v = d[j] * f[j]
+        before, D = D, D + f[j] * v
+        d_plus[j] = d[j] if is_zero(f[j]) else quotient(d[j] * before, D)
+        ratio = quotient(f[j], before)
+        for i in range(j):
+            U_plus[i][j] = U[i][j] - ratio * gain[i]
+            gain[i] = gain[i] + U[i][j] * v
+        gain[j] = v
+    return U_plus, d_plus, D, [quotient(entry, D) for entry in gain]
+
+
+def quotient(a: Scalar, b: Scalar) -> Scalar:
+    """a / b, and 0 where a direction has no weight at all."""
+    if is_zero(a) or is_zero(b):
+        return 0.0
+    return where(b > 0.0, a / where(b > 0.0, b, 1.0), 0.0)
+
+
+def total(terms: Any) -> Scalar:
+    result: Scalar = 0.0
+    for term in terms:
+        result = result + term
+    return result
