@@ -188,18 +188,15 @@ def test_denavit_hartenberg_convention_has_no_default():
         ls.Robot.from_dh([row])  # pyright: ignore[reportCallIssue]
 
 
-def test_rows_of_external_forces_are_at_the_joint_in_a_standard_table_too():
+def test_rows_of_external_forces_are_in_the_frames_that_bear_the_links_names():
+    """Seen with a standard table, where that frame is not at the link's joint."""
     body = {"mass": 1.0, "com": (0.0, 0.0, 0.0), "inertia": (0.1, 0.1, 0.1)}
-    turn = screw_x(0.4, 0.7)  # from the joint's frame to the one that bears the link's name
     robot = ls.Robot.from_dh([{"alpha": 0.4, "a": 0.7, "d": 0.2, **body}] * 2, convention="standard")
     q, qd, qdd = RNG.uniform(-1, 1, (3, 2))
-    moment, force = RNG.uniform(-1, 1, (2, 3))
-    at_joint = np.zeros((2, 6))
-    at_joint[1] = [*moment, *force]
-    far = turn[:3, :3].T @ (moment - np.cross(turn[:3, 3], force)), turn[:3, :3].T @ force
-    by_name = {robot.link_names[1]: np.concatenate(far)}
-    np.testing.assert_allclose(
-        robot.inverse_dynamics(q, qd, qdd, f_ext=at_joint),
-        robot.inverse_dynamics(q, qd, qdd, f_ext=by_name),
-        atol=1e-13,
-    )
+    wrenches = RNG.uniform(-1, 1, (2, 6))
+    saved = np.zeros(2)
+    for link, wrench in zip(robot.link_names, wrenches, strict=True):
+        rotation = robot.pose(q, link)[:3, :3]
+        saved += robot.jacobian(q, link).T @ np.concatenate([rotation @ wrench[:3], rotation @ wrench[3:]])
+    without = robot.inverse_dynamics(q, qd, qdd)
+    np.testing.assert_allclose(without - robot.inverse_dynamics(q, qd, qdd, f_ext=wrenches), saved, atol=1e-12)

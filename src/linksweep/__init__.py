@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from linksweep import motion as motion
     from linksweep import robots as robots
+    from linksweep.checking import check as check
     from linksweep.errors import ArgumentError as ArgumentError
     from linksweep.errors import BackendError as BackendError
     from linksweep.errors import DescriptionError as DescriptionError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from linksweep.errors import SingularError as SingularError
     from linksweep.robot import Robot as Robot
     from linksweep.robot import load as load
+    from linksweep.spatial_operators import operators as operators
 
 _HOMES = {
     "ArgumentError": "linksweep.errors",
@@ -30,7 +32,9 @@ _HOMES = {
     "ModelWarning": "linksweep.errors",
     "Robot": "linksweep.robot",
     "SingularError": "linksweep.errors",
+    "check": "linksweep.checking",
     "load": "linksweep.robot",
+    "operators": "linksweep.spatial_operators",
 }
 _SUBPACKAGES = ("motion", "robots")
 
@@ -43,8 +47,10 @@ __all__ = [
     "Robot",
     "SingularError",
     "__version__",
+    "check",
     "load",
     "motion",
+    "operators",
     "robots",
 ]
 

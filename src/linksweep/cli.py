@@ -15,10 +15,12 @@ from linksweep import __version__, robots
 from linksweep.errors import DescriptionError, LinksweepError
 
 if TYPE_CHECKING:
+    from linksweep.checking import Report
     from linksweep.robot import Robot
     from linksweep.studies.round_trip import RoundTrip
 
 BAD_INPUT = 2  # the exit code for anything the user can put right
+DISAGREEMENT = 1  # formulations that differ, or a description that no body can have
 BUNDLED = ", ".join(robots.names())
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -87,6 +89,27 @@ def info(
         print(json.dumps(facts, indent=2, allow_nan=False))
     else:
         _print_facts(facts)
+
+
+@app.command()
+def check(
+    robot: Annotated[str, typer.Argument(help=f"A file (.urdf, .toml), or {BUNDLED}.")],
+    samples: Annotated[int, typer.Option(help="Random states to compare on.")] = 20,
+    seed: Annotated[int, typer.Option(help="Of the random states.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare every formulation on random states, and lint the description; exit code 1 if something is wrong."""
+    from linksweep.checking import check as run_check
+
+    report = run_check(_find(robot), samples, seed)
+    if as_json:
+        print(json.dumps(report.as_dict(), indent=2, allow_nan=False))
+    elif sys.stdout.isatty():
+        _print_report(report)
+    else:
+        print(report)
+    if not report.ok:
+        raise typer.Exit(DISAGREEMENT)
 
 
 def _find(name: str) -> Robot:
@@ -163,6 +186,32 @@ def _print_facts(facts: dict[str, Any]) -> None:
     print("frames:", ", ".join(facts["frames"]))
     for quantity, methods in facts["methods"].items():
         print(f"{quantity}:", ", ".join(methods))
+
+
+def _print_report(report: Report) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    if report.differences:
+        table = Table(
+            title=Text(f"{report.robot}: {report.samples} states, scaled by conditioning"), title_justify="left"
+        )
+        for heading in ("function", "method", "furthest from"):
+            table.add_column(heading)
+        table.add_column("difference", justify="right")
+        above = ""
+        for difference, (function, *words, _) in zip(report.differences, report.rows(), strict=True):
+            if above and function != above:
+                table.add_section()
+            style = "" if difference.ok else "bold red"
+            table.add_row("" if function == above else function, *words, style=style)
+            above = function
+        console.print(table)
+    for line in report.remarks():
+        console.print(Text(line, style="red" if line.startswith("error") else ""))
+    console.print(Text(report.verdict, style="bold green" if report.ok else "bold red"))
 
 
 def _print_round_trip(trip: RoundTrip) -> None:

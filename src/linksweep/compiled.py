@@ -18,6 +18,7 @@ from .backends import arrays, cache, threads
 from .canonical import CanonicalModel
 from .errors import ArgumentError, BackendError
 from .functions import Request, signature, trace
+from .lazy import lazy
 from .tracing.differentiate import differentiate, differentiated_output
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class CompiledFunction:
     def outputs(self) -> tuple[str, ...]:
         return tuple(argument.name for argument in self.signature.outputs)
 
-    @functools.cached_property
+    @lazy
     def program(self) -> Program:
         """The traced Program, before multiply-adds are fused."""
         return self.recipe.trace()

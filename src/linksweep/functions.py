@@ -13,6 +13,8 @@ from typing import Any
 from .algorithms.boundary_value import boundary_value
 from .algorithms.closed_form import closed_form
 from .algorithms.composite import composite
+from .algorithms.explicit_model import explicit_model
+from .algorithms.explicit_model_direct import explicit_model_direct, path_to
 from .algorithms.factorization import colour, factorization, whiten
 from .algorithms.fd1 import fd1
 from .algorithms.fd2 import fd2
@@ -20,6 +22,8 @@ from .algorithms.fd3 import fd3
 from .algorithms.fd4 import fd4
 from .algorithms.filter_smoother import filter_smoother
 from .algorithms.filter_smoother_ud import filter_smoother_ud
+from .algorithms.influence import influence, joint_axes
+from .algorithms.influence_dynamics import influence_dynamics
 from .algorithms.kane import kane
 from .algorithms.kinematics import WORLD, jacobian, poses
 from .algorithms.mass_matrix import mass_matrix
@@ -29,14 +33,14 @@ from .bias import BaseMotion
 from .canonical import CanonicalModel
 from .joints import KINDS
 from .model import BASE
-from .spatial import ZERO_FORCE, ZERO_VEC, Force, Vec
+from .spatial import ZERO_FORCE, ZERO_VEC, Force, Vec, leaves
 from .tracing.passes import remove_dead
 from .tracing.program import Array, Program
 from .tracing.rolled import Rolled
 from .tracing.unrolled import UnrolledTrace
 from .tree_matrix import congruence
 
-INPUT_ORDER = ("q", "qd", "qdd", "tau", "f_ext", "base_motion")
+INPUT_ORDER = ("q", "qd", "qdd", "tau", "f_ext", "base_motion", "point")
 ROLL_ABOVE = 60  # links; below, a written-out program of real geometry is faster (benchmarks/rolled.py)
 
 
@@ -98,6 +102,7 @@ def signature(model: CanonicalModel, requests: Sequence[Request]) -> tuple[tuple
     nq = sum(KINDS[link.kind].nq for link in model.links)
     nv = sum(KINDS[link.kind].nv for link in model.links)
     shapes = {name: (nv,) for name in INPUT_ORDER} | {"q": (nq,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
+    shapes["point"] = (3,)
     wanted = {name for request in requests for name in FUNCTIONS[request.function].inputs}
     wanted |= {name for name in ("f_ext", "base_motion") if any(getattr(request, name) for request in requests)}
     inputs = tuple(Array(name, shapes[name]) for name in INPUT_ORDER if name in wanted)
@@ -214,11 +219,45 @@ def _trace_jacobian(tracer: Any, request: Request, output: int) -> None:
     tracer.write_columns(output, columns.motions, 6)
 
 
+def _joint_order(tracer: Any) -> list[int]:
+    """The links in the order of their coordinates."""
+    return sorted(range(len(tracer.links)), key=lambda link: tracer.model.links[link].start)
+
+
+def _trace_influence(tracer: Any, request: Request, output: int) -> None:
+    """Influence coefficients of a point of the frame, (6, nv) or, H_{j;k} at [:, j, k], (6, nv, nv)."""
+    frame = tracer.model.frame(request.frame)
+    at, path = poses(tracer), path_to(tracer, frame.link)
+    axes = [Vec(*row) for row in frame.placement.rotation]
+    offset = Vec(*tracer.read_flat(_source(tracer, "point")))
+    pose = at[frame.link] if path else WORLD
+    point = pose.point(Vec(*(row.dot(offset) for row in axes)) + Vec(*frame.placement.position))
+    found, order = influence(tracer, joint_axes(tracer, at), tracer.marked(path), point), _joint_order(tracer)
+    motions = [found.G[k] for k in order]
+    if request.function == "second_influence":
+        motions = [found.second(j, k) for j in order for k in order]
+    tracer.write(output, [value for row in zip(*(leaves(motion) for motion in motions), strict=True) for value in row])
+
+
+def _trace_explicit(tracer: Any, request: Request, output: int) -> None:
+    """I*, P*, or C with C_ik = sum_j (P*_ijk + P*_ikj) / 2 qd_j, by which dM/dt - 2 C is skew."""
+    model, order = _method(request).algorithm(tracer), _joint_order(tracer)
+    if request.function == "effective_inertia":
+        values = [model.I[i, k] for i in order for k in order]
+    elif request.function == "inertia_power":
+        values = [model.P[i, j, k] for i in order for j in order for k in order]
+    else:
+        qd = _coordinates(tracer, "qd")
+        values = [sum((model.P.christoffel(i, j, k) * qd[j][0] for j in order), 0.0) for i in order for k in order]
+    tracer.write(output, values)
+
+
 def _form(update: str) -> Method:
     return Method(functools.partial(filter_smoother, update=update))
 
 
 INVERSE = {"newton_euler": Method(newton_euler), "boundary_value": Method(boundary_value), "kane": Method(kane)}
+INVERSE["influence"] = Method(influence_dynamics, serial=True, written_out=True)
 FORWARD = {
     "filter_smoother": Method(filter_smoother), "filter_smoother_50": _form("50"), "filter_smoother_51": _form("51"),
     "filter_smoother_ud": Method(filter_smoother_ud, serial=True),
@@ -227,6 +266,11 @@ FORWARD = {
 }  # fmt: skip
 ALL = ("f_ext", "dissipation", "base_motion")
 FACTOR = {"factorization": Method(factorization, written_out=True)}
+EXPLICIT = {
+    "augmented_bodies": Method(explicit_model, serial=True, written_out=True),
+    "direct": Method(explicit_model_direct, written_out=True),
+}
+INFLUENCE = {"": Method(influence, written_out=True)}
 
 FUNCTIONS: dict[str, Function] = {
     "inverse_dynamics": Function(
@@ -251,6 +295,15 @@ FUNCTIONS: dict[str, Function] = {
     "jacobian": Function(
         ("q",), "J", (6, "v"), {"": Method(jacobian)}, _trace_jacobian, dynamics=False, needs_frame=True
     ),
+    "first_influence": Function(
+        ("q", "point"), "G", (6, "v"), INFLUENCE, _trace_influence, dynamics=False, needs_frame=True
+    ),
+    "second_influence": Function(
+        ("q", "point"), "H", (6, "v", "v"), INFLUENCE, _trace_influence, dynamics=False, needs_frame=True
+    ),
+    "effective_inertia": Function(("q",), "I", ("v", "v"), EXPLICIT, _trace_explicit, shared=True),
+    "inertia_power": Function(("q",), "P", ("v", "v", "v"), EXPLICIT, _trace_explicit, shared=True),
+    "coriolis_matrix": Function(("q", "qd"), "C", ("v", "v"), EXPLICIT, _trace_explicit, shared=True),
     "joint_inertia": Function(
         ("q",), "D", ("v",), {"factorization": Method(factorization)}, _trace_joint_inertia, shared=True, public=False
     ),

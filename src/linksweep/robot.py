@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -20,9 +19,13 @@ from .external_forces import link_forces
 from .factor import Factor
 from .functions import Request
 from .joints import KINDS
+from .lazy import lazy
 from .model import Model
 from .names import shown
 from .requests import make_request, methods_of
+
+# compared by identity where every call passes: quick, and safe for whatever stands in the place of a name
+_INVERSE_DEFAULT, _FORWARD_DEFAULT = "newton_euler", "filter_smoother"
 
 
 class Robot:
@@ -102,12 +105,12 @@ class Robot:
         """The same robot with a body fixed to a link or frame; com and inertia (about it) in that frame."""
         return Robot(with_payload(self.model, link, mass, com, np.zeros((3, 3)) if inertia is None else inertia))
 
-    @functools.cached_property
+    @lazy
     def canonical(self) -> CanonicalModel:
         """The links in the frames in which the recursions run."""
         return canonical(self.model)
 
-    @functools.cached_property
+    @lazy
     def singular_joints(self) -> tuple[str, ...]:
         """Joints that move no inertia at all, in any pose: their acceleration is not determined."""
         doubtful = [
@@ -128,7 +131,7 @@ class Robot:
     # dynamics
 
     def inverse_dynamics(
-        self, q: Any, qd: Any, qdd: Any, method: str = "newton_euler", f_ext: Any = None, out: Any = None,
+        self, q: Any, qd: Any, qdd: Any, method: str = _INVERSE_DEFAULT, f_ext: Any = None, out: Any = None,
         dissipation: bool = False, base_motion: Any = None, details: bool = False,
     ) -> Any:  # fmt: skip
         """Joint torques and forces (..., nv) that produce the accelerations qdd.
@@ -139,7 +142,7 @@ class Robot:
         the quantities that the method computes on its way, by name.
         """
         if (
-            self._inverse is not None and method == "newton_euler" and f_ext is None and out is None
+            self._inverse is not None and method is _INVERSE_DEFAULT and f_ext is None and out is None
             and base_motion is None and not dissipation and not details
         ):  # fmt: skip
             return self._inverse(q, qd, qdd)
@@ -149,12 +152,12 @@ class Robot:
         return self._dynamics("inverse_dynamics", (q, qd, qdd), method, options, out)
 
     def forward_dynamics(
-        self, q: Any, qd: Any, tau: Any, method: str = "filter_smoother", f_ext: Any = None, out: Any = None,
+        self, q: Any, qd: Any, tau: Any, method: str = _FORWARD_DEFAULT, f_ext: Any = None, out: Any = None,
         dissipation: bool = False, base_motion: Any = None, details: bool = False,
     ) -> Any:  # fmt: skip
         """Joint accelerations (..., nv) that the torques tau produce; arguments as of `inverse_dynamics`."""
         if (
-            self._forward is not None and method == "filter_smoother" and f_ext is None and out is None
+            self._forward is not None and method is _FORWARD_DEFAULT and f_ext is None and out is None
             and base_motion is None and not dissipation and not details
         ):  # fmt: skip
             return self._forward(q, qd, tau)
@@ -187,6 +190,31 @@ class Robot:
         names = ("factor", "joint_inertia", "factor_inverse")
         requests = tuple(make_request(self, name, None, internal=True) for name in names)
         return Factor(*self._function(requests)(q))
+
+    def influence(self, q: Any, point: Any) -> tuple[np.ndarray, np.ndarray]:
+        """First- and second-order influence coefficients G (..., 6, nv) and H (..., 6, nv, nv) of a point.
+
+        Rows are [angular; linear] in the base's directions: the point moves by G qd and is accelerated by
+        G qdd + qd^T H qd; H[..., j, k] is the derivative of G[..., k] by coordinate j. point: a frame's name for its
+        origin, or (frame, offset) with an offset (..., 3) in that frame.
+        """
+        frame, offset = point if isinstance(point, tuple) and len(point) == 2 else (point, np.zeros(3, np.float32))
+        names = ("first_influence", "second_influence")
+        requests = tuple(make_request(self, (name, frame), None) for name in names)
+        return self._function(requests)(q, offset)
+
+    def explicit_model(self, q: Any, method: str | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """I* (..., nv, nv), P* (..., nv, nv, nv), g (..., nv): tau_i = I*_ij qdd_j + qd_j P*_ijk qd_k + g_i.
+
+        method: "augmented_bodies", for serial chains, or "direct".
+        """
+        requests = tuple(make_request(self, name, method) for name in ("effective_inertia", "inertia_power"))
+        gravity = "influence" if requests[0].method == "augmented_bodies" else None
+        return self._function((*requests, make_request(self, "gravity_forces", gravity)))(q)
+
+    def coriolis_matrix(self, q: Any, qd: Any, method: str | None = None, out: Any = None) -> np.ndarray:
+        """C (..., nv, nv) by Christoffel's symbols, from P*: C qd are the velocity forces, and dM/dt - 2 C is skew."""
+        return self._dynamics("coriolis_matrix", (q, qd), method, (), out)
 
     def pose(self, q: Any, frame: str, out: Any = None) -> np.ndarray:
         """The frame's homogeneous matrix (..., 4, 4) in the base frame."""
@@ -247,11 +275,10 @@ class Robot:
     ) -> tuple[np.ndarray, Details]:
         if out is not None:
             raise ArgumentError(f"{item}: out= does not go with details=True: take the arrays that are returned.")
-        key = ("details", item, method, *(option is not None and option is not False for option in options))
+        request = self._request(item, method, options)
+        key = ("details", request, _backend_setting())
         if key not in self._functions:
-            recipe = Recipe(
-                canonical(self.model, described_frames=True), (self._request(item, method, options),), details=True
-            )
+            recipe = Recipe(canonical(self.model, described_frames=True), (request,), details=True)
             self._functions[key] = make_function(recipe, None, 1, chosen_backend(None))
         function = self._functions[key]
         arrays = function(*args, *self._extra_arguments(options))
@@ -278,7 +305,7 @@ class Robot:
             self._functions[key] = make_function(Recipe(self.canonical, requests), None, 1, chosen_backend(None))
         return self._functions[key]
 
-    @functools.cached_property
+    @lazy
     def has_inertia(self) -> bool:
         return any(
             link.joint.armature or link.inertial.mass or any(any(row) for row in link.inertial.inertia)

@@ -43,6 +43,10 @@ def initialized_llvm() -> Any:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    lock = getattr(llvm.ffi.lib, "_lock", None)
+    if lock is not None and hasattr(os, "register_at_fork"):
+        # No thread is inside LLVM while a process forks: the child would wait for ever for what that thread holds.
+        os.register_at_fork(before=lock.__enter__, after_in_parent=lock.__exit__, after_in_child=lock.__exit__)
     return llvm
 
 

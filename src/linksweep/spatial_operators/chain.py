@@ -1,0 +1,104 @@
+"""A serial chain in the base's directions, and the stacking of its vectors from tip to base.
+
+The paper writes its operators without coordinates. Here every vector is along the axes of the base, at the origin O(k)
+of its link: then phi(k+1, k) is [[1, l~], [0, 1]] as printed, with no rotation in it, and a change of link is a shift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..algorithms.kinematics import WORLD, poses
+from ..canonical import CanonicalModel
+from ..joints import Coordinates, Span
+from ..spatial import Force, Inertia, Motion, Sym, Vec, leaves
+from ..sweeps import LinkView, Records, Unrolled
+from ..transforms import Pose, Shift
+
+
+class TurnedLink:
+    """A link as a step sees it, in the base's directions and at its own origin: what LinkView is in its frame."""
+
+    __slots__ = ("H_T", "M", "_shift", "armature", "l")
+
+    def __init__(self, link: LinkView, at: Pose, inner_origin: Vec):
+        self.l = at.p - inner_origin  # l(k+1, k)
+        self._shift = Shift(self.l)
+        self.H_T = Span([Motion(at.turn(h.angular), at.turn(h.linear)) for h in link.H_T.columns])  # (2.16), (2.31)
+        axes = np.array([list(at.x), list(at.y), list(at.z)])
+        i = (axes.T @ np.array([list(row) for row in link.M.I.rows()]) @ axes).tolist()
+        inertia = Sym(i[0][0], i[1][1], i[2][2], i[0][1], i[0][2], i[1][2])
+        self.M = Inertia(link.M.mass, at.turn(link.M.mp), inertia)  # (2.15)
+        self.armature = link.armature
+
+    def phi(self, f: Any) -> Any:
+        """phi(k+1, k): a Force or inertia of this link, at the origin of link k+1."""
+        return self._shift.to_parent(f)
+
+    def phi_T(self, motion: Motion) -> Motion:
+        """phi^T(k+1, k): a Motion of link k+1, at the origin of this link."""
+        return self._shift.to_link(motion)
+
+    def H(self, f: Force) -> Coordinates:
+        return self.H_T.transpose_times(f)
+
+
+class TurnedChain(Unrolled):
+    """The sweeps of `Unrolled` over links in the base's directions; `poses` are those of the links' frames."""
+
+    def __init__(self, model: CanonicalModel, q: Sequence[float]):
+        super().__init__(model, q)
+        self.poses: list[Pose] = poses(self)
+        inner = [WORLD.p, *(pose.p for pose in self.poses)]  # O(k+1); O(N+1) is the origin of the base frame
+        self.links: list[Any] = [TurnedLink(*of_link) for of_link in zip(self.links, self.poses, inner, strict=False)]
+        count = len(self.links)
+        self.forces, self.motions = Stack(force, 6, count), Stack(motion, 6, count)
+        self.joints = Stack(Coordinates, 1, count)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Vectors (blocks * width,), or columns of them, as one record for each link.
+
+    Blocks stand in the paper's order, k = 1 ... N from tip to base; records in that of the code, i = 0 ... n-1 from
+    base to tip: k = n - i.
+    """
+
+    record: Callable[[Sequence[Any]], Any]
+    width: int
+    blocks: int
+
+    @property
+    def size(self) -> int:
+        return self.width * self.blocks
+
+    def split(self, x: np.ndarray) -> Records:
+        """Scalars of the records are numbers, or for several columns arrays of one number for each."""
+        x = np.asarray(x, dtype=np.result_type(x.dtype, np.float64))
+        rows = x.tolist() if x.ndim == 1 else list(x)
+        starts = range(0, self.size, self.width)
+        return Records(self.record(rows[start : start + self.width]) for start in reversed(starts))
+
+
+def join(records: Sequence[Any], like: np.ndarray) -> np.ndarray:
+    """Records of the links, base to tip, stacked from tip to base, with as many columns as `like`."""
+    rows = leaves(list(reversed(records)))
+    dtype = np.result_type(like.dtype, np.float64)
+    if like.ndim == 1:
+        return np.array(rows, dtype=dtype)
+    out = np.empty((len(rows), like.shape[1]), dtype=dtype)
+    for i, row in enumerate(rows):
+        out[i] = row  # a block that is zero for every column is one number
+    return out
+
+
+def force(rows: Sequence[Any]) -> Force:
+    return Force(Vec(*rows[:3]), Vec(*rows[3:]))
+
+
+def motion(rows: Sequence[Any]) -> Motion:
+    return Motion(Vec(*rows[:3]), Vec(*rows[3:]))

@@ -1,0 +1,131 @@
+"""The kinds of operators: causal, strictly causal, memoryless, and those that reach one end of the chain.
+
+A causal operator (lower block triangular) is an inward sweep, from tip to base, in which `carry` takes a force from
+link k to link k+1; its adjoint is an outward sweep with the adjoint `carry_T`. A memoryless operator (block diagonal)
+is a sweep that carries nothing. `own` is what each step gets of its own link besides its vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..algorithms.factorization import Gain
+from ..joints import Span
+from ..spatial import ZERO_FORCE, ZERO_MOTION, Force, Motion
+from ..sweeps import PerLink
+from .chain import Stack, TurnedChain, TurnedLink, force, join, motion
+from .linear import SpatialOperator
+
+Carry = Callable[[TurnedLink, Any, Any], Any]
+
+
+def phi(link: TurnedLink, f: Force, at: Any) -> Force:
+    return link.phi(f)  # (2.16)
+
+
+def phi_T(link: TurnedLink, v: Motion, at: Any) -> Motion:
+    return link.phi_T(v)
+
+
+def psi(link: TurnedLink, f: Force, at: Gain) -> Force:
+    return link.phi(f - Span(at.G) @ link.H(f))  # (4.7) phi - L H, with L = phi G
+
+
+def psi_T(link: TurnedLink, v: Motion, at: Gain) -> Motion:
+    v = link.phi_T(v)
+    return v - link.H_T @ Span(at.G).transpose_times(v)
+
+
+def stop(link: TurnedLink, f: Force, at: Any) -> Force:
+    return ZERO_FORCE
+
+
+def stop_T(link: TurnedLink, v: Motion, at: Any) -> Motion:
+    return ZERO_MOTION
+
+
+def identity(name: str, size: int) -> SpatialOperator:
+    def copy(x: np.ndarray) -> np.ndarray:
+        return x.astype(np.result_type(x.dtype, np.float64))
+
+    return SpatialOperator(name, (size, size), copy, copy)
+
+
+def causal(name: str, chain: TurnedChain, carry: Carry, carry_T: Carry, own: PerLink) -> SpatialOperator:
+    """y(k) = x(k) + carry(k, k-1) y(k-1)."""
+
+    def inward_step(link: TurnedLink, z: Force, x: Force, at: Any) -> tuple[Force, Force]:
+        y = z + x
+        return y, carry(link, y, at)
+
+    def outward_step(link: TurnedLink, inner: Motion, x: Motion, at: Any) -> tuple[Motion, Motion]:
+        y = carry_T(link, inner, at) + x
+        return y, y
+
+    return _swept(name, chain, inward_step, outward_step, own)
+
+
+def strictly_causal(name: str, chain: TurnedChain, carry: Carry, carry_T: Carry, own: PerLink) -> SpatialOperator:
+    """y(k) = x(k-1) + carry(k, k-1) y(k-1): link k's own x does not reach it, and x(k-1) comes as it is."""
+
+    def inward_step(link: TurnedLink, z: Force, x: Force, at: Any) -> tuple[Force, Force]:
+        return z, carry(link, z, at) + x
+
+    def outward_step(link: TurnedLink, inner: Motion, x: Motion, at: Any) -> tuple[Motion, Motion]:
+        return inner, carry_T(link, inner, at) + x
+
+    return _swept(name, chain, inward_step, outward_step, own)
+
+
+def _swept(name: str, chain: TurnedChain, inward_step: Any, outward_step: Any, own: PerLink) -> SpatialOperator:
+    def forward(x: np.ndarray) -> np.ndarray:
+        y, _ = chain.inward(inward_step, ZERO_FORCE, chain.forces.split(x), own)
+        return join(y, x)
+
+    def adjoint(x: np.ndarray) -> np.ndarray:
+        return join(chain.outward(outward_step, ZERO_MOTION, chain.motions.split(x), own), x)
+
+    return SpatialOperator(name, (chain.forces.size, chain.forces.size), forward, adjoint)
+
+
+def memoryless(
+    name: str, chain: TurnedChain, forward: tuple[Stack, Carry], adjoint: tuple[Stack, Carry], own: PerLink
+) -> SpatialOperator:
+    """Block diagonal. Each direction: the vectors it takes, and what it makes of one link's."""
+
+    def applied(stack: Stack, block: Carry) -> Any:
+        def step(link: TurnedLink, _: Any, x: Any, at: Any) -> tuple[Any, Any]:
+            return block(link, x, at), ()
+
+        return lambda x: join(chain.outward(step, (), stack.split(x), own), x)
+
+    return SpatialOperator(name, (adjoint[0].size, forward[0].size), applied(*forward), applied(*adjoint))
+
+
+def from_tip(name: str, chain: TurnedChain, carry: Any) -> SpatialOperator:
+    """6N by 6: a force at the tip, carried to link 1, nothing on the others."""
+    one, zeros = Stack(force, 6, 1), [ZERO_FORCE] * (len(chain.links) - 1)
+
+    def forward(x: np.ndarray) -> np.ndarray:
+        return join([*zeros, carry.to_parent(one.split(x)[0])], x)
+
+    def adjoint(x: np.ndarray) -> np.ndarray:
+        return join([carry.to_link(chain.motions.split(x)[-1])], x)
+
+    return SpatialOperator(name, (chain.forces.size, 6), forward, adjoint)
+
+
+def from_base(name: str, chain: TurnedChain) -> SpatialOperator:
+    """6N by 6: a motion of the base, carried to link N, nothing on the others."""
+    one, zeros, innermost = Stack(motion, 6, 1), [ZERO_MOTION] * (len(chain.links) - 1), chain.links[0]
+
+    def forward(x: np.ndarray) -> np.ndarray:
+        return join([innermost.phi_T(one.split(x)[0]), *zeros], x)
+
+    def adjoint(x: np.ndarray) -> np.ndarray:
+        return join([innermost.phi(chain.forces.split(x)[0])], x)
+
+    return SpatialOperator(name, (chain.forces.size, 6), forward, adjoint)

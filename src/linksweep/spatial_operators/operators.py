@@ -1,0 +1,377 @@
+"""The spatial operators of Rodriguez & Kreutz 1988 at one configuration; each product is a sweep over the links.
+
+G. Rodriguez and K. Kreutz, "Recursive Mass Matrix Factorization and Inversion: An Operator Approach to Open- and
+Closed-Chain Multibody Dynamics", 1988, Part I, sections 3-5 and Appendix A.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..algorithms.factorization import Gain, gains
+from ..bias import classical_bias_force
+from ..canonical import CanonicalModel, canonical
+from ..errors import ArgumentError, DescriptionError, SingularError
+from ..joints import KINDS, Coordinates, Span
+from ..spatial import ZERO_MOTION, Force, Motion, Vec, centripetal
+from ..sweeps import PerLink
+from ..transforms import Shift
+from . import kinds
+from .chain import TurnedChain, TurnedLink, join
+from .linear import SpatialOperator
+
+if TYPE_CHECKING:
+    from ..robot import Robot
+
+
+def operators(robot: Robot, q: Any, tip: str | None = None) -> SpatialOperators:
+    """The spatial operators of a serial robot at the configuration q (nq,).
+
+    tip: the frame whose origin is the paper's O(0), one that is fixed to the last link; by default the last such frame
+    of the description.
+    """
+    return SpatialOperators(robot, q, tip)
+
+
+class SpatialOperators:
+    """phi, H, M ... as LinearOperators. All vectors stand in the paper's order, from tip to base, k = 1 ... N.
+
+    A spatial vector (6N,) stacks [angular; linear] or [moment; force] of each link, in the base's directions, at the
+    origin O(k) of the link's joint frame as described; a joint vector (N,) has theta(k). `to_paper` and `from_paper`
+    exchange joint vectors with the order of robot.joint_names; `links` names the links in the paper's order.
+    """
+
+    def __init__(self, robot: Robot, q: Any, tip: str | None = None):
+        if not hasattr(robot, "model"):
+            raise ArgumentError(
+                f"operators got {type(robot).__name__}, expected a Robot: use linksweep.load or linksweep.robots."
+            )
+        # the origins O(k) are where the description has the joints, not where the recursions are cheapest
+        model = canonical(robot.model, described_frames=True)
+        _check_serial(robot.name, model)
+        self.robot = robot
+        self.q = _checked_vector("operators: q", q, robot.nq)
+        self.tip = _checked_tip(robot.name, model, tip)
+        self._chain = TurnedChain(model, self.q.tolist())
+        self.N = len(model.links)
+        self.links = tuple(link.name for link in reversed(model.links))
+        self.order = np.array([link.start for link in reversed(model.links)])  # of theta(k) among robot.joint_names
+        link1 = self._chain.poses[-1]
+        self._l_tip = link1.point(Vec(*model.frame(self.tip).placement.position)) - link1.p  # l(1, 0)
+        self._none = self._chain.same(None)
+
+    def __repr__(self) -> str:
+        return f"<spatial operators of {self.robot.name}, N = {self.N}, tip {self.tip}>"
+
+    # the paper's order and the robot's
+
+    def to_paper(self, x: Any) -> np.ndarray:
+        """Joint vectors (..., N) in the order of robot.joint_names, as theta(1) ... theta(N)."""
+        return np.asarray(x)[..., self.order]
+
+    def from_paper(self, x: Any) -> np.ndarray:
+        """Joint vectors (..., N) theta(1) ... theta(N), in the order of robot.joint_names."""
+        return np.asarray(x)[..., np.argsort(self.order)]
+
+    # section 3
+
+    @cached_property
+    def I(self) -> SpatialOperator:  # noqa: E743  (the paper's symbol)
+        """The identity of spatial vectors, 6N by 6N."""
+        return kinds.identity("I", 6 * self.N)
+
+    @cached_property
+    def I_N(self) -> SpatialOperator:
+        """The identity of joint vectors, N by N."""
+        return kinds.identity("I_N", self.N)
+
+    @cached_property
+    def phi(self) -> SpatialOperator:
+        """(3.4), lower block triangular: block (i, j) is phi(i, j) of (3.1)."""
+        return kinds.causal("phi", self._chain, kinds.phi, kinds.phi_T, self._none)
+
+    @cached_property
+    def H(self) -> SpatialOperator:
+        """(3.5): diag H(k), N by 6N."""
+
+        def project(link: TurnedLink, f: Force, at: None) -> Coordinates:
+            return link.H(f)
+
+        def spread(link: TurnedLink, rates: Coordinates, at: None) -> Motion:
+            return link.H_T @ rates
+
+        chain = self._chain
+        return kinds.memoryless("H", chain, (chain.forces, project), (chain.joints, spread), self._none)
+
+    @cached_property
+    def M(self) -> SpatialOperator:
+        """(3.6): diag M(k), the spatial inertias (2.15) of the links."""
+        self._check_inertia()
+
+        def times(link: TurnedLink, v: Motion, at: None) -> Force:
+            return link.M @ v
+
+        return self._symmetric("M", self._chain.motions, times, self._none)
+
+    @cached_property
+    def B(self) -> SpatialOperator:
+        """(3.7): a force at the tip as one on link 1, 6N by 6: [phi(1, 0); 0 ... 0]."""
+        return kinds.from_tip("B", self._chain, Shift(self._l_tip))
+
+    @cached_property
+    def E(self) -> SpatialOperator:
+        """(3.8) as corrected: an acceleration of the base as one of link N, 6N by 6: [0 ... 0; phi^T(N+1, N)]."""
+        return kinds.from_base("E", self._chain)
+
+    @cached_property
+    def J(self) -> SpatialOperator:
+        """(3.13): the Jacobian of the tip, 6 by N: B^T phi^T H^T."""
+        return (self.B.T @ self.phi.T @ self.H.T).named("J")
+
+    @cached_property
+    def R(self) -> SpatialOperator:
+        """diag R(k), the joints' armatures: the measurement noise of the filter. The paper has none."""
+
+        def times(link: TurnedLink, x: Coordinates, at: None) -> Coordinates:
+            return x * link.armature
+
+        return self._symmetric("R", self._chain.joints, times, self._none)
+
+    @cached_property
+    def mass(self) -> SpatialOperator:
+        """(3.20): the mass operator, N by N: H phi M phi^T H^T, plus R."""
+        return (self.H @ self.phi @ self.M @ self.phi.T @ self.H.T + self.R).named("mass")
+
+    @property
+    def g(self) -> np.ndarray:
+        """(3.21): the acceleration (6,) of the base that stands for gravity, [0; minus gravity]."""
+        return np.concatenate([np.zeros(3), -np.array(self.robot.gravity, dtype=float)])
+
+    def V(self, thetadot: Any) -> np.ndarray:
+        """(3.12): the links' spatial velocities (6N,), phi^T H^T thetadot."""
+        return self._velocity_terms(thetadot)[0]
+
+    def a(self, thetadot: Any) -> np.ndarray:
+        """(2.19), (2.32) as corrected: the links' bias accelerations (6N,), without gravity."""
+        return self._velocity_terms(thetadot)[1]
+
+    def b(self, thetadot: Any) -> np.ndarray:
+        """(2.23): the links' bias forces (6N,)."""
+        return self._velocity_terms(thetadot)[2]
+
+    def a0(self, thetadot: Any) -> np.ndarray:
+        """(2.7), (2.27): the tip's bias acceleration (6,), [0; w(1) x (w(1) x l(1, 0))]."""
+        w = Vec(*self.V(thetadot)[:3].tolist())
+        return np.array([0.0, 0.0, 0.0, *centripetal(w, self._l_tip)])
+
+    def Jdot_thetadot(self, thetadot: Any) -> np.ndarray:
+        """Before (3.18): what the tip accelerates (6,) while no joint does, B^T phi^T a + a(0)."""
+        return (self.B.T @ self.phi.T) @ self.a(thetadot) + self.a0(thetadot)
+
+    def C(self, thetadot: Any) -> np.ndarray:
+        """(3.20): centrifugal and Coriolis torques (N,), H phi (M phi^T a + b)."""
+        _, a, b = self._velocity_terms(thetadot)
+        return (self.H @ self.phi) @ ((self.M @ self.phi.T) @ a + b)
+
+    def gravity_forces(self) -> np.ndarray:
+        """(3.21) in (3.20): the torques (N,) that hold the robot still, H phi M phi^T E g."""
+        return (self.H @ self.phi @ self.M @ self.phi.T @ self.E) @ self.g
+
+    # section 4
+
+    @cached_property
+    def P(self) -> SpatialOperator:
+        """(4.5), (4.8): diag P(k), the articulated inertias."""
+
+        def times(link: TurnedLink, v: Motion, at: Gain) -> Force:
+            return at.P @ v
+
+        return self._symmetric("P", self._chain.motions, times, self._gains)
+
+    @cached_property
+    def D(self) -> SpatialOperator:
+        """(4.6), (a.1): diag D(k), the inertias that the joints see, H P H^T + R."""
+
+        def times(link: TurnedLink, x: Coordinates, at: Gain) -> Coordinates:
+            return x * at.D[0]
+
+        return self._symmetric("D", self._chain.joints, times, self._gains)
+
+    @cached_property
+    def D_inv(self) -> SpatialOperator:
+        """The inverse of D."""
+
+        def over(link: TurnedLink, x: Coordinates, at: Gain) -> Coordinates:
+            return x * (1.0 / at.D[0])
+
+        return self._symmetric("D_inv", self._chain.joints, over, self._gains)
+
+    @cached_property
+    def L(self) -> SpatialOperator:
+        """(4.6), (4.8): diag L(k) = phi(k+1, k) G(k), 6N by N, k = N included."""
+
+        def spread(link: TurnedLink, x: Coordinates, at: Gain) -> Force:
+            return link.phi(Span(at.G) @ x)
+
+        def project(link: TurnedLink, v: Motion, at: Gain) -> Coordinates:
+            return Span(at.G).transpose_times(link.phi_T(v))
+
+        chain = self._chain
+        return kinds.memoryless("L", chain, (chain.joints, spread), (chain.motions, project), self._gains)
+
+    @cached_property
+    def Phi(self) -> SpatialOperator:
+        """(4.9), strictly lower block triangular: block (i, j) is phi(i, j+1)."""
+        return kinds.strictly_causal("Phi", self._chain, kinds.phi, kinds.phi_T, self._none)
+
+    @cached_property
+    def Psi(self) -> SpatialOperator:
+        """(4.10), strictly lower block triangular: block (i, j) is psi(i, j+1)."""
+        return kinds.strictly_causal("Psi", self._chain, kinds.psi, kinds.psi_T, self._gains)
+
+    @cached_property
+    def factor(self) -> SpatialOperator:
+        """(4.11): I + H Phi L, lower triangular; mass = factor D factor^T."""
+        return (self.I_N + self.H @ self.Phi @ self.L).named("factor")
+
+    @cached_property
+    def factor_inverse(self) -> SpatialOperator:
+        """(4.14): I - H Psi L, the inverse of `factor`."""
+        return (self.I_N - self.H @ self.Psi @ self.L).named("factor_inverse")
+
+    @cached_property
+    def mass_inverse(self) -> SpatialOperator:
+        """(4.16), Theorem 4.1: (I - H Psi L)^T D^-1 (I - H Psi L)."""
+        return (self.factor_inverse.T @ self.D_inv @ self.factor_inverse).named("mass_inverse")
+
+    # section 5 and Appendix A
+
+    @cached_property
+    def psi(self) -> SpatialOperator:
+        """(5.1), lower block triangular: block (i, j) is psi(i, j) of (4.7)."""
+        return kinds.causal("psi", self._chain, kinds.psi, kinds.psi_T, self._gains)
+
+    @cached_property
+    def S(self) -> SpatialOperator:
+        """(5.2): the shift, (S x)(k) = x(k-1)."""
+        return kinds.strictly_causal("S", self._chain, kinds.stop, kinds.stop_T, self._none)
+
+    @cached_property
+    def psi_tilde(self) -> SpatialOperator:
+        """(5.11): psi - I."""
+        return (self.psi - self.I).named("psi_tilde")
+
+    @cached_property
+    def phi_tilde(self) -> SpatialOperator:
+        """(a.3): phi - I."""
+        return (self.phi - self.I).named("phi_tilde")
+
+    @cached_property
+    def G(self) -> SpatialOperator:
+        """(5.12): diag G(k) = P H^T D^-1, 6N by N: the gains of the filter."""
+
+        def spread(link: TurnedLink, x: Coordinates, at: Gain) -> Force:
+            return Span(at.G) @ x
+
+        def project(link: TurnedLink, v: Motion, at: Gain) -> Coordinates:
+            return Span(at.G).transpose_times(v)
+
+        chain = self._chain
+        return kinds.memoryless("G", chain, (chain.joints, spread), (chain.motions, project), self._gains)
+
+    @cached_property
+    def Delta_phi(self) -> SpatialOperator:
+        """(a.4): diag phi(k+1, k), k = 1 ... N."""
+        chain = self._chain
+        return kinds.memoryless("Delta_phi", chain, (chain.forces, kinds.phi), (chain.motions, kinds.phi_T), self._none)
+
+    @cached_property
+    def Delta_psi(self) -> SpatialOperator:
+        """(a.5): diag psi(k+1, k), k = 1 ... N."""
+        chain = self._chain
+        return kinds.memoryless(
+            "Delta_psi", chain, (chain.forces, kinds.psi), (chain.motions, kinds.psi_T), self._gains
+        )
+
+    # what the operators are made of
+
+    @cached_property
+    def _gains(self) -> PerLink:
+        """P, D and G of each link: (4.4)-(4.6)."""
+        self._check_inertia()
+        kept = gains(self._chain)
+        joints = tuple(
+            self.robot.joint_names[link.start]
+            for link, at in zip(self._chain.model.links, kept, strict=True)
+            if not at.D[0] > 0.0
+        )
+        if joints or self.robot.singular_joints:
+            raise SingularError(
+                f"operators: no inertia moves with joint {', '.join(joints or self.robot.singular_joints)} of "
+                f"{self.robot.name}, so D has no inverse: give the link beyond it an inertia, or the joint an armature."
+            )
+        return kept
+
+    def _symmetric(self, name: str, stack: Any, times: kinds.Carry, own: PerLink) -> SpatialOperator:
+        return kinds.memoryless(name, self._chain, (stack, times), (stack, times), own)
+
+    def _velocity_terms(self, thetadot: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """V, a and b of every link, stacked."""
+        rates = _checked_vector("thetadot", thetadot, self.N)
+
+        def step(link: Any, inner: Motion, rate: Coordinates) -> tuple[Any, Motion]:
+            joint = link.H_T @ rate
+            V = link.phi_T(inner) + joint  # (2.25)
+            w = inner.angular
+            a_linear = centripetal(w, link.l) + w.cross(joint.linear) * 2.0  # (2.19), (2.32) as corrected
+            b = classical_bias_force(link, V)  # (2.23)
+            return (V, Motion(w.cross(joint.angular), a_linear), b), V
+
+        kept = self._chain.outward(step, ZERO_MOTION, self._chain.joints.split(rates))
+        V, a, b = (join(terms, rates) for terms in self._chain.unzip(kept))
+        return V, a, b
+
+    def _check_inertia(self) -> None:
+        if not any(link.mass or any(link.I) or link.armature for link in self._chain.model.links):
+            raise DescriptionError(
+                f"operators: {self.robot.name} has no mass or inertia at all, expected some in its description; only "
+                f"phi, Phi, H, B, E, S, J and Delta_phi can be computed."
+            )
+
+
+def _check_serial(name: str, model: CanonicalModel) -> None:
+    for i, link in enumerate(model.links):
+        if link.parent != i - 1:
+            raise ArgumentError(
+                f"operators: {name} branches at link {link.name!r}, expected a serial chain: the spatial operators are "
+                f"defined for links one after the other, so cut the other branches off."
+            )
+        if KINDS[link.kind].nv != 1:
+            raise ArgumentError(
+                f"operators: the {link.kind} joint of link {link.name!r} has {KINDS[link.kind].nv} freedoms, expected "
+                f"one: use a robot with revolute and prismatic joints only."
+            )
+
+
+def _checked_vector(what: str, x: Any, size: int) -> np.ndarray:
+    try:
+        vector = np.asarray(x, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{what} is {type(x).__name__}, expected {size} numbers: give an array.") from None
+    if vector.shape != (size,) or not np.isfinite(vector).all():
+        got = f"has shape {vector.shape}" if vector.shape != (size,) else "is not finite"
+        raise ArgumentError(f"{what} {got}, expected ({size},), finite: operators are those of one configuration.")
+    return vector
+
+
+def _checked_tip(name: str, model: CanonicalModel, tip: str | None) -> str:
+    fixed = [frame.name for frame in model.frames if frame.link == len(model.links) - 1]
+    if tip is not None and tip not in fixed:
+        raise ArgumentError(
+            f"operators: tip is {tip!r}, expected a frame that is fixed to the last link of {name}: choose one of "
+            f"{', '.join(fixed)}."
+        )
+    return fixed[-1] if tip is None else tip

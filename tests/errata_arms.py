@@ -1,0 +1,334 @@
+"""Chains in motion and the papers' recursions over them, with the place of an erratum left open: for test_errata.py.
+
+Everything is written out in NumPy, in the base's directions, from the positions and velocities that
+`robots_for_tests.kinematics` finds; its virtual power and its mass matrix are the oracle. Links are numbered as in the
+papers, from the tip (here 0) to the base (here n is the base itself).
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from robots_for_tests import inverse_dynamics, kinematics, mass_matrix
+
+import linksweep as ls
+
+GRAVITY = np.array([1.5, -2.5, -9.0])
+
+
+def skew(v: np.ndarray) -> np.ndarray:
+    return np.cross(np.eye(3), v)  # rows e_i x v: the transpose of -v~, which is v~
+
+
+def stacked(angular: Any, linear: Any) -> np.ndarray:
+    return np.concatenate([np.asarray(angular, dtype=float), np.asarray(linear, dtype=float)])
+
+
+def shift(arm: np.ndarray) -> np.ndarray:
+    """phi of (2): [U, l~; 0, U]."""
+    phi = np.eye(6)
+    phi[:3, 3:] = skew(arm)
+    return phi
+
+
+def missed(found: Any, right: Any) -> float:
+    found, right = np.asarray(found, dtype=float), np.asarray(right, dtype=float)
+    return float(np.abs(found - right).max() / np.abs(right).max())
+
+
+@dataclass
+class Arm:
+    """A chain in motion, tip first. H holds the rows H(k); tau and mass are the oracle's."""
+
+    robot: ls.Robot
+    n: int
+    slides: list[bool]
+    h: np.ndarray
+    p: np.ndarray  # p[k] to p[n], the base
+    m: np.ndarray
+    com: np.ndarray  # from the joint
+    I: np.ndarray  # noqa: E741  (about the joint)
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    w: np.ndarray
+    v: np.ndarray
+    dw: np.ndarray
+    dv: np.ndarray
+    tau: np.ndarray
+    mass: np.ndarray
+    phi: list[np.ndarray]  # phi[k] = phi(k+1, k)
+    M: list[np.ndarray]
+    H: list[np.ndarray]
+    R: float  # armature
+
+    @property
+    def base(self) -> np.ndarray:
+        """The acceleration of the base that stands for gravity."""
+        return stacked(np.zeros(3), -GRAVITY)
+
+
+@functools.cache
+def arm(n: int = 5, joints: str = "mixed", seed: int = 7, armature: float = 0.0) -> Arm:
+    model = ls.robots.chain_model(n, seed, joints).with_gravity(tuple(GRAVITY.tolist()))
+    links = [replace(link, joint=replace(link.joint, armature=armature)) for link in model.links]
+    model = replace(model, links=tuple(links))
+    q, qd, qdd = np.random.default_rng(seed).uniform(-1.5, 1.5, (3, n))
+    bodies = kinematics(model, q, qd, qdd)[::-1]
+    inertials = [link.inertial for link in model.links][::-1]
+    slides = [link.joint.kind == "prismatic" for link in model.links][::-1]
+    h, w, v, dw, dv, p = (np.array([getattr(b, x) for b in bodies]) for x in ("axis", "w", "v", "dw", "dv", "p"))
+    m, com = np.array([i.mass for i in inertials]), np.array([b.c - b.p for b in bodies])
+    centre = np.array([b.R @ np.array(i.inertia) @ b.R.T for b, i in zip(bodies, inertials, strict=True)])
+    I = np.array([c + mass * skew(r) @ skew(r).T for c, mass, r in zip(centre, m, com, strict=True)])  # noqa: E741
+    p = np.vstack([p, np.zeros(3)])
+    phi = [shift(p[k] - p[k + 1]) for k in range(n)]
+    M = [
+        np.block([[i, mass * skew(r)], [-mass * skew(r), mass * np.eye(3)]])
+        for i, mass, r in zip(I, m, com, strict=True)
+    ]
+    H = [stacked(*((np.zeros(3), x) if slide else (x, np.zeros(3)))) for x, slide in zip(h, slides, strict=True)]
+    tau = inverse_dynamics(model, q, qd, qdd)[::-1]
+    zero = np.zeros((1, 3))
+    w, v, dw, dv = (np.vstack([x, zero]) for x in (w, v, dw, dv))
+    mass = mass_matrix(model, q)[::-1, ::-1]
+    state = (q[::-1], qd[::-1], qdd[::-1])
+    return Arm(ls.Robot(model), n, slides, h, p, m, com, I, *state, w, v, dw, dv, tau, mass, phi, M, H, armature)
+
+
+# ---- the recursions, with the place of the erratum open ------------------------------------------------------
+
+
+def bias_force(a: Arm, k: int) -> np.ndarray:
+    """b(k) of (7) as corrected, Kozlowski (3.14), without external forces."""
+    w, p, m = a.w[k], a.com[k], a.m[k]
+    wv = np.cross(w, a.v[k])
+    return stacked(np.cross(w, a.I[k] @ w) + m * np.cross(p, wv), m * (wv + np.cross(w, np.cross(w, p))))
+
+
+def bias_acceleration(a: Arm, k: int) -> np.ndarray:
+    """n(k) of (15) for a turning joint, (3.7') for a sliding one."""
+    V = a.phi[k].T @ stacked(a.w[k + 1], a.v[k + 1])
+    rate = a.h[k] * a.qd[k]
+    return stacked(np.zeros(3), np.cross(V[:3], rate)) if a.slides[k] else turning_bias(V, rate)
+
+
+def turning_bias(V: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    return stacked(np.cross(V[:3], rate), np.cross(V[3:], rate))
+
+
+def classical_acceleration(a: Arm, k: int) -> np.ndarray:
+    """a(k) of (2.19) and, as corrected, (2.32)."""
+    w, rate, l = a.w[k + 1], a.h[k] * a.qd[k], a.p[k] - a.p[k + 1]  # noqa: E741
+    turned = np.cross(w, np.cross(w, l))
+    return stacked(np.zeros(3), turned + 2 * np.cross(w, rate)) if a.slides[k] else stacked(np.cross(w, rate), turned)
+
+
+def classical_force(a: Arm, k: int) -> np.ndarray:
+    w = a.w[k]
+    return stacked(np.cross(w, a.I[k] @ w), a.m[k] * np.cross(w, np.cross(w, a.com[k])))
+
+
+def outward(a: Arm, bias: list[np.ndarray], start: np.ndarray, rise: np.ndarray | None = None) -> list[np.ndarray]:
+    """lambda(k) = phi^T lambda(k+1) + H^T qdd + bias."""
+    out: list[Any] = [None] * a.n + [start]
+    for k in reversed(range(a.n)):
+        out[k] = a.phi[k].T @ out[k + 1] + a.H[k] * (a.qdd if rise is None else rise)[k] + bias[k]
+    return out[: a.n]
+
+
+def inward(a: Arm, accelerations: list[np.ndarray], bias: list[np.ndarray]) -> np.ndarray:
+    """x(k) = phi x(k-1) + M lambda + b, and tau = H x."""
+    x, tau = np.zeros(6), np.zeros(a.n)
+    for k in range(a.n):
+        x = (a.phi[k - 1] @ x if k else x) + a.M[k] @ accelerations[k] + bias[k]
+        tau[k] = a.H[k] @ x
+    return tau + a.R * a.qdd
+
+
+def listed(function: Any, a: Arm) -> list[np.ndarray]:
+    return [function(a, k) for k in range(a.n)]
+
+
+def local_torque(a: Arm, **other: Any) -> np.ndarray:
+    n, b = other.get("n") or listed(bias_acceleration, a), other.get("b") or listed(bias_force, a)
+    return inward(a, outward(a, n, other.get("start", a.base), other.get("rise")), b)
+
+
+def classical_torque(a: Arm, bias: list[np.ndarray]) -> np.ndarray:
+    return inward(a, outward(a, bias, a.base), listed(classical_force, a))
+
+
+@dataclass
+class Gains:
+    P: list[np.ndarray]
+    P_plus: list[np.ndarray]
+    D: np.ndarray
+    G: list[np.ndarray]
+
+
+def gains(a: Arm, update: str = "43") -> Gains:
+    P_plus: Any = np.zeros((6, 6))
+    found = Gains([], [], np.zeros(a.n), [])
+    for k in range(a.n):
+        P = (a.phi[k - 1] @ P_plus @ a.phi[k - 1].T if k else P_plus) + a.M[k]
+        D = a.H[k] @ P @ a.H[k] + a.R
+        G = P @ a.H[k] / D
+        keep = np.eye(6) - np.outer(G, a.H[k])
+        P_plus = keep @ P if update == "43" else keep @ P @ keep.T
+        if update == "51 with R":
+            P_plus = P_plus + a.R * np.outer(G, G)
+        found.P.append(P)
+        found.P_plus.append(P_plus)
+        found.D[k] = D
+        found.G.append(G)
+    return found
+
+
+def filtered_torque(a: Arm, g: Gains, use: list[np.ndarray], carry: bool = True, start: Any = None) -> np.ndarray:
+    """(35)-(47); `use` is what multiplies n in (41); without `carry`, (3.56) as printed leaves lambda^+ alone."""
+    n, b, z, residual = listed(bias_acceleration, a), listed(bias_force, a), np.zeros(6), np.zeros(a.n)
+    for k in range(a.n):
+        z = (a.phi[k - 1] @ z if k else z) + b[k]
+        innovation = a.tau[k] - a.H[k] @ z
+        z = z + g.G[k] * innovation + use[k] @ n[k]
+        residual[k] = innovation / g.D[k]
+    qdd, inner = np.zeros(a.n), a.base if start is None else start
+    for k in reversed(range(a.n)):
+        plus = a.phi[k].T @ inner + n[k]
+        qdd[k] = residual[k] - g.G[k] @ plus
+        inner = plus + a.H[k] * qdd[k] if carry else inner
+    return qdd
+
+
+def covariances(a: Arm, g: Gains, printed: str = "") -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Delta^+ and Delta^- of (81)-(82) and (83), with one misprint if wanted."""
+    plus, minus = [np.zeros((6, 6))] * a.n, [np.zeros((6, 6))] * a.n
+    for k in reversed(range(a.n)):
+        if k < a.n - 1:
+            phi = a.phi[k]
+            plus[k] = (phi if printed == "phi" else phi.T) @ minus[k + 1] @ phi
+        keep = np.eye(6) - np.outer(g.G[k], a.H[k])
+        keep = keep.T if printed == "(68)" else keep
+        own = np.eye(6) * (a.H[k] @ a.H[k]) if printed == "HH^T" else np.outer(a.H[k], a.H[k])
+        minus[k] = keep.T @ plus[k] @ keep + own / g.D[k]
+    return plus, minus
+
+
+@dataclass
+class Operators:
+    phi: np.ndarray
+    Phi: np.ndarray
+    Psi: np.ndarray
+    psi: np.ndarray
+    H: np.ndarray
+    M: np.ndarray
+    L: np.ndarray
+    D: np.ndarray
+
+
+def operators(a: Arm) -> Operators:
+    """(3.4)-(3.6), (4.6)-(4.10), (5.1), dense."""
+    n, g = a.n, gains(a)
+    steps = a.phi
+    filters = [steps[k] @ (np.eye(6) - np.outer(g.G[k], a.H[k])) for k in range(n)]
+
+    def triangle(chain: list[np.ndarray], strict: bool) -> np.ndarray:
+        out = np.zeros((6 * n, 6 * n))
+        for j in range(n):
+            block = np.eye(6)
+            for i in range(j + strict, n):
+                if i > j + strict:
+                    block = chain[i - 1] @ block
+                out[6 * i : 6 * i + 6, 6 * j : 6 * j + 6] = block
+        return out
+
+    H, L, M = np.zeros((n, 6 * n)), np.zeros((6 * n, n)), np.zeros((6 * n, 6 * n))
+    for k in range(n):
+        own = slice(6 * k, 6 * k + 6)
+        H[k, own], L[own, k], M[own, own] = a.H[k], steps[k] @ g.G[k], a.M[k]
+    phi, psi = triangle(steps, False), triangle(filters, False)
+    return Operators(phi, triangle(steps, True), triangle(filters, True), psi, H, M, L, np.diag(g.D))
+
+
+# ---- Angeles, Ma & Rojas: joints from the base, in Hartenberg-Denavit parameters ----------------------------
+
+
+@dataclass
+class Table:
+    """Hartenberg-Denavit rows in Angeles' b, motion in b, and the oracle's forces for it; joints from the base."""
+
+    robot: ls.Robot
+    alpha: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+    theta: np.ndarray
+    slides: list[bool]
+    rate: np.ndarray
+    rise: np.ndarray
+    m: np.ndarray
+    rho: np.ndarray
+    I: np.ndarray  # noqa: E741
+    right: np.ndarray
+
+
+def hartenberg_denavit(kinds: str, seed: int = 5) -> Table:
+    n, random = len(kinds), np.random.default_rng(seed)
+    alpha, theta, q, qd, qdd = random.uniform(-1.4, 1.4, (5, n))
+    a, d = random.uniform(0.1, 0.5, (2, n))
+    m, rho = random.uniform(0.5, 2.0, n), random.uniform(-0.2, 0.2, (n, 3))
+    root = random.normal(size=(n, 3, 3)) * 0.2
+    I = root @ root.transpose(0, 2, 1)  # noqa: E741
+    I = np.array([np.trace(i) * np.eye(3) - i for i in I])  # noqa: E741  (what a rigid body can have)
+    slides = [kind == "P" for kind in kinds]
+    rows = [
+        {"alpha": alpha[i], "a": a[i], "d": d[i], "theta": theta[i], "joint": "prismatic" if slides[i] else "revolute",
+         "mass": m[i], "com": rho[i], "inertia": I[i]} for i in range(n)
+    ]  # fmt: skip
+    robot = ls.Robot.from_dh(rows, convention="modified").with_gravity(tuple(GRAVITY.tolist()))
+    tau = inverse_dynamics(robot.model, q, qd, qdd)
+    sign = np.where(slides, -1.0, 1.0)  # b = -d, so forces along b are minus those along d
+    b = -(d + np.where(slides, q, 0.0))
+    at = theta + np.where(slides, 0.0, q)
+    return Table(robot, alpha, a, b, at, slides, sign * qd, sign * qdd, m, rho, I, sign * tau)
+
+
+def kane(t: Table, **printed: bool) -> np.ndarray:
+    """Stages 1 to 3, each vector in its link's frame; the misprints that are named are made."""
+    n, e = len(t.b), np.array([0.0, 0.0, 1.0])
+    Q, arm_of, w, W, pdd, hd, dw = [], [], [], [], [], [], []
+    inner = (np.zeros(3), np.zeros(3), np.zeros((3, 3)), -GRAVITY, np.zeros(3))
+    for i in range(n):
+        ca, sa, ct, st = np.cos(t.alpha[i]), np.sin(t.alpha[i]), np.cos(t.theta[i]), np.sin(t.theta[i])
+        Q.append(np.array([[ct, -st, 0], [ca * st, ca * ct, -sa], [sa * st, sa * ct, ca]]))  # (7)
+        s = -1.0 if printed.get("stage_1") else 1.0
+        arm_of.append(np.array([t.a[i], s * t.b[i] * sa, -s * t.b[i] * ca]))  # (8)
+        slides = t.slides[i] and not (printed.get("first_joint") and i == 0)
+        turn = 0.0 if slides else 1.0
+        w0, dw0, W0, p0, rho0 = inner
+        w.append(Q[i].T @ w0 + turn * t.rate[i] * e)
+        dw.append(Q[i].T @ dw0 + turn * (np.cross(w[i], t.rate[i] * e) + t.rise[i] * e))
+        W.append(skew(dw[i]) + skew(w[i]) @ skew(w[i]))
+        sign = -1.0 if printed.get("stage_2") and i else 1.0
+        pdd.append(Q[i].T @ (p0 + sign * W0 @ (arm_of[i] - rho0)) + W[i] @ t.rho[i])
+        if slides:
+            pdd[i] = pdd[i] - 2 * np.cross(w[i], t.rate[i] * e) - t.rise[i] * e  # (20)
+        hd.append(t.I[i] @ dw[i] + np.cross(w[i], t.I[i] @ w[i]))
+        inner = (w[i], dw[i], W[i], pdd[i], t.rho[i])
+    turned, origin, frames = np.eye(3), np.zeros(3), []
+    for i in range(n):
+        origin, turned = origin + turned @ arm_of[i], turned @ Q[i]
+        frames.append((turned, origin))
+    tau = np.zeros(n)
+    for i, (R, own) in enumerate(frames):
+        axis = R @ e
+        for j in range(0 if printed.get("sums") else i, n):  # (42), (43)
+            Rj, Oj = frames[j]
+            force = Rj @ (t.m[j] * pdd[j])
+            moment = Rj @ hd[j] + np.cross(Oj + Rj @ t.rho[j] - own, force)
+            along = 1.0 if printed.get("(35)") else -1.0
+            tau[i] += along * axis @ force if t.slides[i] else axis @ moment
+    return tau

@@ -1,0 +1,159 @@
+"""The pages of docs/algorithms/: their equation and cost tables say what the source says.
+
+    python tests/test_algorithm_docs.py --write
+
+rewrites what stands between the markers of each page: `<!-- equations: FILE ... -->` (the lines of algorithm files that
+carry an equation number) and `<!-- costs: function method, ... -->` (operations of the traced programs), each up to
+`<!-- end -->`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import io
+import re
+import sys
+import tokenize
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import linksweep as ls
+from linksweep.errors import ModelWarning
+from linksweep.functions import FUNCTIONS
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted((ROOT / "docs" / "algorithms").glob("*.md"))
+ALGORITHMS = ROOT / "src" / "linksweep" / "algorithms"
+MARKED = re.compile(r"(<!-- (equations|costs): (.*?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+EQUATION = re.compile(r"\(\d+(\.\d+)?[a-z']?\)|stage \d")
+ELSEWHERE = {"influence", "influence_dynamics", "augmented_bodies", "explicit_model", "explicit_model_direct"}
+WITHOUT_PAGE = {"__init__", "kinematics"}  # docs/influence.md is the page of the others
+
+
+# ---- what the pages must say -------------------------------------------------------------------------------
+
+
+def cited_lines(path: Path) -> list[tuple[str, int, str]]:
+    """(equations, line number, code) of every line whose comment cites an equation.
+
+    Several statements may share a line; a statement of several lines is shown by the one that carries the number.
+    """
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    found = []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT and EQUATION.search(token.string):
+            number, column = token.start
+            found.append((token.string.lstrip("# "), number, lines[number - 1][:column].strip()))
+    return found
+
+
+def equation_table(files: str) -> str:
+    rows = ["| equation | line | code |", "|---|--:|---|"]
+    for file in files.split():
+        name = "" if len(files.split()) == 1 else f"{file} "
+        for equation, line, code in cited_lines(ALGORITHMS / file):
+            rows.append(f"| {escaped(equation)} | {name}{line} | `{code.replace('|', chr(92) + '|')}` |")
+    return "\n".join(rows) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Plain text that Markdown would read otherwise."""
+    return re.sub(r"([*_<|\[\]^])", r"\\\1", text)
+
+
+@functools.cache
+def counted_robots() -> dict[str, ls.Robot]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        ur5 = next(
+            f for f in importlib.metadata.files("example-robot-data") or [] if str(f).endswith("/ur5_robot.urdf")
+        )
+        return {
+            "PUMA 560": ls.robots.puma560(),
+            "UR5": ls.load(Path(str(ur5.locate()))),
+            "general chain, 6 R": ls.robots.chain(6),
+        }
+
+
+@functools.cache
+def operations(robot: str, function: str, method: str) -> Counter[str]:
+    """Of the traced program, before multiply-adds are fused: + and - are additions, negations are free."""
+    if FUNCTIONS[function].public:
+        program = counted_robots()[robot].compile(function, method=method, rolled=False).program
+    else:
+        from linksweep.functions import Request, trace
+
+        program = trace(counted_robots()[robot].canonical, [Request(function, method)], rolled=False)
+    counts = Counter(node.op for step in program.steps for node in step.body.nodes)  # type: ignore[union-attr]
+    return Counter(mul=counts["mul"], add=counts["add"] + counts["sub"], div=counts["div"])
+
+
+def cost_table(requests: str) -> str:
+    robots = list(counted_robots())
+    rows = [f"| | {' | '.join(robots)} |", "|---|" + "--:|" * len(robots)]
+    for request in requests.split(","):
+        function, method = request.split()
+        cells = []
+        for robot in robots:
+            count = operations(robot, function, method)
+            cells.append(f"{count['mul']} mul, {count['add']} add, {count['div']} div")
+        rows.append(f"| `{method if FUNCTIONS[function].public else function}` | {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def written(page: Path) -> str:
+    """The page as it must be."""
+    make = {"equations": equation_table, "costs": cost_table}
+    return MARKED.sub(lambda m: m[1] + make[m[2]](m[3]) + m[5], page.read_text(encoding="utf-8"))
+
+
+# ---- tests ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_tables_agree_with_the_source(page: Path):
+    assert page.read_text(encoding="utf-8") == written(page), "run python tests/test_algorithm_docs.py --write"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page_has_its_parts(page: Path):
+    if page.stem == "index":
+        return
+    headings = re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for part in ("Idea", "Equations", "Good for", "Cost", "Relation to the others", "Example", "To cite"):
+        assert part in headings, f"{page.name} has no section {part!r}"
+
+
+def test_every_algorithm_has_a_page():
+    shown = {file for page in PAGES for m in MARKED.finditer(page.read_text(encoding="utf-8")) for file in m[3].split()}
+    for path in sorted(ALGORITHMS.glob("*.py")):
+        if path.stem not in ELSEWHERE | WITHOUT_PAGE:
+            assert path.name in shown, f"no page of docs/algorithms shows the equations of {path.name}"
+    influence = (ROOT / "docs" / "influence.md").read_text(encoding="utf-8")
+    for name in ELSEWHERE:
+        assert f"{name}.py" in influence, f"docs/influence.md does not show {name}.py"
+
+
+def test_every_method_is_in_the_index():
+    index = (ROOT / "docs" / "algorithms" / "index.md").read_text(encoding="utf-8")
+    for name in ("inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse"):
+        for method in FUNCTIONS[name].methods:
+            assert f"`{method}`" in index, f"docs/algorithms/index.md does not name {name} by {method}"
+
+
+def test_the_reader_reads(tmp_path: Path):
+    file = tmp_path / "a.py"
+    file.write_text('"""(2.1)"""\nx = f(a)   # (2.25), (2.26)\ny = 1  # no equation\nz = (\n    2\n)  # (3.7\')\n')
+    assert cited_lines(file) == [("(2.25), (2.26)", 2, "x = f(a)"), ("(3.7')", 6, ")")]
+    assert len(cited_lines(ALGORITHMS / "newton_euler.py")) >= 8
+
+
+if __name__ == "__main__":
+    assert sys.argv[1:] == ["--write"], __doc__
+    for page in PAGES:
+        page.write_text(written(page), encoding="utf-8")

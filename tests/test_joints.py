@@ -1,0 +1,173 @@
+"""Joints: their motion, their bias terms by differentiating velocities, and the small matrices of their freedoms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from robots_for_tests import at_rest, close, robot, samples
+
+from linksweep.algorithms.filter_smoother import filter_smoother
+from linksweep.algorithms.newton_euler import newton_euler
+from linksweep.joints import KINDS, Coordinates, JointInertia, Prismatic, Revolute, Span, updated_inertia
+from linksweep.spatial import ZERO_FORCE, ZERO_VEC, ArticulatedInertia, Force, Mat, Motion, Sym, Vec, leaves
+from linksweep.sweeps import Unrolled
+
+RNG = np.random.default_rng(2)
+STEP = 1e-30  # of the complex step: no difference is taken, so it can be this small
+
+
+def vec() -> Vec:
+    return Vec(*RNG.normal(size=3).tolist())
+
+
+def motion() -> Motion:
+    return Motion(vec(), vec())
+
+
+def dense(x: Any) -> Any:
+    return np.array(leaves(x))
+
+
+# ---- motion --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("quarters", range(4))
+def test_a_revolute_joint_turns_about_z(quarters: int):
+    q, angle, slide = 0.7, 0.2, -0.3
+    screw = Revolute.motion(Revolute.trigonometry([q], angle), quarters, (9.0, 9.0), slide)
+    x = q + angle + quarters * np.pi / 2
+    R = np.array([[np.cos(x), -np.sin(x), 0], [np.sin(x), np.cos(x), 0], [0, 0, 1]])
+    v = vec()
+    assert np.allclose(list(screw.point(v)), R @ list(v) + [0, 0, slide], rtol=0, atol=1e-15)
+
+
+def test_a_prismatic_joint_slides_along_z():
+    q, slide, turn = 0.7, -0.3, (np.cos(0.4), np.sin(0.4))
+    screw = Prismatic.motion(Prismatic.trigonometry([q], 9.0), 0, turn, slide)
+    R = np.array([[turn[0], -turn[1], 0], [turn[1], turn[0], 0], [0, 0, 1]])
+    v = vec()
+    assert np.allclose(list(screw.point(v)), R @ list(v) + [0, 0, q + slide], rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", KINDS.values())
+def test_the_subspace_is_the_rate_of_the_motion(kind: Any):
+    """H^T is what a point of the link does for a unit rate, here by a complex step of the transform."""
+
+    def screw(q: Any) -> Any:
+        return kind.motion(kind.trigonometry([q], 0.1), 0, (np.cos(0.3), np.sin(0.3)), 0.2)
+
+    v = vec()
+    rate = Vec(*(x.imag / STEP for x in screw(0.4 + 1j * STEP).point(v)))
+    (h,) = kind.columns
+    expected = np.cross(dense(h.angular), list(v)) + dense(h.linear)
+    assert np.allclose(list(screw(0.4).turn_back(rate)), expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", KINDS.values())
+def test_bias_is_the_rate_of_the_carried_velocity(kind: Any):
+    """n(k) = d/dt (phi^T V) in the link's own frame, where the parent's V stays: Kozlowski (3.7), (3.7')."""
+    qd, V = 0.9, motion()
+
+    def carried(q: Any) -> Motion:
+        return kind.motion(kind.trigonometry([q], 0.1), 0, (np.cos(0.3), np.sin(0.3)), 0.2).to_link(V)
+
+    n = kind.bias(carried(0.4), Coordinates((qd,)))
+    expected = dense(carried(0.4 + 1j * STEP * qd)).imag / STEP
+    assert np.allclose(dense(n), expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["mixed5", "mixed8", "tree9", "chain7", "stanford"])
+def test_accelerations_are_the_rates_of_the_velocities(name: str):
+    """Both algorithms' accelerations against a complex step in time through the velocities alone."""
+    bot = robot(name)
+    q, qd, qdd = samples(bot, seed=5)
+
+    def sweep_at(time: complex) -> tuple[Unrolled, Any]:
+        sweep = Unrolled(bot.canonical, (q + qd * time + qdd * time**2 / 2).tolist())
+        return sweep, newton_euler(
+            sweep,
+            sweep.split((qd + qdd * time).tolist()),
+            sweep.split(qdd.tolist()),
+            sweep.same(ZERO_FORCE),
+            at_rest(ZERO_VEC),
+        )
+
+    sweep, now = sweep_at(0.0)
+    _, later = sweep_at(1j * STEP)
+    forward = filter_smoother(
+        sweep, sweep.split(qd.tolist()), sweep.split(sweep.join(now.tau)), sweep.same(ZERO_FORCE), at_rest(ZERO_VEC)
+    )
+    for V, alpha, rate, costate in zip(now.V, now.alpha, later.V, forward.costate, strict=True):
+        own = dense(rate).imag / STEP  # as seen in the link's frame: the costate of the filter and smoother
+        w, v = np.split(dense(V).real, 2)
+        assert close(dense(costate).real, own, 1e-9)  # forward dynamics multiplies rounding by cond(M)
+        inertial = own + np.concatenate([np.zeros(3), np.cross(w, v)])  # as seen from the base
+        assert close(dense(alpha).real, inertial, 1e-12)
+
+
+# ---- coordinates and spans -----------------------------------------------------------------------------------
+
+
+def test_coordinates_add_entry_by_entry():
+    a, b = Coordinates((1.0, 2.0)), Coordinates((0.5, 4.0))
+    assert a + b == (1.5, 6.0) and a - b == (0.5, -2.0) and a * 2.0 == (2.0, 4.0)
+    assert all(isinstance(x, Coordinates) for x in (a + b, a - b, a * 2.0))
+    with pytest.raises(ValueError):
+        _ = a + Coordinates((1.0,))
+
+
+def articulated(matrix: np.ndarray) -> ArticulatedInertia:
+    def sym(m: np.ndarray) -> Sym:
+        return Sym(*(float(m[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))))
+
+    return ArticulatedInertia(
+        sym(matrix[:3, :3]), Mat(*(Vec(*row) for row in matrix[:3, 3:].tolist())), sym(matrix[3:, 3:])
+    )
+
+
+def symmetric(a: ArticulatedInertia) -> np.ndarray:
+    """The 6x6 matrix, column by column through its products."""
+    columns = [a @ Motion(Vec(*e[:3]), Vec(*e[3:])) for e in np.eye(6).tolist()]
+    return np.column_stack([dense(column) for column in columns])
+
+
+@pytest.mark.parametrize("freedoms", range(1, 7))
+@pytest.mark.parametrize("armature", [0.0, 0.3])
+def test_joints_of_several_freedoms(freedoms: int, armature: float):
+    """D = H P H^T + R, its L D L^T, the gain and the update, for joints of 1 to 6 freedoms."""
+    root = RNG.normal(size=(6, 6))
+    P = root @ root.T + np.eye(6)
+    H_T = RNG.normal(size=(6, freedoms))
+    a = articulated(P)
+    assert np.allclose(symmetric(a), P, rtol=0, atol=1e-14)
+    h_t = Span([Motion(Vec(*column[:3]), Vec(*column[3:])) for column in H_T.T.tolist()])
+    p_h_t = a @ h_t
+    assert isinstance(p_h_t, Span) and all(isinstance(column, Force) for column in p_h_t.columns)
+    D = H_T.T @ P @ H_T + armature * np.eye(freedoms)
+    inertia = JointInertia(h_t, p_h_t, armature)
+    scale = 1e-14 * np.linalg.cond(D) * np.abs(D).max()
+    assert np.allclose(inertia.rows, D, rtol=1e-13, atol=1e-13)
+    assert np.allclose(inertia.diagonal, np.diag(D), rtol=1e-13)
+    b, v = RNG.normal(size=freedoms), motion()
+    assert np.allclose(inertia.solve(Coordinates(b.tolist())), np.linalg.solve(D, b), rtol=0, atol=scale)
+    assert np.allclose(dense(h_t @ b.tolist()), H_T @ b, rtol=0, atol=1e-14)
+    gain = p_h_t.over(inertia)
+    G = P @ H_T @ np.linalg.inv(D)
+    assert np.allclose(np.column_stack([dense(c) for c in gain.columns]), G, rtol=0, atol=scale)
+    assert np.allclose(gain.transpose_times(v), G.T @ dense(v), rtol=0, atol=scale)
+    f = Force(vec(), vec())
+    assert np.allclose(h_t.transpose_times(f), H_T.T @ dense(f), rtol=0, atol=1e-14)
+    for form in ("43", "50", "51"):
+        updated = symmetric(updated_inertia(form, a, h_t, p_h_t, gain, armature))
+        assert np.allclose(updated, P - G @ D @ G.T, rtol=0, atol=10 * scale), form
+        if armature == 0.0:  # a free joint carries no inertia along its freedoms: H P+ = 0
+            assert np.allclose(H_T.T @ updated, 0, rtol=0, atol=10 * scale), form
+    again = JointInertia.of(inertia.block)
+    assert again.rows == inertia.rows
+
+
+def test_kinds_agree_with_their_columns():
+    for kind in KINDS.values():
+        assert kind.nv == len(kind.columns)
