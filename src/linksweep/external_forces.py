@@ -9,40 +9,48 @@ import numpy as np
 
 from .errors import ArgumentError
 from .model import BASE, Frame, Model
-from .names import nearest
+from .names import nearest, shown
 
 
 def link_forces(model: Model, forces: Mapping[str, Any]) -> np.ndarray:
     """{frame: (..., 6)} as (..., links, 6) in document order, each [moment; force] moved to its link's frame."""
     frames = {frame.name: frame for frame in model.frames}
     places = {link: row for row, link in enumerate(model.document_order)}
-    given: list[tuple[int, np.ndarray]] = []
+    given: dict[str, np.ndarray] = {}
     for name, value in forces.items():
         if name not in frames:
             raise ArgumentError(
-                f"f_ext: {model.name} has no frame {name!r}{nearest(name, frames)}: expected one of robot.frame_names."
+                f"f_ext: {model.name} has no frame {shown(name)}{nearest(name, frames)}: expected one of "
+                f"robot.frame_names."
             )
         if frames[name].link == BASE:
             raise ArgumentError(f"f_ext: frame {name!r} stands on the base, expected a frame of a moving link.")
-        link = model.links[frames[name].link]
-        given.append((places[frames[name].link], _moved(_checked(name, value), frames[name], frames[link.name])))
-    batch = np.broadcast_shapes(*(array.shape[:-1] for _, array in given)) if given else ()
-    dtype = np.result_type(*(array.dtype for _, array in given)) if given else np.float64
-    rows = np.zeros((*batch, len(model.links), 6), dtype)
-    for place, array in given:
-        rows[..., place, :] += array
+        given[name] = _checked(name, value)
+    shapes = ", ".join(f"{name} {array.shape}" for name, array in given.items())
+    try:
+        batch = np.broadcast_shapes(*(array.shape[:-1] for array in given.values()))
+        rows = np.zeros((*batch, len(model.links), 6), np.result_type(np.float16, *given.values()))
+        with np.errstate(all="ignore"):  # what is not finite makes its samples NaN, later and silently
+            for name, array in given.items():
+                frame = frames[name]
+                rows[..., places[frame.link], :] += _moved(array, frame, frames[model.links[frame.link].name])
+    except (ValueError, MemoryError):
+        raise ArgumentError(
+            f"f_ext: the forces' shapes ({shapes}) make no common array, expected batch shapes that broadcast together "
+            f"and fit into memory: reshape or split them."
+        ) from None
     return rows
 
 
 def _checked(name: str, value: Any) -> np.ndarray:
     try:
         array = np.asarray(value)
-    except ValueError:
+    except Exception:  # also whatever an __array__ of somebody else raises
         array = np.array(None)
     if array.dtype.kind not in "iufb" or array.ndim == 0 or array.shape[-1] != 6:
         raise ArgumentError(
             f"f_ext: the force at {name!r} has shape {array.shape} and type {array.dtype}, expected (..., 6) real "
-            f"numbers, [moment; force]."
+            f"numbers, [moment; force]: pass an array."
         )
     return array if array.dtype.kind == "f" else array.astype(float)
 

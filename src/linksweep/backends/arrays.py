@@ -188,7 +188,7 @@ def _real_array(signature: Signature, argument: Argument, value: Any) -> np.ndar
         _refuse(signature, f"{name} is None, expected numbers of shape {wanted}, pass an array or a list.")
     try:
         array = np.asarray(value)
-    except (ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
+    except Exception as error:  # also whatever an __array__ of somebody else raises
         raise ArgumentError(
             f"{signature.function}: {name} (a {type(value).__name__}) does not make an array of numbers, "
             f"expected shape {wanted}, give every row the same number of entries."
@@ -346,7 +346,7 @@ def _usable(array: np.ndarray, inputs: list[np.ndarray], count: int, size: int) 
 
 
 def _refuse(signature: Signature, message: str) -> NoReturn:
-    raise ArgumentError(f"{signature.function}: {message}")
+    raise ArgumentError(f"{signature.function}: {message}") from None
 
 
 def _too_large(signature: Signature, batch, core, dtype: np.dtype) -> NoReturn:

@@ -54,10 +54,16 @@ def run_chunks(kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarra
         for start in range(0, count, length)
     ]
     _hand_over(chunks[1:])
-    for chunk in chunks:  # what no other thread has begun by now is done here: a busy pool cannot block a call
-        chunk.run()
-    for chunk in chunks:
-        chunk.finished.wait()
+    try:
+        for chunk in chunks:  # what no other thread has begun by now is done here: a busy pool cannot block a call
+            chunk.run()
+        for chunk in chunks:
+            chunk.finished.wait()
+    except BaseException:  # an interrupt while waiting: others may still write
+        for chunk in chunks:
+            chunk.cancel()
+            chunk.finished.wait()
+        raise
     for chunk in chunks:
         if chunk.failure is not None:
             raise chunk.failure
@@ -71,6 +77,11 @@ class _Chunk:
         self._claimed = threading.Lock()
         self.finished = threading.Event()
         self.failure: BaseException | None = None
+
+    def cancel(self) -> None:
+        """Leave undone what nobody has begun."""
+        if self._claimed.acquire(blocking=False):
+            self.finished.set()
 
     def run(self) -> None:
         if not self._claimed.acquire(blocking=False):

@@ -46,7 +46,7 @@ def _relabel(effects: list[Effect], slots: dict[tuple[int, int], int]) -> list[E
     for node in Body.of(effects).nodes:
         graph = node.graph
         if node.op == "load":
-            array, slot, row = node.data
+            array, slot, row = node.data[:3]
             new[node] = graph.leaf("load", (array, slots[array, slot], row, "live"))
         elif any(new.get(arg, arg) is not arg for arg in node.args if isinstance(arg, Node)):
             args = [new.get(arg, arg) if isinstance(arg, Node) else arg for arg in node.args]
