@@ -34,7 +34,7 @@ from linksweep.model import (
     symmetric,
 )
 
-FREEDOMS = {"revolute": 1, "prismatic": 1, "fixed": 0}
+FREEDOMS = {"revolute": 1, "prismatic": 1, "helical": 1, "planar": 3, "spherical": 3, "free": 6, "fixed": 0}
 """Every kind of joint a description may hold, and its number of coordinates; with 0 it is folded away."""
 
 LARGEST = 1e30  # beyond any robot; keeps products of a few numbers from overflowing

@@ -5,7 +5,8 @@ Classical: accelerations are inertial derivatives, alpha = [dw; dv] with dv the 
 Local: accelerations are derivatives seen in the link's own frame (Rodriguez 1987; Kozlowski 1990). The two are related
 by alpha = lambda + [0; w x v].
 
-A joint's own part of the bias acceleration is in joints.py.
+In both, a joint adds the cross products of what its parent's motion and its own rates make of each other; for a
+revolute or sliding joint most of their terms are zero and fold.
 """
 
 from __future__ import annotations
@@ -40,9 +41,19 @@ def classical_bias_acceleration(link: LinkView, V_parent: Motion, V_plus: Motion
 
     V_parent in the parent's frame; V_plus the same motion carried to this link's frame.
     """
-    a = link.joint.classical_bias(V_plus, qd)
+    a = joint_bias_acceleration(link, V_plus, qd)
     turned = link.X.turn_back(centripetal(V_parent.angular, link.X.origin()))
     return Motion(a.angular, a.linear + turned)
+
+
+def joint_bias_acceleration(link: LinkView, V_plus: Motion, qd: Coordinates) -> Motion:
+    """The part of a(k) that the joint makes, (2.19), (2.32): with own rates [w; v], [w+ x w; 2 w+ x v + w x v].
+
+    The last term is there only where a joint both turns and slides: a free base has a(N) = [0; w x v], (b.7).
+    """
+    own = link.H_T @ qd
+    twice = V_plus.angular + V_plus.angular + own.angular
+    return Motion(V_plus.angular.cross(own.angular), twice.cross(own.linear))
 
 
 def classical_bias_force(link: LinkView, V: Motion) -> Force:
@@ -52,8 +63,11 @@ def classical_bias_force(link: LinkView, V: Motion) -> Force:
 
 
 def local_bias_acceleration(link: LinkView, V_plus: Motion, qd: Coordinates) -> Motion:
-    """n(k): Rodriguez (15), Kozlowski (3.7) and (3.7'), in this link's frame."""
-    return link.joint.bias(V_plus, qd)
+    """n(k): Rodriguez (15), Kozlowski (3.7) and (3.7'), in this link's frame: [w+ x w; v+ x w + w+ x v]."""
+    own = link.H_T @ qd
+    return Motion(
+        V_plus.angular.cross(own.angular), V_plus.linear.cross(own.angular) + V_plus.angular.cross(own.linear)
+    )
 
 
 def local_bias_force(link: LinkView, V: Motion) -> Force:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .joints import KINDS
 from .model import BASE, Frame, Inertial, Model, Placement
 
 TINY = 4e-16  # rounding of one product of rotations; nothing larger is ever snapped here
@@ -30,7 +31,8 @@ class CanonicalLink:
     after it comes the joint: a screw about z by q + quarters * pi/2 + angle, and along z by slide (+ q); `turn` is the
     cosine and sine of its constant part. mass, mp (3), I (xx, yy, zz, xy, xz, yz) about the frame's origin; com (3) and
     I_com (6) are the mass centre and the inertia about it.
-    axes, origin: the link's own frame, as described, in the canonical one. start: the joint's first coordinate.
+    axes, origin: the link's own frame, as described, in the canonical one. row: the joint's place in the document;
+    q_start, start: its first coordinate and its first rate.
     """
 
     name: str
@@ -41,6 +43,7 @@ class CanonicalLink:
     angle: float
     turn: tuple[float, float]
     slide: float
+    pitch: float
     mass: Any
     mp: tuple[Any, Any, Any]
     I: tuple[Any, ...]  # noqa: E741  (the papers' symbol)
@@ -51,6 +54,8 @@ class CanonicalLink:
     friction: float
     axes: tuple[tuple[float, ...], ...]
     origin: tuple[float, ...]
+    row: int
+    q_start: int
     start: int
 
 
@@ -81,7 +86,8 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
     """The links in their canonical frames; with `described_frames` their origins stay where the description has them
     (frames are only turned until z is the joint's axis), which costs operations and is for looking at intermediates."""
     links = model.links
-    starts = {link: k for k, link in enumerate(model.document_order)}
+    places = _places(model)
+    commutes = [KINDS[link.joint.kind].commutes for link in links]
     aligned = [_aligning_rotation(link.joint.axis) for link in links]
     placed: list[tuple[np.ndarray, np.ndarray]] = []  # each joint in its parent's aligned frame
     for link, turn in zip(links, aligned, strict=True):
@@ -92,8 +98,10 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
     screws = [_decompose(rotation, position) for rotation, position in placed]
     favoured = _favoured_children(model)
     adjust = [  # the screw about its own z that takes each aligned frame to the canonical one
-        ((1.0, 0.0), 0.0) if child is None else (screws[child].a, screws[child].e) for child in favoured
+        (screws[child].a, screws[child].e) if child is not None and free else ((1.0, 0.0), 0.0)
+        for child, free in zip(favoured, commutes, strict=True)
     ]
+    favoured = [child if free else None for child, free in zip(favoured, commutes, strict=True)]
     if described_frames:
         favoured = [None] * len(links)
         adjust = [((1.0, 0.0), 0.0)] * len(links)
@@ -114,18 +122,31 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
             factors = (
                 _shift_factor(shift) + _screw_factor(2, found.a, found.e) + _screw_factor(0, found.alpha, found.length)
             )
-        offset = _compose(found.b, turn)
+        offset, slide = _compose(found.b, turn), found.f + lift
+        if not commutes[index]:  # the joint's coordinates belong to the described frame: nothing moves through it
+            factors += _screw_factor(2, offset, slide)
+            offset, slide = (1.0, 0.0), 0.0
         quarters, angle = _quarters(offset)
-        inertia = _inertia(link.inertial, aligned[index], turn, lift)
         joint = link.joint
         result.append(
             CanonicalLink(
-                link.name, link.parent, joint.kind, factors, quarters, angle, offset, found.f + lift,
-                *inertia, float(joint.armature), float(joint.damping), float(joint.friction),
-                own[link.name].rotation, own[link.name].position, starts[index],
+                link.name, link.parent, joint.kind, factors, quarters, angle, offset, slide, float(joint.pitch),
+                *_inertia(link.inertial, aligned[index], turn, lift),
+                float(joint.armature), float(joint.damping), float(joint.friction),
+                own[link.name].rotation, own[link.name].position, *places[index],
             )
         )  # fmt: skip
     return CanonicalModel(tuple(result), frames, model.gravity)
+
+
+def _places(model: Model) -> dict[int, tuple[int, int, int]]:
+    """Of each link: its joint's place in the document, and the first of its coordinates and of its rates."""
+    places, q_start, start = {}, 0, 0
+    for row, link in enumerate(model.document_order):
+        places[link] = row, q_start, start
+        joint = KINDS[model.links[link].joint.kind]
+        q_start, start = q_start + joint.nq, start + joint.nv
+    return places
 
 
 def _favoured_children(model: Model) -> list[int | None]:

@@ -146,8 +146,8 @@ def make_function(recipe: Recipe, dtype: str | None, thread_count: int, backend:
 
 
 def _fast_entry(plain: CompiledFunction) -> Callable[..., Any] | None:
-    """The builtin for single samples of one result, or None where it cannot be."""
-    if plain.backend != "llvm" or len(plain.outputs) != 1:
+    """The builtin for plain calls of a function with one result, or None where it cannot be."""
+    if plain.backend != "llvm" or len(plain.outputs) != 1 or plain.threads > 1:
         return None
     from .backends import entry
 

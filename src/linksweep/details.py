@@ -80,8 +80,8 @@ def _per_link(tracer: UnrolledTrace, name: str, records: Records) -> Iterator[tu
             yield from _per_link(tracer, name, Records(record[0] for record in records))
     elif isinstance(first, (Vec, Motion, Force, Inertia, ArticulatedInertia, Compliance)):
         links = tracer.model.links
-        rows = {link.start: _turned(link, record) for link, record in zip(links, records, strict=True)}
-        matrices = [rows[start] for start in sorted(rows)]
+        rows = {link.row: _turned(link, record) for link, record in zip(links, records, strict=True)}
+        matrices = [rows[row] for row in sorted(rows)]
         shape = (len(links), 3) if isinstance(first, Vec) else (len(links), 6)
         if not isinstance(first, (Vec, Motion, Force)):
             shape = (len(links), 6, 6)

@@ -58,10 +58,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """An algorithm and what it asks of a robot: a serial chain, or a program written out link by link."""
+    """An algorithm and what it asks of a robot: a serial chain, joints of one freedom, a program written out."""
 
     algorithm: Callable[..., Any]
     serial: bool = False
+    single: bool = False
     written_out: bool = False
 
 
@@ -115,6 +116,11 @@ def signature(model: CanonicalModel, requests: Sequence[Request]) -> tuple[tuple
 
 def is_serial(model: CanonicalModel) -> bool:
     return all(link.parent == i - 1 for i, link in enumerate(model.links))
+
+
+def is_single(model: CanonicalModel) -> bool:
+    """Whether every joint has one freedom."""
+    return all(KINDS[link.kind].nv == 1 for link in model.links)
 
 
 def _method(request: Request) -> Method:
@@ -181,8 +187,14 @@ def _trace_inverse_matrix(tracer: Any, request: Request, output: int) -> None:
         _pairs(tracer, request, output)
         return
     full = _inverse_by_factors(tracer)
-    order = [link for link in sorted(range(len(full)), key=lambda i: tracer.model.links[i].start)]
-    tracer.write(output, [full[a][b] for a in order for b in order])
+    flat = _document_order(tracer)
+    tracer.write(output, [full[a][b] for a in flat for b in flat])
+
+
+def _document_order(tracer: Any) -> list[int]:
+    """For each rate in the document's order, its place when links stand one after the other."""
+    places = [link.start + f for link in tracer.model.links for f in range(KINDS[link.kind].nv)]
+    return sorted(range(len(places)), key=places.__getitem__)
 
 
 def _trace_factor(tracer: Any, request: Request, output: int, which: str) -> None:
@@ -260,9 +272,9 @@ INVERSE = {"newton_euler": Method(newton_euler), "boundary_value": Method(bounda
 INVERSE["influence"] = Method(influence_dynamics, serial=True, written_out=True)
 FORWARD = {
     "filter_smoother": Method(filter_smoother), "filter_smoother_50": _form("50"), "filter_smoother_51": _form("51"),
-    "filter_smoother_ud": Method(filter_smoother_ud, serial=True),
+    "filter_smoother_ud": Method(filter_smoother_ud, serial=True, single=True),
     "fd1": Method(fd1), "fd2": Method(fd2), "fd3": Method(fd3), "fd4": Method(fd4),
-    "composite": Method(composite, written_out=True), "closed_form": Method(closed_form, serial=True),
+    "composite": Method(composite, written_out=True), "closed_form": Method(closed_form, serial=True, single=True),
 }  # fmt: skip
 ALL = ("f_ext", "dissipation", "base_motion")
 FACTOR = {"factorization": Method(factorization, written_out=True)}
@@ -282,7 +294,8 @@ FUNCTIONS: dict[str, Function] = {
         "covariance": Method(functools.partial(mass_matrix, ten_parameters=False))}, _pairs, shared=True
     ),
     "mass_matrix_inverse": Function(
-        ("q",), "Minv", ("v", "v"), {"costate_covariance": Method(mass_matrix_inverse, serial=True), **FACTOR},
+        ("q",), "Minv", ("v", "v"),
+        {"costate_covariance": Method(mass_matrix_inverse, serial=True, single=True), **FACTOR},
         _trace_inverse_matrix, invertible=True, shared=True
     ),
     "bias_forces": Function(

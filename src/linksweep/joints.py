@@ -1,8 +1,9 @@
 """The joints: how each kind moves its link, and the subspace H in which it moves.
 
-A joint stands in its link's canonical frame (see canonical.py): its axis is z. It has `nq` coordinates and `nv`
-rates, gives the motion of its link as a Transform factor, and spans the columns of H^T. A joint with several
-freedoms makes H a block and D a small symmetric matrix, factored in `JointInertia`; everything else is unchanged.
+A joint stands in its link's canonical frame (see canonical.py): the axis of a revolute, prismatic or helical joint, and
+the normal of a planar one, is z. It has `nq` coordinates and `nv` rates; rates are those of the link in its own frame,
+[angular; linear], so that the columns of H^T are constant. A joint with several freedoms makes H a block and D a small
+symmetric matrix, factored in `JointInertia`; everything else is unchanged.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .scalars import Scalar, cos, sin
-from .spatial import ArticulatedInertia, Force, Inertia, Motion, Vec
-from .transforms import Screw
+from .spatial import ArticulatedInertia, Inertia, Mat, Motion, Vec
+from .transforms import Rotation, Screw, Shift
 
 
 class Coordinates(tuple[Scalar, ...]):
@@ -28,68 +29,174 @@ class Coordinates(tuple[Scalar, ...]):
         return Coordinates(x * s for x in self)
 
 
-class Revolute:
-    """Turns about z."""
+def _unit(index: int) -> Motion:
+    entries = [1.0 if i == index else 0.0 for i in range(6)]
+    return Motion(Vec(*entries[:3]), Vec(*entries[3:]))
+
+
+class Joint:
+    """What every kind has: sizes, the columns of H^T, and its motion.
+
+    commutes: a screw about z may be moved through the joint, so that its link's frame can be chosen.
+    `kept` is what of q costs more than arithmetic and is worth keeping between sweeps; `motion` makes the factors of
+    the link's transform from it.
+    """
 
     nq: ClassVar[int] = 1
     nv: ClassVar[int] = 1
-    columns: ClassVar[tuple[Motion, ...]] = (Motion(Vec(0.0, 0.0, 1.0), Vec(0.0, 0.0, 0.0)),)
+    commutes: ClassVar[bool] = True
 
     @staticmethod
-    def trigonometry(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
-        """What of q costs more than arithmetic, and is worth keeping between sweeps."""
+    def columns(pitch: Scalar) -> tuple[Motion, ...]:
+        raise NotImplementedError
+
+    @staticmethod
+    def kept(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
+        raise NotImplementedError
+
+    @staticmethod
+    def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
+        raise NotImplementedError
+
+
+class Revolute(Joint):
+    """Turns about z."""
+
+    @staticmethod
+    def columns(pitch: Scalar) -> tuple[Motion, ...]:
+        return (_unit(2),)
+
+    @staticmethod
+    def kept(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
         theta = q[0] + angle
         return cos(theta), sin(theta)
 
     @staticmethod
-    def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar) -> Screw:
-        c, s = kept
-        c, s = ((c, s), (-s, c), (-c, -s), (s, -c))[quarters]
-        return Screw(2, c, s, slide)
-
-    @staticmethod
-    def bias(outer: Motion, qd: Coordinates) -> Motion:
-        """n(k) of Rodriguez 1987 (15), Kozlowski 1990 (3.7): [w x h qd; v x h qd], in the link's frame."""
-        return Motion(_cross_z(outer.angular, qd[0]), _cross_z(outer.linear, qd[0]))
-
-    @staticmethod
-    def classical_bias(outer: Motion, qd: Coordinates) -> Motion:
-        """Rodriguez & Kreutz 1988 (2.19), the part of a(k) that the joint makes: [w x h qd; 0]."""
-        return Motion(_cross_z(outer.angular, qd[0]), Vec(0.0, 0.0, 0.0))
+    def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
+        return (Screw(2, *_turned(kept, quarters), slide),)
 
 
-class Prismatic:
+class Prismatic(Joint):
     """Slides along z."""
 
-    nq: ClassVar[int] = 1
-    nv: ClassVar[int] = 1
-    columns: ClassVar[tuple[Motion, ...]] = (Motion(Vec(0.0, 0.0, 0.0), Vec(0.0, 0.0, 1.0)),)
+    @staticmethod
+    def columns(pitch: Scalar) -> tuple[Motion, ...]:
+        return (_unit(5),)
 
     @staticmethod
-    def trigonometry(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
+    def kept(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
         return (q[0],)
 
     @staticmethod
-    def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar) -> Screw:
-        return Screw(2, turn[0], turn[1], kept[0] + slide)
+    def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
+        return (Screw(2, turn[0], turn[1], kept[0] + slide),)
+
+
+class Helical(Joint):
+    """Turns about z and slides along it by `pitch` for each radian."""
 
     @staticmethod
-    def bias(outer: Motion, qd: Coordinates) -> Motion:
-        """n(k) of Kozlowski 1990 (3.7'): [0; w x h qd], in the link's frame."""
-        return Motion(Vec(0.0, 0.0, 0.0), _cross_z(outer.angular, qd[0]))
+    def columns(pitch: Scalar) -> tuple[Motion, ...]:
+        return (Motion(Vec(0.0, 0.0, 1.0), Vec(0.0, 0.0, pitch)),)
 
     @staticmethod
-    def classical_bias(outer: Motion, qd: Coordinates) -> Motion:
-        """Rodriguez & Kreutz 1988 (2.32) corrected, the joint's part: [0; 2 w x h qd]."""
-        return Motion(Vec(0.0, 0.0, 0.0), _cross_z(outer.angular, qd[0] + qd[0]))
+    def kept(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
+        theta = q[0] + angle
+        return cos(theta), sin(theta), q[0]
+
+    @staticmethod
+    def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
+        return (Screw(2, *_turned(kept[:2], quarters), kept[2] * pitch + slide),)
 
 
-KINDS: dict[str, Any] = {"revolute": Revolute, "prismatic": Prismatic}
+class Planar(Joint):
+    """Moves in the plane across z: q = (angle, x, y), rates [w_z, v_x, v_y] in the link's frame."""
+
+    nq = 3
+    nv = 3
+    commutes = False
+
+    @staticmethod
+    def columns(pitch: Scalar) -> tuple[Motion, ...]:
+        return _unit(2), _unit(3), _unit(4)
+
+    @staticmethod
+    def kept(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
+        return cos(q[0]), sin(q[0]), q[1], q[2]
+
+    @staticmethod
+    def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
+        return Shift(Vec(kept[2], kept[3], 0.0)), Screw(2, kept[0], kept[1], 0.0)
 
 
-def _cross_z(v: Vec, rate: Scalar) -> Vec:
-    """v x (0, 0, rate)."""
-    return Vec(v.y * rate, -(v.x * rate), 0.0)
+class Spherical(Joint):
+    """Turns freely: q is a quaternion xyzw of any length but 0, rates the angular velocity in the link's frame."""
+
+    nq = 4
+    nv = 3
+    commutes = False
+
+    @staticmethod
+    def columns(pitch: Scalar) -> tuple[Motion, ...]:
+        return _unit(0), _unit(1), _unit(2)
+
+    @staticmethod
+    def kept(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
+        return _rotation(q)
+
+    @staticmethod
+    def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
+        return (_rotation_factor(kept),)
+
+
+class Free(Joint):
+    """Moves freely: q = [quaternion xyzw, position], rates [w; v] in the link's frame."""
+
+    nq = 7
+    nv = 6
+    commutes = False
+
+    @staticmethod
+    def columns(pitch: Scalar) -> tuple[Motion, ...]:
+        return tuple(_unit(i) for i in range(6))
+
+    @staticmethod
+    def kept(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
+        return (*_rotation(q[:4]), *q[4:])
+
+    @staticmethod
+    def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
+        return Shift(Vec(*kept[9:])), _rotation_factor(kept[:9])
+
+
+KINDS: dict[str, type[Joint]] = {
+    "revolute": Revolute, "prismatic": Prismatic, "helical": Helical, "planar": Planar, "spherical": Spherical,
+    "free": Free,
+}  # fmt: skip
+
+
+def _turned(pair: Sequence[Scalar], quarters: int) -> tuple[Scalar, Scalar]:
+    """Cosine and sine after so many quarter turns."""
+    c, s = pair
+    return ((c, s), (-s, c), (-c, -s), (s, -c))[quarters]
+
+
+def _rotation(quaternion: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    """The rotation matrix of a quaternion xyzw, by rows; its length cancels."""
+    x, y, z, w = quaternion
+    two = 2.0 / (x * x + y * y + z * z + w * w)
+    xs, ys, zs = x * two, y * two, z * two
+    xx, yy, zz, xy, xz, yz = x * xs, y * ys, z * zs, x * ys, x * zs, y * zs
+    wx, wy, wz = w * xs, w * ys, w * zs
+    return (
+        1.0 - (yy + zz), xy - wz, xz + wy,
+        xy + wz, 1.0 - (xx + zz), yz - wx,
+        xz - wy, yz + wx, 1.0 - (xx + yy),
+    )  # fmt: skip
+
+
+def _rotation_factor(entries: Sequence[Scalar]) -> Rotation:
+    return Rotation(Mat(Vec(*entries[:3]), Vec(*entries[3:6]), Vec(*entries[6:9])))
 
 
 class Span:
@@ -119,8 +226,7 @@ class Span:
         if len(self.columns) == 1:
             return Span([_over(self.columns[0], d.rows[0][0])])
         unit = [[1.0 if i == j else 0.0 for j in range(len(self.columns))] for i in range(len(self.columns))]
-        inverse = [d.solve(row) for row in unit]
-        return Span([self @ column for column in inverse])
+        return Span([self @ d.solve(row) for row in unit])
 
 
 def _pair(a: Any, b: Any) -> Scalar:
@@ -159,32 +265,46 @@ class JointInertia:
     def diagonal(self) -> Coordinates:
         return Coordinates(row[i] for i, row in enumerate(self.rows))
 
+    def factor(self) -> tuple[list[list[Scalar]], list[Scalar]]:
+        """U (unit upper triangular) and d with D = U diag(d) U^T; no pivoting: D is definite."""
+        n = len(self.rows)
+        up: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
+        diagonal: list[Scalar] = [0.0] * n
+        for j in reversed(range(n)):
+            scaled = {k: up[j][k] * diagonal[k] for k in range(j + 1, n)}
+            for i in range(j + 1):
+                entry = self.rows[i][j]
+                for k, weight in scaled.items():
+                    entry = entry - up[i][k] * weight
+                if i == j:
+                    diagonal[j] = entry
+                else:
+                    up[i][j] = entry
+            for i in range(j):
+                up[i][j] = up[i][j] / diagonal[j]
+        return up, diagonal
+
     def solve(self, b: Sequence[Scalar]) -> Coordinates:
-        """D^-1 b, by L D L^T without pivoting (D is positive definite)."""
+        """D^-1 b."""
         n = len(self.rows)
         if n == 1:
-            return Coordinates((_over(b[0], self.rows[0][0]),))
-        low: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
-        diagonal: list[Scalar] = []
-        for j in range(n):
-            pivot = self.rows[j][j]
-            for k in range(j):
-                pivot = pivot - low[j][k] * low[j][k] * diagonal[k]
-            diagonal.append(pivot)
-            for i in range(j + 1, n):
-                entry = self.rows[i][j]
-                for k in range(j):
-                    entry = entry - low[i][k] * low[j][k] * diagonal[k]
-                low[i][j] = entry / pivot
-        x = list(b)
+            return Coordinates((b[0] / self.rows[0][0],))
+        up, diagonal = self.factor()
+        x = solve_upper(up, b)
         for i in range(n):
-            for k in range(i):
-                x[i] = x[i] - low[i][k] * x[k]
-        for i in reversed(range(n)):
             x[i] = x[i] / diagonal[i]
-            for k in range(i + 1, n):
-                x[i] = x[i] - low[k][i] * x[k]
+            for k in range(i):
+                x[i] = x[i] - up[k][i] * x[k]
         return Coordinates(x)
+
+
+def solve_upper(up: Sequence[Sequence[Scalar]], b: Sequence[Scalar]) -> list[Scalar]:
+    """U^-1 b for a unit upper triangular U."""
+    x = list(b)
+    for i in reversed(range(len(x))):
+        for k in range(i + 1, len(x)):
+            x[i] = x[i] - up[i][k] * x[k]
+    return x
 
 
 def updated_inertia(
@@ -207,4 +327,4 @@ def updated_inertia(
     return P
 
 
-__all__ = ["KINDS", "Coordinates", "Force", "JointInertia", "Prismatic", "Revolute", "Span", "updated_inertia"]
+__all__ = ["KINDS", "Coordinates", "Joint", "JointInertia", "Span", "solve_upper", "updated_inertia"]

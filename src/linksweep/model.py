@@ -66,6 +66,7 @@ class Joint:
     damping: float = 0.0
     friction: float = 0.0
     limits: Limits = Limits()
+    pitch: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

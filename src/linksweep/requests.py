@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .errors import ArgumentError, DescriptionError, SingularError
-from .functions import FUNCTIONS, Function, Request, is_serial
+from .functions import FUNCTIONS, Function, Method, Request, is_serial, is_single
 from .names import nearest, shown
 
 if TYPE_CHECKING:
@@ -23,10 +23,17 @@ def known_function(name: Any) -> Function:
 
 def methods_of(robot: Robot, function: str) -> tuple[str, ...]:
     """The methods by which this robot can compute a function, the default first."""
-    serial = is_serial(robot.canonical)
-    return tuple(
-        name for name, method in known_function(function).methods.items() if name and (serial or not method.serial)
-    )
+    methods = known_function(function).methods
+    return tuple(name for name, method in methods.items() if name and not _hindrance(robot, method))
+
+
+def _hindrance(robot: Robot, method: Method) -> str:
+    """Why this robot cannot use a method; nothing if it can."""
+    if method.serial and not is_serial(robot.canonical):
+        return f"needs a serial chain, but {robot.name} branches"
+    if method.single and not is_single(robot.canonical):
+        return f"needs joints of one freedom, but {robot.name} has others"
+    return ""
 
 
 def make_request(
@@ -61,9 +68,8 @@ def _chosen_method(robot: Robot, name: str, function: Function, method: str | No
     if method in able:
         return method
     if method in function.methods:
-        raise ArgumentError(
-            f"{name}: method {method!r} needs a serial chain, but {robot.name} branches: use one of {', '.join(able)}."
-        )
+        reason = _hindrance(robot, function.methods[method])
+        raise ArgumentError(f"{name}: method {method!r} {reason}: use one of {', '.join(able)}.")
     if function.shared and any(method in other.methods for other in FUNCTIONS.values()):
         return able[0]
     raise ArgumentError(

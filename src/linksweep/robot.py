@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from . import coordinates
 from .assembly import with_payload
 from .backends.threads import checked_threads
-from .canonical import CanonicalModel, canonical
+from .canonical import CanonicalLink, CanonicalModel, canonical
 from .compiled import CompiledFunction, Recipe, chosen_backend, make_function
 from .details import Details
 from .errors import ArgumentError, ModelWarning
@@ -113,20 +114,43 @@ class Robot:
     @lazy
     def singular_joints(self) -> tuple[str, ...]:
         """Joints that move no inertia at all, in any pose: their acceleration is not determined."""
-        doubtful = [
-            i
-            for i, link in enumerate(self.canonical.links)
-            if link.armature == 0 and (link.mass if link.kind == "prismatic" else link.I[2]) <= 0
-        ]
-        if not doubtful:
+        if all(_moves_own_inertia(link) for link in self.canonical.links):
             return ()  # D(k) >= H M(k) H^T + armature > 0 for every joint
-        q = np.random.default_rng(0).uniform(-3.0, 3.0, (2, self.nq))
+        q = np.stack([self.neutral() + 0.0, self.random(np.random.default_rng(0))])
         request = Request("joint_inertia", "factorization")
-        joint_inertia = CompiledFunction(Recipe(self.canonical, (request,)), "float64", 1, "interpreter")(q)
+        pivots = CompiledFunction(Recipe(self.canonical, (request,)), "float64", 1, "interpreter")(q)
         scale = max(max(link.mass, *link.I[:3]) for link in self.canonical.links)
-        starts = [self.canonical.links[i].start for i in doubtful]
-        zero = ~(np.abs(joint_inertia).max(axis=0) > 1e-13 * scale)
-        return tuple(self.joint_names[k] for k in sorted(starts) if zero[k])
+        zero = ~(np.abs(pivots).max(axis=0) > 1e-13 * scale)
+        by_row = sorted(self.canonical.links, key=lambda link: link.row)
+        return tuple(
+            self.joint_names[link.row] for link in by_row if zero[link.start : link.start + KINDS[link.kind].nv].any()
+        )
+
+    # coordinates
+
+    def neutral(self) -> np.ndarray:
+        """The coordinates (nq,) at which nothing is moved: zeros, and unit quaternions."""
+        return coordinates.neutral(self.canonical)
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        """Random coordinates (nq,): within finite limits, angles in [-pi, pi], uniform rotations."""
+        return coordinates.random(self.canonical, self.model, rng)
+
+    def normalize(self, q: Any) -> np.ndarray:
+        """The same coordinates (..., nq) with quaternions of length 1."""
+        return coordinates.normalize(self.canonical, q)
+
+    def integrate(self, q: Any, v: Any, dt: Any = 1.0) -> np.ndarray:
+        """Coordinates (..., nq) after moving with the constant rates v (..., nv) for a time dt."""
+        return coordinates.integrate(self.canonical, q, v, dt)
+
+    def difference(self, q0: Any, q1: Any) -> np.ndarray:
+        """The constant rates (..., nv) that lead from q0 to q1 in a time 1: integrate(q0, difference(q0, q1)) is q1."""
+        return coordinates.difference(self.canonical, q0, q1)
+
+    def coordinate_rates(self, q: Any, v: Any) -> np.ndarray:
+        """dq/dt (..., nq) of the rates v (..., nv): q' = Omega(q) v, (b.3)-(b.5) of Rodriguez & Kreutz."""
+        return coordinates.coordinate_rates(self.canonical, q, v)
 
     # dynamics
 
@@ -336,6 +360,21 @@ def _restore(model: Model) -> Robot:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # it was said when the robot was first made
         return Robot(model)
+
+
+def _moves_own_inertia(link: CanonicalLink) -> bool:
+    """Whether the link's own inertia is enough for its joint to be able to accelerate it."""
+    if link.armature > 0:
+        return True
+    turns, slides = link.I[2] > 0, link.mass > 0
+    if KINDS[link.kind].nv == 1:
+        return slides if link.kind == "prismatic" else turns
+    return slides and bool(np.linalg.eigvalsh(_matrix(link.I_com))[0] > 0)
+
+
+def _matrix(six: Sequence[float]) -> np.ndarray:
+    xx, yy, zz, xy, xz, yz = six
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def _backend_setting() -> str | None:

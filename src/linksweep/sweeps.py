@@ -41,8 +41,9 @@ class LinkView:
         self._link = link
         self.joint = KINDS[link.kind]
         factors = [Shift(Vec(*f[1:])) if f[0] == "shift" else Screw(*f[1:]) for f in link.factors]
-        self.X = Transform((*factors, self.joint.motion(kept, link.quarters, link.turn, link.slide)))
-        self.H_T = Span(self.joint.columns)
+        motion = self.joint.motion(kept, link.quarters, link.turn, link.slide, link.pitch)
+        self.X = Transform((*factors, *motion))
+        self.H_T = Span(self.joint.columns(link.pitch))
         self.M = Inertia(link.mass, Vec(*link.mp), Sym(*link.I))
         self.com = Vec(*link.com)
         self.I_com = Sym(*link.I_com)
@@ -110,7 +111,7 @@ class Unrolled:
         self.links = []
         for link in model.links:
             joint = KINDS[link.kind]
-            kept = joint.trigonometry(q[link.start : link.start + joint.nq], link.angle)
+            kept = joint.kept(q[link.q_start : link.q_start + joint.nq], link.angle)
             self.links.append(LinkView(link, kept))
 
     def outward(self, step: Step, base: Any, *own: PerLink) -> PerLink:

@@ -1,4 +1,4 @@
-"""The two factors a Transform is made of: a shift, and a screw about a coordinate axis.
+"""The factors a Transform is made of: a shift, a screw about a coordinate axis, and a general rotation.
 
 A screw turns about and slides along one axis: a modified DH row is a screw about x (twist, length) and a screw about z
 (angle, offset), the two planar rotations into which Angeles, Ma & Rojas split the direction cosines ((54)-(55)).
@@ -150,6 +150,53 @@ class Screw:
 
     def _turn_pair(self, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
         return self.c * x - self.s * y, self.s * x + self.c * y
+
+
+@dataclass(slots=True)
+class Rotation:
+    """A turn by any rotation matrix: what a ball joint or a free base does."""
+
+    R: Mat
+
+    def turn(self, v: Vec) -> Vec:
+        return self.R @ v
+
+    def turn_back(self, v: Vec) -> Vec:
+        return self.R.transpose_times(v)
+
+    def point(self, p: Vec) -> Vec:
+        return self.R @ p
+
+    def carry(self, pose: Pose) -> Pose:
+        columns = self.R.T
+        return Pose(pose.turn(columns.x), pose.turn(columns.y), pose.turn(columns.z), pose.p)
+
+    def to_link(self, v: Any) -> Any:
+        if isinstance(v, Compliance):
+            R = self.R.T
+            return Compliance(_congruent_sym(R, v.C), _congruent(R, v.Y), _congruent_sym(R, v.A))
+        return Motion(self.turn_back(v.angular), self.turn_back(v.linear))
+
+    def to_parent(self, f: Any) -> Any:
+        R = self.R
+        if isinstance(f, Force):
+            return Force(R @ f.moment, R @ f.force)
+        if isinstance(f, Inertia):
+            return Inertia(f.mass, R @ f.mp, _congruent_sym(R, f.I))
+        return ArticulatedInertia(_congruent_sym(R, f.J), _congruent(R, f.Y), _congruent_sym(R, f.rho))
+
+
+def _congruent(R: Mat, a: Mat) -> Mat:
+    """R a R^T."""
+    x, y, z = (Vec(a.x.dot(row), a.y.dot(row), a.z.dot(row)) for row in (R.x, R.y, R.z))  # a R^T, by columns
+    return Mat(Vec(R.x.dot(x), R.x.dot(y), R.x.dot(z)), Vec(R.y.dot(x), R.y.dot(y), R.y.dot(z)),
+               Vec(R.z.dot(x), R.z.dot(y), R.z.dot(z)))  # fmt: skip
+
+
+def _congruent_sym(R: Mat, a: Sym) -> Sym:
+    """R a R^T, symmetric: six entries."""
+    x, y, z = a @ R.x, a @ R.y, a @ R.z
+    return Sym(R.x.dot(x), R.y.dot(y), R.z.dot(z), R.x.dot(y), R.x.dot(z), R.y.dot(z))
 
 
 def _plane(axis: int) -> tuple[int, int, int]:

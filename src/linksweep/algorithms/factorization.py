@@ -2,6 +2,9 @@
 
 G. Rodriguez and K. Kreutz, "Recursive Mass Matrix Factorization and Inversion", 1988, (4.4)-(4.16): Fact 4.1, Fact 4.2
 and Theorem 4.1, and the innovations model (4.12)-(4.13) with its inverse, the whitening filter (4.15).
+
+A joint of several freedoms has a block for D(k); its own triangular factor, D = U d U^T, goes to the other factors, so
+that what remains in the middle is diagonal.
 """
 
 from __future__ import annotations
@@ -9,18 +12,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..joints import Coordinates, JointInertia, Span, updated_inertia
+from ..joints import Coordinates, JointInertia, Span, solve_upper, updated_inertia
 from ..spatial import ZERO_ARTICULATED, ZERO_FORCE, ArticulatedInertia, Force
 from ..sweeps import LinkView, PerLink, Sweep
 
 
 @dataclass(slots=True)
 class Gain:
-    """P, D and G = P H^T / D of one link; L(k) = phi(k+1, k) G(k)."""
+    """P, D (diagonal) and G = P H^T / D of one link; L(k) = phi(k+1, k) G(k); U, the factor of a block D."""
 
     P: ArticulatedInertia
     D: Coordinates
     G: tuple[Force, ...]
+    U: tuple[tuple[Any, ...], ...]
 
 
 @dataclass(slots=True)
@@ -39,7 +43,8 @@ def gains(sweep: Sweep) -> PerLink:
         D = JointInertia(link.H_T, P_H, link.armature)                                           # (4.6)
         G = P_H.over(D)                                                                          # (4.6) L = phi G
         P_plus = updated_inertia("43", P, link.H_T, P_H, G, link.armature)                       # (4.5)
-        return Gain(P, D.diagonal, G.columns), link.phi(P_plus)
+        U, d = D.factor()
+        return Gain(P, Coordinates(d), G.columns, tuple(map(tuple, U))), link.phi(P_plus)
 
     kept, _ = sweep.inward(step, ZERO_ARTICULATED)                                               # (4.4)
     return kept
@@ -48,18 +53,28 @@ def gains(sweep: Sweep) -> PerLink:
 def factorization(sweep: Sweep) -> Result:
     """Both triangular factors, element by element."""
 
-    def start(link: LinkView, at: Gain) -> tuple[Any, Force]:
-        return [[1.0]], link.phi(at.G[0])
+    def factor_start(link: LinkView, at: Gain) -> tuple[Any, tuple[Force, ...]]:
+        columns = [Span(at.G) @ column for column in zip(*at.U, strict=True)]
+        return at.U, tuple(map(link.phi, columns))
 
-    def factor_step(link: LinkView, w: Force, at: Gain) -> tuple[Any, Force]:
-        return [[link.H(w)[0]]], link.phi(w)                                                     # (4.9) H phi L
+    def factor_step(link: LinkView, w: tuple[Force, ...], at: Gain) -> tuple[Any, tuple[Force, ...]]:
+        block = zip(*(link.H(column) for column in w), strict=True)                              # (4.9) H phi L
+        return list(block), tuple(map(link.phi, w))
 
-    def inverse_step(link: LinkView, w: Force, at: Gain) -> tuple[Any, Force]:
-        Hw = link.H(w)
-        return [[-Hw[0]]], link.phi(w - at.G[0] * Hw[0])                                         # (4.7), (4.10)
+    def inverse_start(link: LinkView, at: Gain) -> tuple[Any, tuple[Force, ...]]:
+        unit = [[1.0 if i == j else 0.0 for i in range(len(at.G))] for j in range(len(at.G))]
+        columns = [solve_upper(at.U, column) for column in unit]
+        return list(zip(*columns, strict=True)), tuple(map(link.phi, at.G))
+
+    def inverse_step(link: LinkView, w: tuple[Force, ...], at: Gain) -> tuple[Any, tuple[Force, ...]]:
+        Hw = [link.H(column) for column in w]
+        columns = [solve_upper(at.U, [-entry for entry in column]) for column in Hw]             # (4.10) - H psi L
+        crossed = [column - Span(at.G) @ part for column, part in zip(w, Hw, strict=True)]       # (4.7)
+        return list(zip(*columns, strict=True)), tuple(map(link.phi, crossed))
 
     kept = gains(sweep)
-    return Result(kept, sweep.pairs(start, factor_step, kept), sweep.pairs(start, inverse_step, kept))
+    factor = sweep.pairs(factor_start, factor_step, kept)                                        # (4.11)
+    return Result(kept, factor, sweep.pairs(inverse_start, inverse_step, kept))                  # (4.14)
 
 
 def colour(sweep: Sweep, innovations: PerLink) -> PerLink:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..bias import BaseMotion
+from ..bias import BaseMotion, joint_bias_acceleration
 from ..joints import Coordinates
 from ..spatial import ZERO_FORCE, ZERO_VEC, Force, Mat, Motion, Vec
 from ..sweeps import LinkView, PerLink, Sweep
@@ -58,7 +58,7 @@ def kane(
         rate, acceleration = link.H_T @ qd, link.H_T @ qdd
         w_inner = link.X.turn_back(inner.w)
         w = w_inner + rate.angular                                                               # (12)
-        joint = link.joint.classical_bias(Motion(w_inner, ZERO_VEC), qd)                         # (13), (20)
+        joint = joint_bias_acceleration(link, Motion(w_inner, ZERO_VEC), qd)                     # (13), (20)
         dw = link.X.turn_back(inner.dw) + (joint.angular + acceleration.angular)                 # (13)
         W = rotation_tensor(w, dw)                                                               # (53)
         arm = link.X.origin() - inner.rho                                                        # (15)

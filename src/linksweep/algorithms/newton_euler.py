@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..bias import BaseMotion, classical_bias_force
+from ..bias import BaseMotion, classical_bias_force, joint_bias_acceleration
 from ..joints import Coordinates
 from ..spatial import ZERO_FORCE, ZERO_VEC, Force, Motion, centripetal
 from ..sweeps import LinkView, PerLink, Sweep
@@ -54,7 +54,7 @@ def newton_euler(
         V_plus = link.phi_T(parent.V)
         V = V_plus + link.H_T @ qd                                                               # (2.25)
         a_link = Motion(ZERO_VEC, centripetal(parent.V.angular, link.X.origin()))                # (2.19)
-        a_joint = link.joint.classical_bias(V_plus, qd)                                          # (2.19), (2.32)
+        a_joint = joint_bias_acceleration(link, V_plus, qd)                                      # (2.19), (2.32)
         alpha = link.phi_T(parent.alpha + a_link) + a_joint + link.H_T @ qdd                     # (2.26)
         state = State(V, alpha)
         return state, state

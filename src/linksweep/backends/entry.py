@@ -1,15 +1,17 @@
-"""A fast entry for single samples: a Python builtin made of machine code.
+"""A fast entry: a Python builtin made of machine code.
 
-Called with plain arrays of the right type and shape it allocates the result, runs the kernel and returns, in a fraction
-of what it costs to prepare a call in Python. Whatever else it is given (lists, batches, other types, keywords) it hands
-on, unread, to the Python callable behind it, which checks, converts or explains. It reads NumPy's array fields
-where they stand; `supported` verifies that they stand there, and without that there is no fast entry.
+Called with plain arrays of the right type and shape, one sample or a batch (n, ...) of them, it allocates the result,
+runs the kernel and returns, in a fraction of what it costs to prepare a call in Python. Whatever else it is given
+(lists, broadcasting, other types, keywords) it hands on, unread, to the Python callable behind it, which checks,
+converts or explains. It reads NumPy's array fields where they stand; `supported` verifies that they stand there, and without that
+there is no fast entry. The GIL is released while a large batch runs.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import platform
 import sys
 from collections.abc import Callable, Sequence
@@ -21,6 +23,7 @@ _DATA, _NDIM, _DIMS, _DESCR, _FLAGS = 16, 24, 32, 56, 64  # bytes into an ndarra
 _PLAIN = 0x101  # C-contiguous and aligned
 _TYPE_NUMBERS = {"float64": 12, "float32": 11}
 _METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
+_RELEASE_ABOVE = 64  # samples; below, the kernel takes less than handing the GIL over
 _NEW_ARRAY, _ARRAY_TYPE = 93, 2  # in NumPy's table of C functions
 
 
@@ -31,11 +34,13 @@ def entry_ir(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: 
         "@descr = external global i8",
         "declare ptr @PyArray_New(ptr, i32, ptr, i32, ptr, ptr, i32, i32, ptr)",
         "declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)",
-        f"@dims = internal constant [{max(len(output), 1)} x i64] [{', '.join(f'i64 {n}' for n in output) or 'i64 0'}]",
+        "declare ptr @PyEval_SaveThread()",
+        "declare void @PyEval_RestoreThread(ptr)",
         "define ptr @entry(ptr %self, ptr %args, i64 %nargs, ptr %names) {",
         "entry:",
         f"  %in = alloca [{len(inputs)} x ptr]",
         f"  %strides = alloca [{len(inputs)} x i64]",
+        f"  %dims = alloca [{len(output) + 1} x i64]",
         "  %out = alloca ptr",
         "  %out_stride = alloca i64",
         f"  %count = icmp eq i64 %nargs, {len(inputs)}",
@@ -45,18 +50,35 @@ def entry_ir(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: 
     ]
     for k, shape in enumerate(inputs):
         lines += _check_argument(k, shape, f"%arg{k + 1}" if k + 1 < len(inputs) else "%run")
+    size = math.prod(output)
+    lines += ["run:", "  store i64 %n, ptr %dims"]
+    for axis, length in enumerate(output):
+        lines += [
+            f"  %d{axis} = getelementptr i64, ptr %dims, i64 {axis + 1}",
+            f"  store i64 {length}, ptr %d{axis}",
+        ]
     lines += [
-        "run:",
-        f"  %result = call ptr @PyArray_New(ptr @ndarray, i32 {len(output)}, ptr @dims, "
-        f"i32 {_TYPE_NUMBERS[dtype]}, ptr null, ptr null, i32 0, i32 0, ptr null)",
+        "  %skip = select i1 %batched, i64 0, i64 1",
+        "  %shape = getelementptr i64, ptr %dims, i64 %skip",
+        f"  %axes = select i1 %batched, i32 {len(output) + 1}, i32 {len(output)}",
+        f"  %result = call ptr @PyArray_New(ptr @ndarray, i32 %axes, ptr %shape, i32 {_TYPE_NUMBERS[dtype]}, "
+        "ptr null, ptr null, i32 0, i32 0, ptr null)",
         "  %failed = icmp eq ptr %result, null",
         "  br i1 %failed, label %end, label %go",
         "go:",
         f"  %place = getelementptr i8, ptr %result, i64 {_DATA}",
         "  %data = load ptr, ptr %place",
         "  store ptr %data, ptr %out",
-        "  store i64 0, ptr %out_stride",
-        "  call void @kernel(i64 1, ptr %in, ptr %strides, ptr %out, ptr %out_stride, ptr null)",
+        f"  store i64 {size}, ptr %out_stride",
+        f"  %large = icmp sgt i64 %n, {_RELEASE_ABOVE}",
+        "  br i1 %large, label %released, label %held",
+        "held:",
+        "  call void @kernel(i64 %n, ptr %in, ptr %strides, ptr %out, ptr %out_stride, ptr null)",
+        "  br label %end",
+        "released:",
+        "  %thread = call ptr @PyEval_SaveThread()",
+        "  call void @kernel(i64 %n, ptr %in, ptr %strides, ptr %out, ptr %out_stride, ptr null)",
+        "  call void @PyEval_RestoreThread(ptr %thread)",
         "  br label %end",
         "end:",
         "  ret ptr %result",
@@ -69,7 +91,10 @@ def entry_ir(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: 
 
 
 def _check_argument(k: int, shape: tuple[int, ...], following: str) -> list[str]:
-    """Is argument k an ndarray of this type and shape? Its fields are read only once it is known to be one."""
+    """Is argument k an ndarray of this type and shape? Its fields are read only once it is known to be one.
+
+    The first argument says whether this is a batch and of how many samples (%batched, %n); the others must agree.
+    """
     a = f"a{k}"
     lines = [
         f"arg{k}:",
@@ -80,23 +105,42 @@ def _check_argument(k: int, shape: tuple[int, ...], following: str) -> list[str]
         f"  %{a}_is = icmp eq ptr %{a}_type, @ndarray",
         f"  br i1 %{a}_is, label %{a}_form, label %other",
         f"{a}_form:",
-        *_field(a, "ndim", "i32", _NDIM, f"eq i32 %{a}_ndim, {len(shape)}"),
-        *_field(a, "descr", "ptr", _DESCR, f"eq ptr %{a}_descr, @descr"),
-        f"  %{a}_flags_at = getelementptr i8, ptr %{a}, i64 {_FLAGS}",
-        f"  %{a}_flags = load i32, ptr %{a}_flags_at",
+        *_field(a, "ndim", "i32", _NDIM),
+        *_field(a, "descr", "ptr", _DESCR),
+        *_field(a, "flags", "i32", _FLAGS),
+    ]
+    if k == 0:
+        lines += [
+            f"  %batched = icmp eq i32 %{a}_ndim, {len(shape) + 1}",
+            "  %first = select i1 %batched, i64 1, i64 0",
+        ]
+    lines += [
+        f"  %{a}_axes = select i1 %batched, i32 {len(shape) + 1}, i32 {len(shape)}",
+        f"  %{a}_ndim_ok = icmp eq i32 %{a}_ndim, %{a}_axes",
+        f"  %{a}_descr_ok = icmp eq ptr %{a}_descr, @descr",
         f"  %{a}_bits = and i32 %{a}_flags, {_PLAIN}",
         f"  %{a}_plain = icmp eq i32 %{a}_bits, {_PLAIN}",
         f"  %{a}_1 = and i1 %{a}_ndim_ok, %{a}_descr_ok",
         f"  %{a}_2 = and i1 %{a}_1, %{a}_plain",
         f"  br i1 %{a}_2, label %{a}_shape, label %other",
         f"{a}_shape:",
-        f"  %{a}_dims_at = getelementptr i8, ptr %{a}, i64 {_DIMS}",
-        f"  %{a}_dims = load ptr, ptr %{a}_dims_at",
+        *_field(a, "dims", "ptr", _DIMS),
+        f"  br i1 %batched, label %{a}_count, label %{a}_counted",
+        f"{a}_count:",
+        f"  %{a}_rows = load i64, ptr %{a}_dims",
+        f"  br label %{a}_counted",
+        f"{a}_counted:",
+        f"  %{a}_n = phi i64 [ 1, %{a}_shape ], [ %{a}_rows, %{a}_count ]",
     ]
-    good = "true"
+    if k == 0:
+        lines += [f"  %n = add i64 %{a}_n, 0", f"  %{a}_some = icmp sgt i64 %n, 0"]
+    else:
+        lines += [f"  %{a}_some = icmp eq i64 %{a}_n, %n"]
+    good = f"%{a}_some"
     for axis, size in enumerate(shape):
         lines += [
-            f"  %{a}_n{axis}_at = getelementptr i64, ptr %{a}_dims, i64 {axis}",
+            f"  %{a}_i{axis} = add i64 %first, {axis}",
+            f"  %{a}_n{axis}_at = getelementptr i64, ptr %{a}_dims, i64 %{a}_i{axis}",
             f"  %{a}_n{axis} = load i64, ptr %{a}_n{axis}_at",
             f"  %{a}_n{axis}_ok = icmp eq i64 %{a}_n{axis}, {size}",
             f"  %{a}_g{axis} = and i1 {good}, %{a}_n{axis}_ok",
@@ -104,21 +148,19 @@ def _check_argument(k: int, shape: tuple[int, ...], following: str) -> list[str]
         good = f"%{a}_g{axis}"
     return [
         *lines,
-        f"  %{a}_data_at = getelementptr i8, ptr %{a}, i64 {_DATA}",
-        f"  %{a}_data = load ptr, ptr %{a}_data_at",
+        *_field(a, "data", "ptr", _DATA),
         f"  %{a}_in = getelementptr ptr, ptr %in, i64 {k}",
         f"  store ptr %{a}_data, ptr %{a}_in",
         f"  %{a}_stride = getelementptr i64, ptr %strides, i64 {k}",
-        f"  store i64 0, ptr %{a}_stride",
+        f"  store i64 {math.prod(shape)}, ptr %{a}_stride",
         f"  br i1 {good}, label {following}, label %other",
     ]
 
 
-def _field(a: str, name: str, kind: str, offset: int, condition: str) -> list[str]:
+def _field(a: str, name: str, kind: str, offset: int) -> list[str]:
     return [
         f"  %{a}_{name}_at = getelementptr i8, ptr %{a}, i64 {offset}",
         f"  %{a}_{name} = load {kind}, ptr %{a}_{name}_at",
-        f"  %{a}_{name}_ok = icmp {condition}",
     ]
 
 
@@ -133,14 +175,19 @@ class _MethodDef(ctypes.Structure):
 
 def entry_symbols(dtype: str) -> dict[str, int]:
     """Addresses that `entry` needs; they are those of this process, so they are given when code is loaded."""
-    vectorcall = ctypes.cast(ctypes.pythonapi.PyObject_Vectorcall, ctypes.c_void_p).value
-    assert vectorcall
-    return {
-        "ndarray": id(np.ndarray),
-        "descr": id(np.dtype(dtype)),
-        "PyArray_New": _numpy_functions()[_NEW_ARRAY],
-        "PyObject_Vectorcall": vectorcall,
+    python = {
+        name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+        for name in ("PyObject_Vectorcall", "PyEval_SaveThread", "PyEval_RestoreThread")
     }
+    numpy = {"ndarray": id(np.ndarray), "descr": id(np.dtype(dtype)), "PyArray_New": _numpy_functions()[_NEW_ARRAY]}
+    return {**python, **numpy}
+
+
+def data_address(array: np.ndarray) -> int:
+    """Where an array's data is; read from the object, `array.ctypes` takes longer than a small kernel."""
+    if supported():
+        return ctypes.c_void_p.from_address(id(array) + _DATA).value or 0
+    return array.ctypes.data
 
 
 class Entry:

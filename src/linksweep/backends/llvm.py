@@ -7,6 +7,7 @@ owns its code: as long as anything can call it, the code stays mapped.
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from ..errors import BackendError
 from ..tracing.program import Program
+from .entry import data_address
 from .ir import kernel_ir
 from .target import Target, initialized_llvm
 from .trig import libm_addresses
@@ -66,12 +68,15 @@ class MachineKernel:
 
 def _pointers(arrays: Sequence[np.ndarray], count: int) -> tuple[Any, Any]:
     """Base addresses and row strides in elements; one shared row has stride 0."""
-    n = len(arrays)
-    bases = (ctypes.c_void_p * n)(*(a.__array_interface__["data"][0] for a in arrays))
-    strides = (ctypes.c_int64 * n)(
-        *(0 if a.shape[0] == 1 and count != 1 else a.strides[0] // a.itemsize for a in arrays)
-    )
+    kinds = _array_kinds(len(arrays))
+    bases = kinds[0](*map(data_address, arrays))
+    strides = kinds[1](*[0 if a.shape[0] == 1 and count != 1 else a.strides[0] // a.itemsize for a in arrays])
     return bases, strides
+
+
+@functools.cache
+def _array_kinds(count: int) -> tuple[Any, Any]:
+    return ctypes.c_void_p * count, ctypes.c_int64 * count
 
 
 def _aligned(size: int) -> tuple[Any, int | None]:

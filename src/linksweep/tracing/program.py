@@ -143,23 +143,30 @@ class Program:
 
     def verify(self) -> Program:
         """Check what a backend relies on; a failure is a bug of linksweep, so it is an AssertionError."""
-        rows = len(self.parents)
         assert all(-1 <= parent < index for index, parent in enumerate(self.parents)), "links out of order"
-        for body in self.bodies():
-            seen: set[Node] = set()
-            for node in body.nodes:
-                self._verify_node(node, seen, rows)
-                seen.add(node)
-            for effect in body.effects:
-                assert _known(effect.value, seen), f"{effect} uses a value that is not computed"
-                self._verify_effect(effect)
+        for step in self.steps:
+            for index, body in enumerate(step_bodies(step)):
+                kind = index % (len(step.starts) if isinstance(step, PairLoop) else 10**9)
+                links = [link for link, k in enumerate(self.kinds) if k == kind]
+                self._verify_body(body, links)
         if not self.rolled:
             written = sorted(e.where[0] + 10**9 * e.output for b in self.bodies() for e in b.effects)  # type: ignore
             expected = [i + 10**9 * k for k, array in enumerate(self.outputs) for i in range(array.size)]
             assert written == expected, "every element of a result is written exactly once"
         return self
 
-    def _verify_node(self, node: Node, seen: set[Node], rows: int) -> None:
+    def _verify_body(self, body: Body, links: Sequence[int]) -> None:
+        """`links`: those that run this body, where it belongs to a loop."""
+        seen: set[Node] = set()
+        for node in body.nodes:
+            self._verify_node(node, seen, links)
+            seen.add(node)
+        for effect in body.effects:
+            assert _known(effect.value, seen), f"{effect} uses a value that is not computed"
+            self._verify_effect(effect, links)
+
+    def _verify_node(self, node: Node, seen: set[Node], links: Sequence[int]) -> None:
+        rows = len(self.parents)
         if node.op in LEAVES:
             assert not node.args
             if node.op == "input":
@@ -169,7 +176,7 @@ class Program:
                 else:
                     offsets = self.offsets[node.data[1]]
                     assert len(offsets) == rows
-                    assert all(0 <= offset + node.data[2] < size for offset in offsets if offset >= 0)
+                    assert all(0 <= offsets[link] + node.data[2] < size for link in links)
             elif node.op == "table":
                 assert len(self.tables[node.data[0]]) == rows
             else:
@@ -181,18 +188,19 @@ class Program:
         assert arity == len(node.args), f"{node.op} with {len(node.args)} operands"
         assert all(_known(arg, seen) for arg in node.args), f"{node} runs before its operands"
 
-    def _verify_effect(self, effect: Effect) -> None:
+    def _verify_effect(self, effect: Effect, links: Sequence[int]) -> None:
         if isinstance(effect, Output):
             size = self.outputs[effect.output].size
             if len(effect.where) == 1:
                 assert 0 <= effect.where[0] < size
             else:
                 offsets = self.offsets[effect.where[0]]
-                assert all(0 <= offset + effect.where[1] < size for offset in offsets if offset >= 0)
+                assert all(0 <= offsets[link] + effect.where[1] < size for link in links)
         elif isinstance(effect, PairOutput):
             side = self.outputs[effect.output].shape[0]
             assert self.outputs[effect.output].shape == (side, side)
-            assert all(0 <= o + max(effect.component) < side for o in self.offsets[effect.offsets])
+            offsets = self.offsets[effect.offsets]
+            assert all(0 <= offsets[link] + effect.component[1] < side for link in links)
         else:
             assert 0 <= effect.slot < self.arrays[effect.array]
 

@@ -61,8 +61,9 @@ class Rolled:
         self.templates = [self._template(kind) for kind in range(len(groups))]
         self.joints = [KINDS[template.kind] for template in self.templates]
         self.starts = self._offsets(tuple(link.start for link in model.links))
+        self.q_starts = self._offsets(tuple(link.q_start for link in model.links))
         kept = [
-            joint.trigonometry(self._coordinates(0, joint.nq), template.angle)
+            joint.kept(self._coordinates(0, joint.nq, self.q_starts), template.angle)
             for joint, template in zip(self.joints, self.templates, strict=True)
         ]
         kept = self._keep(True, [()] * len(kept), kept, ())
@@ -90,6 +91,8 @@ class Rolled:
     def pairs(self, start: Step, step: Step, *own: Kept) -> Any:
         first = [start(link, *(o[k] for o in own)) for k, link in enumerate(self.links)]
         carry = first[0][1]
+        if any(len(leaves(other)) != len(leaves(carry)) for _, other in first):
+            raise _only_written_out("a matrix of joints with different numbers of freedoms")
         array = self._array(len(leaves(carry)))
         carried = rebuild(carry, [self._load(array, slot, "base") for slot in range(self.arrays[array])])
         later = [step(link, carried, *(o[k] for o in own)) for k, link in enumerate(self.links)]
@@ -135,10 +138,10 @@ class Rolled:
 
     def read(self, source: int) -> Kept:
         """The joint's own entries of an input of nv numbers."""
-        return Kept(tuple(Coordinates(self._coordinates(source, joint.nv)) for joint in self.joints))
+        return Kept(tuple(Coordinates(self._coordinates(source, joint.nv, self.starts)) for joint in self.joints))
 
     def read_rows(self, source: int, width: int) -> Kept:
-        rows = self._offsets(tuple(link.start * width for link in self.model.links))
+        rows = self._offsets(tuple(link.row * width for link in self.model.links))
         return Kept((tuple(self.graph.leaf("input", (source, rows, c)) for c in range(width)),) * len(self.joints))
 
     def write_coordinates(self, output: int, per_link: Kept) -> None:
@@ -201,8 +204,8 @@ class Rolled:
 
         return _map_numbers(entry, members[0])
 
-    def _coordinates(self, source: int, count: int) -> list[Node]:
-        return [self.graph.leaf("input", (source, self.starts, c)) for c in range(count)]
+    def _coordinates(self, source: int, count: int, starts: int) -> list[Node]:
+        return [self.graph.leaf("input", (source, starts, c)) for c in range(count)]
 
     def _offsets(self, offsets: tuple[int, ...]) -> int:
         self.offsets.append(offsets)
@@ -267,7 +270,8 @@ def _pattern(link: CanonicalLink) -> tuple[Any, ...]:
 
 
 _FIELDS = (
-    "angle", "turn", "slide", "mass", "mp", "I", "com", "I_com", "armature", "damping", "friction", "axes", "origin"
+    "angle", "turn", "slide", "pitch", "mass", "mp", "I", "com", "I_com", "armature", "damping", "friction", "axes",
+    "origin",
 )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ class UnrolledTrace(Unrolled):
     def read_rows(self, source: int, width: int) -> PerLink:
         """An input (links, width), by link."""
         flat = self.leaves[source]
-        return Records(Coordinates(flat[link.start * width : (link.start + 1) * width]) for link in self.model.links)
+        return Records(Coordinates(flat[link.row * width : (link.row + 1) * width]) for link in self.model.links)
 
     def read_flat(self, source: int) -> Sequence[Operand]:
         return self.leaves[source]
