@@ -112,7 +112,7 @@ def test_the_model_is_hashable_and_compares_by_value():
             r"'b', 'd', 'c' hang on each other",
         ),
         ([part("a", "a")], r"links 'a' hang on each other in a loop"),
-        ([part("a", "base", "planar")], r"'j_a' is 'planar', known are 'revolute', 'prismatic', 'fixed'"),
+        ([part("a", "base", "screw")], r"'j_a' is 'screw', known are 'revolute', 'prismatic'"),
     ],
 )
 def test_impossible_trees_are_refused(parts: list[Part], message: str):

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from robots_for_tests import at_rest, close, robot, samples
+from scipy.spatial.transform import Rotation
 
 from linksweep.algorithms.filter_smoother import filter_smoother
 from linksweep.algorithms.newton_euler import newton_euler
-from linksweep.joints import KINDS, Coordinates, JointInertia, Prismatic, Revolute, Span, updated_inertia
-from linksweep.spatial import ZERO_FORCE, ZERO_VEC, ArticulatedInertia, Force, Mat, Motion, Sym, Vec, leaves
+from linksweep.bias import joint_bias_acceleration, local_bias_acceleration
+from linksweep.joints import (
+    KINDS,
+    Coordinates,
+    Free,
+    Helical,
+    JointInertia,
+    Planar,
+    Prismatic,
+    Revolute,
+    Span,
+    Spherical,
+    updated_inertia,
+)
+from linksweep.spatial import ZERO_FORCE, ZERO_VEC, ArticulatedInertia, Force, Mat, Motion, Sym, Transform, Vec, leaves
 from linksweep.sweeps import Unrolled
 
 RNG = np.random.default_rng(2)
@@ -33,49 +48,97 @@ def dense(x: Any) -> Any:
 # ---- motion --------------------------------------------------------------------------------------------------
 
 
+TURN, PITCH = (np.cos(0.3), np.sin(0.3)), 0.35
+
+
+def moved(kind: Any, q: Any, quarters: int = 0, slide: float = 0.2) -> Transform:
+    return Transform(kind.motion(kind.kept(q, 0.1), quarters, TURN, slide, PITCH))
+
+
 @pytest.mark.parametrize("quarters", range(4))
 def test_a_revolute_joint_turns_about_z(quarters: int):
-    q, angle, slide = 0.7, 0.2, -0.3
-    screw = Revolute.motion(Revolute.trigonometry([q], angle), quarters, (9.0, 9.0), slide)
-    x = q + angle + quarters * np.pi / 2
+    x = 0.7 + 0.1 + quarters * np.pi / 2
     R = np.array([[np.cos(x), -np.sin(x), 0], [np.sin(x), np.cos(x), 0], [0, 0, 1]])
     v = vec()
-    assert np.allclose(list(screw.point(v)), R @ list(v) + [0, 0, slide], rtol=0, atol=1e-15)
+    found = moved(Revolute, [0.7], quarters, slide=-0.3).point(v)
+    assert np.allclose(list(found), R @ list(v) + [0, 0, -0.3], rtol=0, atol=1e-15)
 
 
 def test_a_prismatic_joint_slides_along_z():
-    q, slide, turn = 0.7, -0.3, (np.cos(0.4), np.sin(0.4))
-    screw = Prismatic.motion(Prismatic.trigonometry([q], 9.0), 0, turn, slide)
-    R = np.array([[turn[0], -turn[1], 0], [turn[1], turn[0], 0], [0, 0, 1]])
+    R = np.array([[TURN[0], -TURN[1], 0], [TURN[1], TURN[0], 0], [0, 0, 1]])
     v = vec()
-    assert np.allclose(list(screw.point(v)), R @ list(v) + [0, 0, q + slide], rtol=0, atol=1e-15)
+    found = moved(Prismatic, [0.7], slide=-0.3).point(v)
+    assert np.allclose(list(found), R @ list(v) + [0, 0, 0.7 - 0.3], rtol=0, atol=1e-15)
+
+
+def test_a_helical_joint_climbs_as_it_turns():
+    found, turned = moved(Helical, [0.7]).point(Vec(0.0, 0.0, 0.0)), moved(Revolute, [0.7]).point(Vec(0.0, 0.0, 0.0))
+    assert np.allclose(list(found - turned), [0, 0, 0.7 * PITCH], rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("length", [1.0, 0.01, 30.0])
+def test_a_quaternion_of_any_length_turns_like_scipy(length: float):
+    q = Rotation.random(rng=RNG).as_quat()
+    v = vec()
+    spherical = moved(Spherical, list(q * length)).point(v)
+    free = moved(Free, [*(q * length), 1.0, 2.0, 3.0]).point(v)
+    assert np.allclose(list(spherical), Rotation.from_quat(q).apply(list(v)), rtol=0, atol=1e-14)
+    assert np.allclose(list(free), Rotation.from_quat(q).apply(list(v)) + np.array([1, 2, 3]), rtol=0, atol=1e-14)
+
+
+def at_rest_and_rate(kind: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coordinates, rates, and the coordinates' own rates dq/dt = Omega(q) v, written out by hand."""
+    v = RNG.normal(size=kind.nv)
+    if kind in (Spherical, Free):
+        quaternion = Rotation.random(rng=RNG).as_quat()
+        x, y, z, w = quaternion
+        omega = 0.5 * np.array([[w, -z, y], [z, w, -x], [-y, x, w], [-x, -y, -z]])  # (b.3)
+        if kind is Spherical:
+            return quaternion, v, omega @ v[:3]
+        position = RNG.normal(size=3)
+        linear = Rotation.from_quat(quaternion).apply(v[3:])
+        return np.concatenate([quaternion, position]), v, np.concatenate([omega @ v[:3], linear])
+    if kind is Planar:
+        q = RNG.normal(size=3)
+        c, s = np.cos(q[0]), np.sin(q[0])
+        return q, v, np.array([v[0], c * v[1] - s * v[2], s * v[1] + c * v[2]])
+    return RNG.normal(size=1), v, v
 
 
 @pytest.mark.parametrize("kind", KINDS.values())
 def test_the_subspace_is_the_rate_of_the_motion(kind: Any):
-    """H^T is what a point of the link does for a unit rate, here by a complex step of the transform."""
-
-    def screw(q: Any) -> Any:
-        return kind.motion(kind.trigonometry([q], 0.1), 0, (np.cos(0.3), np.sin(0.3)), 0.2)
-
-    v = vec()
-    rate = Vec(*(x.imag / STEP for x in screw(0.4 + 1j * STEP).point(v)))
-    (h,) = kind.columns
-    expected = np.cross(dense(h.angular), list(v)) + dense(h.linear)
-    assert np.allclose(list(screw(0.4).turn_back(rate)), expected, rtol=0, atol=1e-14)
+    """H^T v is what the link does at the rates v, here by a complex step of where it puts a point."""
+    q, v, dq = at_rest_and_rate(kind)
+    point = vec()
+    rate = Vec(*(x.imag / STEP for x in moved(kind, list(q + 1j * STEP * dq)).point(point)))
+    own = Span(kind.columns(PITCH)) @ v
+    expected = np.cross(dense(own.angular), list(point)) + dense(own.linear)
+    assert np.allclose(list(moved(kind, list(q)).turn_back(rate)), expected, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("kind", KINDS.values())
 def test_bias_is_the_rate_of_the_carried_velocity(kind: Any):
     """n(k) = d/dt (phi^T V) in the link's own frame, where the parent's V stays: Kozlowski (3.7), (3.7')."""
-    qd, V = 0.9, motion()
+    q, v, dq = at_rest_and_rate(kind)
+    V = motion()
+    link: Any = SimpleNamespace(H_T=Span(kind.columns(PITCH)))
+    n = local_bias_acceleration(link, moved(kind, list(q)).to_link(V), Coordinates(v))
+    expected = dense(moved(kind, list(q + 1j * STEP * dq)).to_link(V)).imag / STEP
+    assert np.allclose(dense(n), expected, rtol=0, atol=1e-13)
 
-    def carried(q: Any) -> Motion:
-        return kind.motion(kind.trigonometry([q], 0.1), 0, (np.cos(0.3), np.sin(0.3)), 0.2).to_link(V)
 
-    n = kind.bias(carried(0.4), Coordinates((qd,)))
-    expected = dense(carried(0.4 + 1j * STEP * qd)).imag / STEP
-    assert np.allclose(dense(n), expected, rtol=0, atol=1e-14)
+@pytest.mark.parametrize("kind", KINDS.values())
+def test_the_two_biases_differ_by_the_frame_of_the_derivative(kind: Any):
+    """alpha = lambda + [0; w x v] on both sides of the joint, hence the classical bias from the local one."""
+    _, v, _ = at_rest_and_rate(kind)
+    V_plus = motion()
+    link: Any = SimpleNamespace(H_T=Span(kind.columns(PITCH)))
+    V = V_plus + link.H_T @ v
+    local = local_bias_acceleration(link, V_plus, Coordinates(v))
+    classical = joint_bias_acceleration(link, V_plus, Coordinates(v))
+    crossed = V.angular.cross(V.linear) - V_plus.angular.cross(V_plus.linear)
+    assert np.allclose(dense(classical.angular), dense(local.angular), rtol=0, atol=1e-14)
+    assert np.allclose(dense(classical.linear), dense(local.linear + crossed), rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("name", ["mixed5", "mixed8", "tree9", "chain7", "stanford"])
@@ -170,4 +233,4 @@ def test_joints_of_several_freedoms(freedoms: int, armature: float):
 
 def test_kinds_agree_with_their_columns():
     for kind in KINDS.values():
-        assert kind.nv == len(kind.columns)
+        assert kind.nv == len(kind.columns(0.5))

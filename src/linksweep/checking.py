@@ -25,7 +25,8 @@ import numpy as np
 
 from .compiled import chosen_backend
 from .errors import ArgumentError
-from .functions import FUNCTIONS, ROLL_ABOVE
+from .functions import FUNCTIONS, ROLL_ABOVE, is_serial
+from .joints import KINDS
 from .lint import Finding, lint
 from .names import shown
 
@@ -95,7 +96,8 @@ class Report:
     def verdict(self) -> str:
         """One sentence."""
         if self.disagreements:
-            said = f"{_count(len(self.disagreements), 'result')} differ by more than {self.tolerance:g}"
+            number = len(self.disagreements)
+            said = f"{_count(number, 'result')} differ{'s' if number == 1 else ''} by more than {self.tolerance:g}"
         elif self.differences:
             said = f"all formulations agree to {self.worst:.1e}"
         else:
@@ -161,15 +163,14 @@ def check(robot: Robot, samples: int = 20, seed: int = 0) -> Report:
         raise ArgumentError(f"check got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
     _check_whole(samples, "samples", 1, LARGEST_SAMPLES)
     _check_whole(seed, "seed", 0, 2**63)
-    comparison = _Comparison(robot, random_states(robot, samples, seed))
-    findings = lint(robot.model, robot.singular_joints)
-    if any(finding.level == "error" and finding.fatal for finding in findings):
-        comparison.skipped.append(
-            Skipped("dynamics", "", "the description has numbers that nothing can be computed of")
-        )
-    elif not robot.has_inertia:
-        comparison.skipped.append(Skipped("dynamics", "", "the robot has no mass or inertia at all"))
+    findings = lint(robot.model)
+    fatal = any(finding.fatal for finding in findings)
+    comparison = _Comparison(robot, {} if fatal else random_states(robot, samples, seed))
+    if fatal:
+        reason = "the description has numbers of which nothing can be computed"
+        comparison.skipped.append(Skipped("dynamics", "", reason))
     else:
+        findings = lint(robot.model, robot.singular_joints)
         comparison.run()
     return Report(
         robot.name, samples, seed, TOLERANCE, tuple(comparison.differences), tuple(comparison.skipped), findings
@@ -177,30 +178,18 @@ def check(robot: Robot, samples: int = 20, seed: int = 0) -> Report:
 
 
 def random_states(robot: Robot, samples: int, seed: int) -> dict[str, np.ndarray]:
-    """Inputs by name: q, qd, qdd (samples, nv), f_ext (samples, links, 6), base_motion (samples, 9)."""
+    """Inputs by name: q (samples, nq), qd, qdd (samples, nv), f_ext (samples, links, 6), base_motion (samples, 9)."""
     random = np.random.default_rng(seed)
     joints = [robot.model.links[i].joint for i in robot.model.document_order]
-    ranges = np.array([_range(joint.limits.lower, joint.limits.upper, joint.kind) for joint in joints])
-    speed = np.array([min(joint.limits.velocity, 3.0) if joint.limits.velocity > 0 else 3.0 for joint in joints])
+    limits = [joint.limits.velocity for joint in joints for _ in range(KINDS[joint.kind].nv)]
+    speed = np.array([min(limit, 3.0) if limit > 0 else 3.0 for limit in limits])
     return {
-        "q": random.uniform(ranges[:, 0], ranges[:, 1], (samples, len(joints))),
-        "qd": random.uniform(-1.0, 1.0, (samples, len(joints))) * speed,
-        "qdd": random.uniform(-5.0, 5.0, (samples, len(joints))),
+        "q": np.array([robot.random(random) for _ in range(samples)]),
+        "qd": random.uniform(-1.0, 1.0, (samples, robot.nv)) * speed,
+        "qdd": random.uniform(-5.0, 5.0, (samples, robot.nv)),
         "f_ext": random.uniform(-1.0, 1.0, (samples, len(joints), 6)),
         "base_motion": random.uniform(-1.0, 1.0, (samples, 9)),
     }
-
-
-def _range(lower: float, upper: float, kind: str) -> tuple[float, float]:
-    """Where to sample a coordinate: its limits, or where one is missing as far from the other as is usual."""
-    reach = 1.0 if kind == "prismatic" else math.pi
-    if lower > upper:
-        lower, upper = upper, lower
-    if math.isinf(lower) and math.isinf(upper):
-        return -reach, reach
-    if math.isinf(lower):
-        return upper - 2 * reach, upper
-    return lower, lower + 2 * reach if math.isinf(upper) else upper
 
 
 class _Comparison:
@@ -213,6 +202,9 @@ class _Comparison:
         self.skipped: list[Skipped] = []
 
     def run(self) -> None:
+        if not self.robot.has_inertia:
+            self.skipped.append(Skipped("dynamics", "", "the robot has no mass or inertia at all"))
+            return
         with np.errstate(all="ignore"):  # what is not finite is reported
             self._torques()
             self._matrices()
@@ -259,7 +251,9 @@ class _Comparison:
         results = {}
         for method, properties in known.methods.items():
             if method not in able:
-                self.skipped.append(Skipped(function, method, "which needs a serial chain"))
+                chain = properties.serial and not is_serial(self.robot.canonical)
+                needed = "a serial chain" if chain else "joints of one freedom"
+                self.skipped.append(Skipped(function, method, f"which needs {needed}"))
             elif properties.written_out and len(self.robot.model.links) > ROLL_ABOVE:
                 self.skipped.append(Skipped(function, method, f"which is written out, for at most {ROLL_ABOVE} links"))
             else:

@@ -15,7 +15,7 @@ from .algorithms.closed_form import closed_form
 from .algorithms.composite import composite
 from .algorithms.explicit_model import explicit_model
 from .algorithms.explicit_model_direct import explicit_model_direct, path_to
-from .algorithms.factorization import colour, factorization, whiten
+from .algorithms.factorization import colour, factorization, gains, whiten
 from .algorithms.fd1 import fd1
 from .algorithms.fd2 import fd2
 from .algorithms.fd3 import fd3
@@ -31,6 +31,7 @@ from .algorithms.mass_matrix_inverse import mass_matrix_inverse
 from .algorithms.newton_euler import newton_euler
 from .bias import BaseMotion
 from .canonical import CanonicalModel
+from .errors import ArgumentError
 from .joints import KINDS
 from .model import BASE
 from .spatial import ZERO_FORCE, ZERO_VEC, Force, Vec, leaves
@@ -91,6 +92,11 @@ def trace(model: CanonicalModel, requests: Sequence[Request], rolled: bool | Non
     inputs, outputs = signature(model, requests)
     if rolled is None:
         rolled = len(model.links) > ROLL_ABOVE and not any(_method(request).written_out for request in requests)
+    for request in requests if rolled else ():
+        if _method(request).written_out:
+            raise ArgumentError(
+                f"{request.function} by {request.method!r} cannot run as a loop over links: leave rolled to False."
+            )
     tracer = (Rolled if rolled else UnrolledTrace)(model, inputs)
     for index, request in enumerate(requests):
         FUNCTIONS[request.function].trace(tracer, request, index)
@@ -202,7 +208,7 @@ def _trace_factor(tracer: Any, request: Request, output: int, which: str) -> Non
 
 
 def _trace_joint_inertia(tracer: Any, request: Request, output: int) -> None:
-    tracer.write_coordinates(output, factorization(tracer).gain.D)
+    tracer.write_coordinates(output, gains(tracer).D)
 
 
 def _trace_filter(tracer: Any, request: Request, output: int) -> None:
@@ -269,7 +275,7 @@ def _form(update: str) -> Method:
 
 
 INVERSE = {"newton_euler": Method(newton_euler), "boundary_value": Method(boundary_value), "kane": Method(kane)}
-INVERSE["influence"] = Method(influence_dynamics, serial=True, written_out=True)
+INVERSE["influence"] = Method(influence_dynamics, serial=True, single=True, written_out=True)
 FORWARD = {
     "filter_smoother": Method(filter_smoother), "filter_smoother_50": _form("50"), "filter_smoother_51": _form("51"),
     "filter_smoother_ud": Method(filter_smoother_ud, serial=True, single=True),
@@ -279,10 +285,10 @@ FORWARD = {
 ALL = ("f_ext", "dissipation", "base_motion")
 FACTOR = {"factorization": Method(factorization, written_out=True)}
 EXPLICIT = {
-    "augmented_bodies": Method(explicit_model, serial=True, written_out=True),
-    "direct": Method(explicit_model_direct, written_out=True),
+    "augmented_bodies": Method(explicit_model, serial=True, single=True, written_out=True),
+    "direct": Method(explicit_model_direct, single=True, written_out=True),
 }
-INFLUENCE = {"": Method(influence, written_out=True)}
+INFLUENCE = {"": Method(influence, single=True, written_out=True)}
 
 FUNCTIONS: dict[str, Function] = {
     "inverse_dynamics": Function(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .errors import ArgumentError, DescriptionError, SingularError
 from .functions import FUNCTIONS, Function, Method, Request, is_serial, is_single
 from .names import nearest, shown
@@ -53,13 +55,23 @@ def make_request(
     if function.dynamics:
         _check_dynamics(robot, name, function)
     wanted = {"f_ext": f_ext, "dissipation": dissipation, "base_motion": base_motion}
-    options = {key: bool(value) and key in function.takes for key, value in wanted.items()}
+    options = {key: checked_flag(key, value) and key in function.takes for key, value in wanted.items()}
     return Request(name, _chosen_method(robot, name, function, method), frame, **options)
+
+
+def checked_flag(name: str, value: Any) -> bool:
+    """An option that is on or off."""
+    if not isinstance(value, (bool, int, np.bool_)):
+        raise ArgumentError(f"{name} is {shown(value)}, expected True or False.")
+    return bool(value)
 
 
 def _chosen_method(robot: Robot, name: str, function: Function, method: str | None) -> str:
     able = methods_of(robot, name) if function.public else tuple(function.methods)
     if not able:
+        reason = _hindrance(robot, next(iter(function.methods.values())))
+        if reason:
+            raise ArgumentError(f"{name} {reason}: there is no method for such a robot.")
         return ""  # there is only one way, and it has no name
     if method is None:
         return able[0]

@@ -23,7 +23,7 @@ from .joints import KINDS
 from .lazy import lazy
 from .model import Model
 from .names import shown
-from .requests import make_request, methods_of
+from .requests import checked_flag, make_request, methods_of
 
 # compared by identity where every call passes: quick, and safe for whatever stands in the place of a name
 _INVERSE_DEFAULT, _FORWARD_DEFAULT = "newton_euler", "filter_smoother"
@@ -167,7 +167,7 @@ class Robot:
         """
         if (
             self._inverse is not None and method is _INVERSE_DEFAULT and f_ext is None and out is None
-            and base_motion is None and not dissipation and not details
+            and base_motion is None and dissipation is False and details is False
         ):  # fmt: skip
             return self._inverse(q, qd, qdd)
         options = (f_ext, dissipation, base_motion)
@@ -182,7 +182,7 @@ class Robot:
         """Joint accelerations (..., nv) that the torques tau produce; arguments as of `inverse_dynamics`."""
         if (
             self._forward is not None and method is _FORWARD_DEFAULT and f_ext is None and out is None
-            and base_motion is None and not dissipation and not details
+            and base_motion is None and dissipation is False and details is False
         ):  # fmt: skip
             return self._forward(q, qd, tau)
         options = (f_ext, dissipation, base_motion)
@@ -278,7 +278,7 @@ class Robot:
         self, item: Any, args: tuple[Any, ...], method: str | None, options: tuple[Any, ...], out: Any
     ) -> np.ndarray:
         f_ext, dissipation, base_motion = options or (None, False, None)
-        given = (f_ext is not None, bool(dissipation), base_motion is not None)
+        given = (f_ext is not None, checked_flag("dissipation", dissipation), base_motion is not None)
         key = (item, method, given, _backend_setting())
         try:
             compiled = self._functions.get(key)

@@ -1,7 +1,7 @@
-"""Elementary functions over any scalar: float, NumPy array, traced expression, mpmath, SymPy.
+"""Elementary functions over any scalar: float, NumPy array, traced expression, mpmath number.
 
 Algorithms call these and never ask what they compute with. A scalar that is not a number brings its own method
-(`x.sin()`), NumPy arrays fall through to NumPy.
+(`x.sin()`) or, as mpmath's do, its context; NumPy arrays and complex numbers fall through to NumPy.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ Scalar = Any
 def sin(x: Scalar) -> Scalar:
     if isinstance(x, (float, int)):
         return math.sin(x)
-    return x.sin() if hasattr(x, "sin") else _numpy().sin(x)
+    return x.sin() if hasattr(x, "sin") else _library(x).sin(x)
 
 
 def cos(x: Scalar) -> Scalar:
     if isinstance(x, (float, int)):
         return math.cos(x)
-    return x.cos() if hasattr(x, "cos") else _numpy().cos(x)
+    return x.cos() if hasattr(x, "cos") else _library(x).cos(x)
 
 
 def sqrt(x: Scalar) -> Scalar:
     if isinstance(x, (float, int)):
         return math.sqrt(x)
-    return x.sqrt() if hasattr(x, "sqrt") else _numpy().sqrt(x)
+    return x.sqrt() if hasattr(x, "sqrt") else _library(x).sqrt(x)
 
 
 def where(condition: Scalar, if_true: Scalar, if_false: Scalar) -> Scalar:
@@ -47,6 +47,11 @@ def sign(x: Scalar) -> Scalar:
 def is_zero(x: Scalar) -> bool:
     """Structurally zero: a plain number equal to 0, known while the algorithm is written out."""
     return isinstance(x, (float, int)) and x == 0.0
+
+
+def _library(x: Scalar) -> Any:
+    context = getattr(x, "context", None)
+    return _numpy() if context is None else context
 
 
 def _numpy() -> Any:

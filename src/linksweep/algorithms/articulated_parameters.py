@@ -4,15 +4,15 @@ G. Rodriguez, "Kalman Filtering, Smoothing, and Recursive Robot Arm Forward and 
 counterpart of the composite body's ten parameters (33). The links beyond a joint, their joints free, have a mass rho
 that is a 3x3 matrix (it takes less force to push where a joint gives way), a mass centre C, and an inertia J about the
 joint: P = [[J, C rho], [rho C^T, rho]], 21 parameters. As settled in docs/errata.md, Y = C rho is carried, because rho
-is singular after a prismatic joint and C then undefined, and the update for such a joint is added. Any tree.
+is singular after a prismatic joint and C then undefined, and the update for such a joint is added. Any robot.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..joints import Coordinates
-from ..spatial import ZERO_SYM, ZERO_VEC, Mat, Sym, skew
+from ..joints import Coordinates, JointInertia, Span
+from ..spatial import ZERO_SYM, ZERO_VEC, Force, Mat, Sym, skew
 from ..sweeps import LinkView, PerLink, Sweep
 
 
@@ -49,16 +49,19 @@ def articulated_parameters(sweep: Sweep) -> Result:
         rho = outer.rho + Sym(m, m, m, 0.0, 0.0, 0.0)                                            # (84) propagation
         Y = outer.Y + skew(link.M.mp)                                                            # (84) mass centre
         J = outer.J + link.M.I                                                                   # (84) inertia
-        h = link.H_T.columns[0]
-        J_h = J @ h.angular + Y @ h.linear                                                       # J h; Y h if prismatic
-        Y_h = Y.transpose_times(h.angular) + rho @ h.linear                                      # Y^T h; rho h
-        D = (h.angular.dot(J_h) + h.linear.dot(Y_h)) + link.armature                             # (84) D; h^T rho h
-        body, body_plus = Parameters(rho, Y, J), Parameters(
-            rho.minus_outer(Y_h, Y_h / D),                                                       # (84) mass update
-            Y.minus_outer(J_h / D, Y_h),                                                         # (84) centre update
-            J.minus_outer(J_h, J_h / D),                                                         # (84) inertia update
-        )
-        return Kept(body, body_plus, Coordinates((D,))), propagated(link, body_plus)
+        P_H = Span([
+            Force(J @ h.angular + Y @ h.linear, Y.transpose_times(h.angular) + rho @ h.linear)   # J h, Y^T h; Y h, rho h
+            for h in link.H_T.columns
+        ])
+        D = JointInertia(link.H_T, P_H, link.armature)                                           # (84) D; h^T rho h
+        body = body_plus = Parameters(rho, Y, J)
+        for g, p in zip(P_H.over(D).columns, P_H.columns, strict=True):
+            body_plus = Parameters(
+                body_plus.rho.minus_outer(g.force, p.force),                                     # (84) mass update
+                body_plus.Y.minus_outer(g.moment, p.force),                                      # (84) centre update
+                body_plus.J.minus_outer(g.moment, p.moment),                                     # (84) inertia update
+            )
+        return Kept(body, body_plus, D.diagonal), propagated(link, body_plus)
 
     nothing = Parameters(ZERO_SYM, Mat(ZERO_VEC, ZERO_VEC, ZERO_VEC), ZERO_SYM)
     kept, _ = sweep.inward(step, nothing)

@@ -136,8 +136,9 @@ def closed_form(
             cross_back(rest + r3),                                                               # (70) [Delta P - I] n
         )
         S = kept.P - sandwich(kept.P, Delta)                                                     # (65)
-        parts = [Coordinates((x,)) for x in (a1 + a2 + a3, a1, a2, a3, c)]                       # (69)
-        return Components(*parts, d, Delta, S), sums
+        qdd = Coordinates((a1 + a2 + a3,))                                                       # (69)
+        a1, a2, a3, c = (Coordinates((x,)) for x in (a1, a2, a3, c))
+        return Components(qdd, a1, a2, a3, c, d, Delta, S), sums
 
     at = sweep.outward(velocity_step, (base.velocity, base.acceleration), qd, f_ext)
     filtered, _ = sweep.inward(

@@ -3,8 +3,8 @@
 Called with plain arrays of the right type and shape, one sample or a batch (n, ...) of them, it allocates the result,
 runs the kernel and returns, in a fraction of what it costs to prepare a call in Python. Whatever else it is given
 (lists, broadcasting, other types, keywords) it hands on, unread, to the Python callable behind it, which checks,
-converts or explains. It reads NumPy's array fields where they stand; `supported` verifies that they stand there, and without that
-there is no fast entry. The GIL is released while a large batch runs.
+converts or explains. It reads NumPy's array fields where they stand; `supported` verifies that they stand there, and
+without that there is no fast entry. The GIL is released while a large batch runs.
 """
 
 from __future__ import annotations
