@@ -211,9 +211,8 @@ class _Comparison:
 
     def _torques(self) -> None:
         results = {function: self._results(function) for function in TORQUES}
-        default = results["inverse_dynamics"]
-        self.states["tau"] = default[next(iter(default))]
-        largest = max(np.abs(value).max() for value in results["inverse_dynamics"].values())
+        self.states["tau"] = tau = next(iter(results["inverse_dynamics"].values()))
+        largest = np.abs(tau).max()
         for function, values in results.items():
             self._compare(function, values, largest)
 

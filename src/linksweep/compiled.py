@@ -19,6 +19,7 @@ from .canonical import CanonicalModel
 from .errors import ArgumentError, BackendError
 from .functions import Request, signature, trace
 from .lazy import lazy
+from .tracing.count import Counts, count
 from .tracing.differentiate import differentiate, differentiated_output
 
 if TYPE_CHECKING:
@@ -93,6 +94,11 @@ class CompiledFunction:
     def program(self) -> Program:
         """The traced Program, before multiply-adds are fused."""
         return self.recipe.trace()
+
+    @property
+    def counts(self) -> Counts:
+        """Operations for one sample: multiplications, additions, divisions, square roots, angles."""
+        return count(self.program)
 
     @property
     def llvm_ir(self) -> str:

@@ -50,7 +50,7 @@ def articulated_parameters(sweep: Sweep) -> Result:
         Y = outer.Y + skew(link.M.mp)                                                            # (84) mass centre
         J = outer.J + link.M.I                                                                   # (84) inertia
         P_H = Span([
-            Force(J @ h.angular + Y @ h.linear, Y.transpose_times(h.angular) + rho @ h.linear)   # J h, Y^T h; Y h, rho h
+            Force(J @ h.angular + Y @ h.linear, Y.transpose_times(h.angular) + rho @ h.linear)   # (84) J h, C rho h
             for h in link.H_T.columns
         ])
         D = JointInertia(link.H_T, P_H, link.armature)                                           # (84) D; h^T rho h
