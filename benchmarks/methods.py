@@ -9,7 +9,6 @@ pin.crba (mass matrix) or pin.computeMinverse over rows that were cut beforehand
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -49,12 +48,6 @@ class Row:
     div: int
 
 
-def operations(program: Any) -> Counter[str]:
-    """Multiplications, additions (with subtractions) and divisions of a program that is written out."""
-    counts = Counter(node.op for step in program.steps for node in step.body.nodes)
-    return Counter(mul=counts["mul"], add=counts["add"] + counts["sub"], div=counts["div"])
-
-
 def measured(contest: Contest, function: str, method: str) -> Row:
     compiled = contest.robot.compile(function, method=method, dtype="float64", threads=1)
     last = {"inverse_dynamics": contest.qdd, "forward_dynamics": contest.tau}.get(function)
@@ -69,10 +62,10 @@ def measured(contest: Contest, function: str, method: str) -> Row:
         compiled(contest.q, *vectors)
 
     fast, slow = (seconds / contest.count for seconds in alternate([ours, loop], contest.rounds))
-    count = operations(compiled.program)
+    count = compiled.counts
     bar = OTHER_BARS.get((function, method), BARS[function])
     error = difference(contest, compiled, rival, vectors)
-    return Row(function, method, fast, slow, slow / fast, bar, error, count["mul"], count["add"], count["div"])
+    return Row(function, method, fast, slow, slow / fast, bar, error, count.mul, count.add, count.div)
 
 
 def difference(contest: Contest, compiled: Any, rival: Any, vectors: tuple[np.ndarray, ...], count: int = 64) -> float:

@@ -191,7 +191,7 @@ def main() -> None:
     print(f"\nAccelerations: largest error, of the largest entry, {options.samples} states of {LINKS} revolute joints")
     cells = [(r.chain, f"{r.condition:.0e}", f"{r.torques:.0e}", *(f"{e:.1e}" for e in r.qdd.values())) for r in rows]
     print(table([("", "cond M", "torques", *forms, "composite"), *cells]))
-    print("torques: the error that rounding the torques to doubles may bring, 1.1e-16 |M^-1| |tau|, whatever the method")
+    print("torques: the error that rounding the torques to doubles may bring, 1.1e-16 |M^-1| |tau|, to any method")
     print("\nJoint inertias D: largest relative error of an entry, over Python floats")
     print(table([("", *forms), *((r.chain, *(f"{e:.1e}" for e in r.D.values())) for r in rows)]))
     print(f"Smallest D of all runs: {min(r.least for r in rows):.1e}")

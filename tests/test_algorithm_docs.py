@@ -16,14 +16,14 @@ import re
 import sys
 import tokenize
 import warnings
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import linksweep as ls
 from linksweep.errors import ModelWarning
-from linksweep.functions import FUNCTIONS
+from linksweep.functions import FUNCTIONS, Request, trace
+from linksweep.tracing.count import Counts, count
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs" / "algorithms").glob("*.md"))
@@ -81,16 +81,11 @@ def counted_robots() -> dict[str, ls.Robot]:
 
 
 @functools.cache
-def operations(robot: str, function: str, method: str) -> Counter[str]:
-    """Of the traced program, before multiply-adds are fused: + and - are additions, negations are free."""
+def operations(robot: str, function: str, method: str) -> Counts:
+    """Of the traced program, before multiply-adds are fused."""
     if FUNCTIONS[function].public:
-        program = counted_robots()[robot].compile(function, method=method, rolled=False).program
-    else:
-        from linksweep.functions import Request, trace
-
-        program = trace(counted_robots()[robot].canonical, [Request(function, method)], rolled=False)
-    counts = Counter(node.op for step in program.steps for node in step.body.nodes)  # type: ignore[union-attr]
-    return Counter(mul=counts["mul"], add=counts["add"] + counts["sub"], div=counts["div"])
+        return counted_robots()[robot].compile(function, method=method, rolled=False).counts
+    return count(trace(counted_robots()[robot].canonical, [Request(function, method)], rolled=False))
 
 
 def cost_table(requests: str) -> str:
@@ -100,8 +95,8 @@ def cost_table(requests: str) -> str:
         function, method = request.split()
         cells = []
         for robot in robots:
-            count = operations(robot, function, method)
-            cells.append(f"{count['mul']} mul, {count['add']} add, {count['div']} div")
+            found = operations(robot, function, method)
+            cells.append(f"{found.mul} mul, {found.add} add, {found.div} div")
         rows.append(f"| `{method if FUNCTIONS[function].public else function}` | {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 

@@ -66,10 +66,10 @@ def shape_of(quantity: str, bot: ls.Robot) -> tuple[int, ...]:
 
 def test_machine_code_gives_the_same_details(monkeypatch: pytest.MonkeyPatch):
     bot = ls.robots.chain(2, seed=4, joints="mixed")
-    args = samples(bot, 5, seed=4)
-    _, interpreted = bot.forward_dynamics(*args, details=True)
+    q, qd, tau = samples(bot, 5, seed=4)
+    _, interpreted = bot.forward_dynamics(q, qd, tau, details=True)
     monkeypatch.setenv("LINKSWEEP_BACKEND", "llvm")
-    _, compiled = ls.Robot(bot.model).forward_dynamics(*args, details=True)
+    _, compiled = bot.forward_dynamics(q, qd, tau, details=True)
     assert list(compiled) == list(interpreted)
     for quantity in compiled:
         assert close(compiled[quantity], interpreted[quantity], 1e-11), quantity
@@ -77,7 +77,8 @@ def test_machine_code_gives_the_same_details(monkeypatch: pytest.MonkeyPatch):
 
 def test_quantities_are_attributes_too():
     bot = robot("mixed3")
-    _, details = bot.inverse_dynamics(*samples(bot), details=True)
+    q, qd, qdd = samples(bot)
+    _, details = bot.inverse_dynamics(q, qd, qdd, details=True)
     assert details.V is details["V"]
     with pytest.raises(AttributeError, match="no quantity 'nothing': there are tau, V, alpha, f, alpha_tip"):
         details.nothing  # noqa: B018
@@ -85,9 +86,9 @@ def test_quantities_are_attributes_too():
 
 def test_out_is_refused():
     bot = robot("mixed3")
-    args = samples(bot)
+    q, qd, qdd = samples(bot)
     with pytest.raises(ArgumentError, match=r"out= does not go with details=True"):
-        bot.inverse_dynamics(*args, details=True, out=np.empty(3))
+        bot.inverse_dynamics(q, qd, qdd, details=True, out=np.empty(3))
 
 
 # ---- rows and frames -------------------------------------------------------------------------------------------

@@ -11,16 +11,30 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-from robots_for_tests import Big, big, close, floats, joint_motion, kinematics, path, robot, tree_model
+from robots_for_tests import (
+    Big,
+    big,
+    close,
+    floats,
+    joint_motion,
+    kinematics,
+    nested,
+    path,
+    random_inertial,
+    random_rotation,
+    robot,
+    tree_model,
+)
 
 import linksweep as ls
 from linksweep.algorithms.articulated_parameters import articulated_parameters
 from linksweep.algorithms.factorization import gains
+from linksweep.assembly import Part, assemble
 from linksweep.canonical import canonical
 from linksweep.checking import random_states
 from linksweep.errors import ArgumentError, ModelWarning
 from linksweep.functions import FUNCTIONS
-from linksweep.model import BASE, Model
+from linksweep.model import BASE, Joint, Model, Placement
 from linksweep.spatial import leaves
 from linksweep.sweeps import Unrolled
 
@@ -365,10 +379,10 @@ def test_newton_euler_equals_the_vector_equations(name: str):
 def test_link_and_tip_accelerations(name: str, method: str):
     """(4.22b), (5.6), (5.7) are the accelerations that Newton-Euler has for the same qdd."""
     given = states(name)
-    args = [given[key] for key in ("q", "qd")]
-    options = {"f_ext": given["f_ext"], "base_motion": given["base_motion"], "dissipation": True, "details": True}
-    qdd, forward = bot(name).forward_dynamics(*args, given["tau"], method=method, **options)
-    _, inverse = bot(name).inverse_dynamics(*args, qdd, **options)
+    q, qd, tau = (given[key] for key in ("q", "qd", "tau"))
+    options: dict[str, Any] = {"f_ext": given["f_ext"], "base_motion": given["base_motion"], "dissipation": True}
+    qdd, forward = bot(name).forward_dynamics(q, qd, tau, method=method, details=True, **options)
+    _, inverse = bot(name).inverse_dynamics(q, qd, qdd, details=True, **options)
     assert close(forward.alpha, inverse.alpha, 1e-10)
     assert close(forward.alpha_tip, inverse.alpha_tip, 1e-10)
     if "costate" in forward:
@@ -429,6 +443,20 @@ def test_articulated_parameters_are_the_articulated_inertia(name: str):
         assert np.abs(np.subtract(leaves(after.J) + leaves(after.Y) + leaves(after.rho), leaves(P_plus))).max() <= (
             1e-13 * scale
         )
+
+
+def test_articulated_parameters_of_joints_with_several_freedoms():
+    random = np.random.default_rng(5)
+    parts, parent = [], "base"
+    for kind in ("free", "spherical", "helical", "planar", "revolute"):
+        place = Placement(nested(random_rotation(random)), tuple(random.uniform(-0.4, 0.4, 3).tolist()))
+        joint = Joint(f"to {kind}", kind, placement=place, armature=0.1, pitch=0.2 if kind == "helical" else 0.0)
+        parts.append(Part(kind, parent, joint, random_inertial(random)))
+        parent = kind
+    arm = ls.Robot(assemble("free", parts, base="base"))
+    sweep = Unrolled(canonical(arm.model), arm.random(random).tolist())
+    for gain, body in zip(gains(sweep), articulated_parameters(sweep).body, strict=True):
+        assert close(leaves(body.J) + leaves(body.Y) + leaves(body.rho), leaves(gain.P), 1e-13)
 
 
 def test_articulated_mass_and_mass_centre_have_their_meaning():

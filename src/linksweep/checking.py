@@ -8,7 +8,7 @@ Differences are relative, and dimensionless whatever the joints are. Where M mus
 rounding of M and of the torques would do: this is the conditioning of the problem, and all that is granted to a method.
 With m_i = sqrt(M_ii), so that |M_ij| <= m_i m_j, and r_i = sum_j |M^-1|_ij m_j (docs/checking.md):
 
-    torques              |difference| / the largest torque of the samples
+    torques              |difference| / the largest torque of the samples; Coriolis: that over the largest rate
     mass matrix          |difference_ij| / (m_i m_j)
     its inverse          |difference_ij| / (r_i r_j)
     M M^-1 = 1           |difference_ij| / (m_i r_j)
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-10
 TORQUES = ("inverse_dynamics", "bias_forces", "gravity_forces")
+EXPLICIT = ("effective_inertia", "coriolis_matrix")
+LARGEST_EXPLICIT = 12  # links: their programs grow with the cube
 WITH_ALL_TERMS = ("inverse_dynamics", "forward_dynamics")  # external forces, dissipation, a moving base
 LARGEST_SAMPLES = 100_000
 
@@ -215,12 +217,21 @@ class _Comparison:
         largest = np.abs(tau).max()
         for function, values in results.items():
             self._compare(function, values, largest)
+        bias, gravity = (next(iter(results[function].values())) for function in TORQUES[1:])
+        coriolis = self._results("coriolis_matrix")
+        self._compare("coriolis_matrix", coriolis, largest / np.abs(self.states["qd"]).max())
+        for method, C in coriolis.items():
+            torque = (C @ self.states["qd"][..., None])[..., 0]
+            self._identity("C qd = bias - gravity", method, torque - (bias - gravity), largest)
 
     def _matrices(self) -> None:
         masses = self._results("mass_matrix")
         M = next(iter(masses.values()))
         m = np.sqrt(np.abs(np.diagonal(M, axis1=-2, axis2=-1)))
         self._compare("mass_matrix", masses, _outer(m, m))
+        explicit = self._results("effective_inertia")
+        if explicit:
+            self._compare("effective_inertia", {**explicit, "mass_matrix": M}, _outer(m, m))
         inverses, accelerations = self._results("mass_matrix_inverse"), self._results("forward_dynamics")
         if self.robot.singular_joints:
             return
@@ -245,7 +256,7 @@ class _Comparison:
             joints = ", ".join(self.robot.singular_joints)
             self.skipped.append(Skipped(function, "", f"because no inertia moves with joint {joints}"))
             return {}
-        able = self.robot.methods(function)
+        able, largest = self.robot.methods(function), LARGEST_EXPLICIT if function in EXPLICIT else ROLL_ABOVE
         options = dict.fromkeys(known.takes, True) if function in WITH_ALL_TERMS else {}
         results = {}
         for method, properties in known.methods.items():
@@ -253,11 +264,11 @@ class _Comparison:
                 chain = properties.serial and not is_serial(self.robot.canonical)
                 needed = "a serial chain" if chain else "joints of one freedom"
                 self.skipped.append(Skipped(function, method, f"which needs {needed}"))
-            elif properties.written_out and len(self.robot.model.links) > ROLL_ABOVE:
-                self.skipped.append(Skipped(function, method, f"which is written out, for at most {ROLL_ABOVE} links"))
+            elif properties.written_out and len(self.robot.model.links) > largest:
+                self.skipped.append(Skipped(function, method, f"which is written out, for at most {largest} links"))
             else:
                 results[method] = self._computed(function, method, "interpreter", options)
-        if chosen_backend(None) == "llvm" and results:
+        if chosen_backend(None) == "llvm" and results and function not in EXPLICIT:
             default = next(iter(results))
             results[f"{default}, compiled"] = self._computed(function, default, "llvm", options)
         return results

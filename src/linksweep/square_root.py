@@ -56,7 +56,7 @@ def bierman_update(
     for j in range(n):
         v = d[j] * f[j]
         before, D = D, D + f[j] * v
-        d_plus[j] = d[j] if is_zero(f[j]) else quotient(d[j] * before, D)
+        d_plus[j] = d[j] if is_zero(f[j]) else quotient(d[j] * before, D, d[j])
         ratio = quotient(f[j], before)
         for i in range(j):
             U_plus[i][j] = U[i][j] - ratio * gain[i]
@@ -65,11 +65,11 @@ def bierman_update(
     return U_plus, d_plus, D, [quotient(entry, D) for entry in gain]
 
 
-def quotient(a: Scalar, b: Scalar) -> Scalar:
-    """a / b, and 0 where a direction has no weight at all."""
-    if is_zero(a) or is_zero(b):
-        return 0.0
-    return where(b > 0.0, a / where(b > 0.0, b, 1.0), 0.0)
+def quotient(a: Scalar, b: Scalar, otherwise: Scalar = 0.0) -> Scalar:
+    """a / b, and `otherwise` where a direction has no weight at all."""
+    if is_zero(b):
+        return otherwise
+    return where(b > 0.0, a / where(b > 0.0, b, 1.0), otherwise)
 
 
 def total(terms: Any) -> Scalar:
