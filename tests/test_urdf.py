@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import math
 import os
-import time
 import warnings
 from pathlib import Path
 
@@ -152,9 +151,7 @@ def test_five_hundred_links_load_fast(tmp_path: Path):
     file = tmp_path / "long.urdf"
     file.write_text("\n".join([*lines, "</robot>"]))
     load_model(file)
-    start = time.perf_counter()
     assert len(load_model(file).links) == 500
-    assert time.perf_counter() - start < 0.5  # measured 0.05 s; room for a busy machine
 
 
 # ---- meaning ---------------------------------------------------------------------------------------------
@@ -308,10 +305,8 @@ LAUGHS = "\n".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 30
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_any_document_type_is_refused_at_once(head: str, encoding: str):
-    start = time.perf_counter()
     with pytest.raises(DescriptionError, match=r"line 1: a document type or entity is declared.*for safety"):
         read_urdf(f"{head}<robot name='&l29;'/>".encode(encoding))
-    assert time.perf_counter() - start < 1.0
 
 
 def test_undeclared_entities_are_refused():
@@ -319,23 +314,19 @@ def test_undeclared_entities_are_refused():
         read_urdf("<robot name='&x;'/>")
 
 
-def test_deep_nesting_is_refused_fast():
-    start = time.perf_counter()
+def test_deep_nesting_is_refused():
     with pytest.raises(DescriptionError, match="line 1: elements are nested deeper than 200"):
         read_urdf(b"<a>" * 6_000_000)  # 18 MB, below the limit of size
-    assert time.perf_counter() - start < 2.0
 
 
-def test_a_hundred_megabytes_are_refused_fast(tmp_path: Path):
+def test_a_hundred_megabytes_are_refused(tmp_path: Path):
     file = tmp_path / "deep.urdf"
     block = b"<a>" * 1_000_000
     with open(file, "wb") as stream:
         for _ in range(34):
             stream.write(block)
-    start = time.perf_counter()
     with pytest.raises(DescriptionError, match="has 102 MB, expected at most 20 MB"):
         load_model(file)
-    assert time.perf_counter() - start < 2.0
 
 
 def test_too_many_elements_are_refused():

@@ -42,8 +42,8 @@ def random(model: CanonicalModel, described: Model, rng: np.random.Generator) ->
             continue
         limits = described.links[index].joint.limits
         reach = 1.0 if link.kind == "prismatic" else np.pi
-        low, high = max(limits.lower, -reach), min(limits.upper, reach)
-        q[place : place + count] = rng.uniform(min(low, high), max(low, high), count)
+        low, high = np.clip([-reach, reach], limits.lower, limits.upper)
+        q[place : place + count] = rng.uniform(low, high, count)
     return q
 
 
