@@ -65,6 +65,8 @@ class _Run:
                     self.body(step.bodies[program.kinds[link]], link, link)
             else:
                 for i in links:
+                    if program.kinds[i] not in step.kinds:
+                        continue
                     self.body(step.starts[program.kinds[i]], i, i)
                     j = program.parents[i]
                     while j >= 0:

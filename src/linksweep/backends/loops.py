@@ -144,6 +144,10 @@ class LoopEmitter(Emitter):
         self.do(f"br label %{name}")
         self.label(name)
         self.do(f"%{name}_i = phi i64 [ 0, %{name}_in ], [ %{name}_next, %{name}_end ]")
+        if len(step.kinds) < len(step.starts):  # links of other kinds take no part
+            cases = " ".join(f"i64 {kind}, label %{name}_start" for kind in step.kinds)
+            self.do(f"switch i64 {self.lookup('@kinds', f'%{name}_i')}, label %{name}_end [ {cases} ]")
+            self.label(f"{name}_start")
         self.switch(step.starts, f"%{name}_i", f"%{name}_i", f"{name}_started")
         self.label(f"{name}_started")
         above = self.lookup("@parents", f"%{name}_i")

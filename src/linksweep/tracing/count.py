@@ -47,7 +47,8 @@ def count(program: Program) -> Counts:
             for kind, body in enumerate(step.bodies):
                 total = total + _count_body(body).times(runs[kind])
         else:
-            above = Counter(program.kinds[j] for i in range(len(program.parents)) for j in _ancestors(program, i))
+            links = [i for i, kind in enumerate(program.kinds) if kind in step.kinds]
+            above = Counter(program.kinds[j] for i in links for j in _ancestors(program, i))
             for kind, (start, later) in enumerate(zip(step.starts, step.steps, strict=True)):
                 total = total + _count_body(start).times(runs[kind]) + _count_body(later).times(above[kind])
     return total

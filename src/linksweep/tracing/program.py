@@ -109,11 +109,13 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class PairLoop:
-    """For each link i: run starts[kind of i]; then for every ancestor j of i, up to the base: run steps[kind of j].
-    The carry lives in the base row of its array: a start and a step store it there, the next step loads it."""
+    """For each link i of one of these kinds: run starts[kind of i]; then for every ancestor j of i, up to the base: run
+    steps[kind of j]. The carry lives in the base row of its array: a start and a step store it there, the next step
+    loads it. Kinds with other numbers of freedoms carry other records and have a PairLoop of their own."""
 
     starts: tuple[Body, ...]
     steps: tuple[Body, ...]
+    kinds: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -262,7 +264,7 @@ def _map_step(step: Block | Loop | PairLoop, function: Any) -> Block | Loop | Pa
         return Block(function(step.body))
     if isinstance(step, Loop):
         return replace(step, bodies=tuple(map(function, step.bodies)))
-    return PairLoop(tuple(map(function, step.starts)), tuple(map(function, step.steps)))
+    return replace(step, starts=tuple(map(function, step.starts)), steps=tuple(map(function, step.steps)))
 
 
 def _place(where: Sequence[int]) -> str:

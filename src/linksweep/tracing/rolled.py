@@ -89,14 +89,17 @@ class Rolled:
         return kept, rebuild(zero, [self._load(array, slot, "base") for slot in range(self.arrays[array])])
 
     def pairs(self, start: Step, step: Step, *own: Kept) -> Any:
+        """One group for each shape of carry: its kinds, their starts, and the steps of all kinds with that carry."""
         first = [start(link, *(o[k] for o in own)) for k, link in enumerate(self.links)]
-        carry = first[0][1]
-        if any(len(leaves(other)) != len(leaves(carry)) for _, other in first):
-            raise _only_written_out("a matrix of joints with different numbers of freedoms")
-        array = self._array(len(leaves(carry)))
-        carried = rebuild(carry, [self._load(array, slot, "base") for slot in range(self.arrays[array])])
-        later = [step(link, carried, *(o[k] for o in own)) for k, link in enumerate(self.links)]
-        return [[(out, self._stores(array, carry)) for out, carry in results] for results in (first, later)]
+        groups = []
+        for size in sorted({len(leaves(carry)) for _, carry in first}):
+            kinds = tuple(k for k, (_, carry) in enumerate(first) if len(leaves(carry)) == size)
+            array = self._array(size)
+            carried = rebuild(first[kinds[0]][1], [self._load(array, slot, "base") for slot in range(size)])
+            later = [step(link, carried, *(o[k] for o in own)) for k, link in enumerate(self.links)]
+            starts = {k: (first[k][0], self._stores(array, first[k][1])) for k in kinds}
+            groups.append((kinds, starts, [(out, self._stores(array, carry)) for out, carry in later]))
+        return groups
 
     def same(self, value: Any) -> Kept:
         return Kept((value,) * len(self.templates))
@@ -160,8 +163,9 @@ class Rolled:
             ]
             return Body.of([*rows, *carry])
 
-        starts, steps = (tuple(body(*result) for result in results) for results in out)
-        self.steps.append(PairLoop(starts, steps))
+        for kinds, starts, steps in out:
+            first = tuple(body(*starts[k]) if k in kinds else Body((), ()) for k in range(len(self.links)))
+            self.steps.append(PairLoop(first, tuple(body(*step) for step in steps), kinds))
 
     def write(self, output: int, values: Sequence[Operand]) -> None:
         """Write a whole output, element by element."""
