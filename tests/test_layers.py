@@ -25,17 +25,24 @@ ALLOWED = {
     "tracing.unrolled": {"tracing", "sweeps", "canonical", "joints", "spatial", "model"},
     "tracing.rolled": {"tracing", "sweeps", "canonical", "joints", "spatial", "model"},
     "backends": {"backends", "tracing.program", "tracing.expression", "errors"},
-    "functions": {"algorithms", "tracing", "canonical", "joints", "spatial", "model", "errors"},
+    "functions": {"algorithms", "body_traces", "tracing", "canonical", "joints", "spatial", "model", "errors"},
     "compiled": {"functions", "backends", "tracing", "canonical", "errors"},
     "names": set(),
     "external_forces": {"model", "names", "errors"},
-    "assembly": {"model", "errors"},
-    "formats": {"formats", "assembly", "model", "errors"},
+    "quantities": {"model", "errors"},
+    "assembly": {"quantities", "model", "errors"},
+    "formats": {"formats", "assembly", "quantities", "model", "errors"},
+    "body_traces": {"algorithms", "spatial", "transforms", "model", "errors"},
+    "body_methods": set(),
+    "conventions": {"formats.mujoco_names", "external_forces", "joints", "model", "errors"},
+    "editing": {"assembly", "canonical", "joints", "model", "names", "errors"},
+    "edit_methods": {"editing", "formats", "model"},
+    "coupling": {"joints", "model", "names", "errors"},
     "motion": {"motion", "errors"},
     "files": {"errors"},
     "plots": {"files", "errors"},
 }
-MAY_IMPORT_ROBOT = {"", "__main__", "cli", "studies", "robots"}
+MAY_IMPORT_ROBOT = {"", "__main__", "cli", "loading", "studies", "robots"}
 
 
 def own_name(path: Path) -> str:
