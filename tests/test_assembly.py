@@ -9,9 +9,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from linksweep.assembly import Part, as_inertia, assemble, find_frame, with_payload
+from linksweep.assembly import Part, assemble, find_frame, with_payload
 from linksweep.errors import ArgumentError, DescriptionError, ModelWarning
 from linksweep.model import BASE, Inertial, Joint, Limits, Model, Placement, compose, inverse, merge
+from linksweep.quantities import as_inertia
 from linksweep.robots import chain_model, puma560_model
 
 BODY = Inertial(2.0, (0.1, 0.2, 0.3), ((0.3, 0.01, 0.02), (0.01, 0.4, 0.03), (0.02, 0.03, 0.5)))
@@ -109,7 +110,7 @@ def test_the_model_is_hashable_and_compares_by_value():
             r"'b', 'd', 'c' hang on each other",
         ),
         ([part("a", "a")], r"links 'a' hang on each other in a loop"),
-        ([part("a", "base", "screw")], r"'j_a' is 'screw', known are 'revolute', 'prismatic'"),
+        ([part("a", "base", "hinge")], r"'j_a' is 'hinge', known are 'revolute', 'prismatic', 'helical', .*'fixed'"),
     ],
 )
 def test_impossible_trees_are_refused(parts: list[Part], message: str):
@@ -262,7 +263,8 @@ def test_payload_at_a_frame_is_seen_by_its_link():
     )
     assert np.allclose(as_pin(loaded.links[0].inertial).matrix(), expected.matrix(), rtol=0, atol=1e-14)
     assert loaded.frames == model.frames and model == build(*model_parts())
-    assert with_payload(model, "base", 3.0) == model
+    on_base = with_payload(model, "base", 3.0)
+    assert on_base.links == model.links and on_base.base_inertial.mass == 3.0  # it counts when the base is set free
 
 
 def model_parts() -> list[Part]:

@@ -282,7 +282,7 @@ def test_files_that_are_not_there(tmp_path: Path):
     refused(DescriptionError, r"no such file, expected a description: check", lambda: ls.load(tmp_path / "x.urdf"))
     refused(DescriptionError, r"no such file, expected a description: check", lambda: ls.load(tmp_path / "x.toml"))
     refused(DescriptionError, r"suffix '\.stl' is not known, expected \.urdf", load(tmp_path, "x.stl", "x"))
-    refused(DescriptionError, r"path is None, expected text or a Path", lambda: ls.load(None))
+    refused(DescriptionError, r"path is None, expected text or a Path", lambda: ls.load(None))  # type: ignore[arg-type]
     folder = tmp_path / "folder.urdf"
     folder.mkdir()
     refused(DescriptionError, r"this is a directory, expected a file", lambda: ls.load(folder))

@@ -51,7 +51,18 @@ ALLOWED = {
         "bias",
         "errors",
     },
-    "functions": {"algorithms", "tracing", "canonical", "joints", "spatial", "model", "bias", "tree_matrix", "errors"},
+    "functions": {
+        "algorithms",
+        "body_traces",
+        "tracing",
+        "canonical",
+        "joints",
+        "spatial",
+        "model",
+        "bias",
+        "tree_matrix",
+        "errors",
+    },
     "details": {"functions", "tracing", "canonical", "joints", "spatial", "sweeps"},
     "compiled": {"functions", "details", "backends", "tracing", "canonical", "lazy", "errors"},
     "requests": {"functions", "names", "errors"},
@@ -60,15 +71,22 @@ ALLOWED = {
     "lazy": set(),
     "names": set(),
     "external_forces": {"model", "names", "errors"},
-    "assembly": {"model", "errors"},
-    "formats": {"formats", "assembly", "model", "errors"},
+    "quantities": {"model", "errors"},
+    "assembly": {"quantities", "model", "errors"},
+    "formats": {"formats", "assembly", "quantities", "model", "errors"},
+    "body_traces": {"algorithms", "spatial", "transforms", "model", "errors"},
+    "body_methods": set(),
+    "conventions": {"formats.mujoco_names", "external_forces", "joints", "model", "errors"},
+    "editing": {"assembly", "canonical", "joints", "model", "names", "errors"},
+    "edit_methods": {"editing", "formats", "model"},
+    "coupling": {"joints", "model", "names", "errors"},
     "motion": {"motion", "errors"},
     "lint": {"model"},
     "checking": {"compiled", "functions", "joints", "lint", "names", "errors"},
     "files": {"errors"},
     "plots": {"files", "errors"},
 }
-MAY_IMPORT_ROBOT = {"", "__main__", "cli", "studies", "robots"}
+MAY_IMPORT_ROBOT = {"", "__main__", "cli", "loading", "studies", "robots"}
 
 
 def own_name(path: Path) -> str:

@@ -197,7 +197,7 @@ def test_pairs_need_a_square_result():
             "pairs",
             (X,),
             (Array("M", shape),),
-            (PairLoop((body,), (body,)),),
+            (PairLoop((body,), (body,), (0,)),),
             parents=(-1, 0),
             kinds=(0, 0),
             offsets=((0, 1),),

@@ -219,7 +219,7 @@ def test_an_xml_suffix_is_read_by_its_root(tmp_path: Path):
     file.write_text(ARM)
     assert load_model(file) == read_urdf(ARM)
     file.write_text("<mujoco/>")
-    with pytest.raises(DescriptionError, match=r"line 1: MJCF \(MuJoCo\) is not read yet"):
+    with pytest.raises(DescriptionError, match="no joint"):
         load_model(file)
 
 
@@ -227,8 +227,6 @@ def test_an_xml_suffix_is_read_by_its_root(tmp_path: Path):
     ("old", "new", "line", "message"),
     [
         ("robot", "sdf", 2, r"this is no URDF, the root element is <sdf>, expected <robot>"),
-        ('type="revolute"', 'type="planar"', 6, r"'shoulder' has type 'planar', which is not supported yet"),
-        ('type="revolute"', 'type="floating"', 6, r"'floating', which is not supported yet"),
         ('type="revolute"', 'type="hinge"', 6, r"'hinge', which is no joint type"),
         (' type="revolute"', "", 6, r"<joint> has no attribute 'type'"),
         ('<link name="world"/>', "<link/>", 3, r"<link> has no attribute 'name'"),
@@ -388,7 +386,7 @@ def test_paths_that_are_no_description(tmp_path: Path):
         with pytest.raises(DescriptionError, match="there is no such file"):
             load_model(tmp_path / missing)
     (tmp_path / "arm.stl").write_text("solid")
-    with pytest.raises(DescriptionError, match=r"suffix '.stl' is not known, expected .urdf, .xml or .toml"):
+    with pytest.raises(DescriptionError, match=r"suffix '.stl' is not known, expected .urdf, .xml, .mjcf or .toml"):
         load_model(tmp_path / "arm.stl")
     (tmp_path / "arm.urdf.xacro").write_text(ARM)
     with pytest.raises(DescriptionError, match="this is xacro"):

@@ -11,36 +11,40 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from linksweep import conventions as conventions
     from linksweep import motion as motion
     from linksweep import robots as robots
     from linksweep.checking import check as check
+    from linksweep.coupling import CoupledRobot as CoupledRobot
     from linksweep.errors import ArgumentError as ArgumentError
     from linksweep.errors import BackendError as BackendError
     from linksweep.errors import DescriptionError as DescriptionError
     from linksweep.errors import LinksweepError as LinksweepError
     from linksweep.errors import ModelWarning as ModelWarning
     from linksweep.errors import SingularError as SingularError
+    from linksweep.loading import load as load
     from linksweep.robot import Robot as Robot
-    from linksweep.robot import load as load
     from linksweep.spatial_operators import operators as operators
 
 _HOMES = {
     "ArgumentError": "linksweep.errors",
     "BackendError": "linksweep.errors",
+    "CoupledRobot": "linksweep.coupling",
     "DescriptionError": "linksweep.errors",
     "LinksweepError": "linksweep.errors",
     "ModelWarning": "linksweep.errors",
     "Robot": "linksweep.robot",
     "SingularError": "linksweep.errors",
     "check": "linksweep.checking",
-    "load": "linksweep.robot",
+    "load": "linksweep.loading",
     "operators": "linksweep.spatial_operators",
 }
-_SUBPACKAGES = ("motion", "robots")
+_SUBPACKAGES = ("conventions", "motion", "robots")
 
 __all__ = [
     "ArgumentError",
     "BackendError",
+    "CoupledRobot",
     "DescriptionError",
     "LinksweepError",
     "ModelWarning",
@@ -48,6 +52,7 @@ __all__ = [
     "SingularError",
     "__version__",
     "check",
+    "conventions",
     "load",
     "motion",
     "operators",

@@ -7,7 +7,6 @@ the link that carries them. Nothing recurses, so a chain of 10,000 links is no d
 from __future__ import annotations
 
 import heapq
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
@@ -23,21 +22,20 @@ from linksweep.model import (
     Inertial,
     Joint,
     Link,
-    Matrix,
     Model,
     Placement,
-    Vector,
     compose,
     merge,
     snap,
     snap_vector,
-    symmetric,
 )
+from linksweep.quantities import as_inertia, as_number, as_vector, short
 
 FREEDOMS = {"revolute": 1, "prismatic": 1, "helical": 1, "planar": 3, "spherical": 3, "free": 6, "fixed": 0}
 """Every kind of joint a description may hold, and its number of coordinates; with 0 it is folded away."""
 
 LARGEST = 1e30  # beyond any robot; keeps products of a few numbers from overflowing
+LONGEST_NAME = 200  # so that a message which holds a few of them can be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +62,23 @@ def assemble(
     parts: Sequence[Part],
     *,
     base: str,
+    base_inertial: Inertial = Inertial(),
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
     source: str | None = None,
+    rigid: bool = False,
 ) -> Model:
-    """The Model of `parts` (in document order) on the fixed link `base`; `source` is named in errors."""
-    _check_names(parts, base, source)
+    """The Model of `parts` (in document order) on the fixed link `base`; `source` is named in errors.
+
+    `base_inertial` is the base's own; it counts when the base is set free (`with_base` in editing.py), and then a robot
+    may be `rigid`, without any joint that moves.
+    """
+    _check_names(name, parts, base, source)
     order = _topological_order(parts, base, source)
     parts = _checked_numbers(parts, source)
-    if not any(FREEDOMS[part.joint.kind] for part in parts):
+    if not rigid and not any(FREEDOMS[part.joint.kind] for part in parts):
         raise DescriptionError(
             f"{_where(source)}the robot {name!r} has {len(parts)} joints and none of them moves, expected a "
-            "revolute or prismatic one: describe at least one moving joint."
+            "revolute one, say: describe at least one moving joint."
         )
 
     links: list[Link] = []
@@ -90,7 +94,9 @@ def assemble(
             links.append(Link(part.link, parent, replace(part.joint, placement=placement), part.inertial))
         else:
             carried[part.link] = (parent, placement)
-            if parent != BASE:
+            if parent == BASE:
+                base_inertial = merge(base_inertial, part.inertial, placement)
+            else:
                 host = links[parent]
                 links[parent] = replace(host, inertial=merge(host.inertial, part.inertial, placement))
 
@@ -105,6 +111,7 @@ def assemble(
         frames=tuple(frames),
         gravity=as_vector(gravity, "gravity"),
         base=base,
+        base_inertial=base_inertial,
     )
 
 
@@ -112,18 +119,23 @@ def with_payload(model: Model, name: str, mass: float, com: Any = (0.0, 0.0, 0.0
     """`model` with a body fixed at the link or frame `name`.
 
     `com` (3) and `inertia` (about that com; 3, 6 or 3x3 numbers, see `as_inertia`) are in that frame.
-    A body on the fixed base changes nothing.
+    A body on the base counts when the base is set free.
     """
     mass, com, inertia = as_number(mass, "payload mass"), as_vector(com, "payload com"), as_inertia(inertia)
-    body = Part("payload", name, Joint("payload", "fixed"), Inertial(mass, com, inertia))
-    _checked_numbers([body], None)
+    body = Inertial(mass, com, inertia)
+    check_body("payload", body)
     frame = find_frame(model, name)
     if frame.link == BASE:
-        return model
+        return replace(model, base_inertial=merge(model.base_inertial, body, frame.placement))
     links = list(model.links)
     host = links[frame.link]
-    links[frame.link] = replace(host, inertial=merge(host.inertial, body.inertial, frame.placement))
+    links[frame.link] = replace(host, inertial=merge(host.inertial, body, frame.placement))
     return replace(model, links=tuple(links))
+
+
+def check_body(name: str, body: Inertial) -> None:
+    """Refuse what no body can weigh, and warn of what is doubtful, as of the link `name`."""
+    _checked_numbers([Part(name, "", Joint(name, "fixed"), body)], None)
 
 
 def find_frame(model: Model, name: str) -> Frame:
@@ -151,64 +163,6 @@ def listing(names: Sequence[str], most: int = 8) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-# ---- numbers that users give -------------------------------------------------------------------------------
-
-
-def as_number(value: Any, what: str) -> float:
-    """`value` as a float, refusing what only looks like a number (text, bool, complex)."""
-    if not isinstance(value, (bool, np.bool_, str, bytes)):
-        try:
-            return float(value)
-        except (TypeError, ValueError, OverflowError):
-            pass
-    raise DescriptionError(f"{what} is {_short(value)}, expected a real number: write it as digits.")
-
-
-def as_vector(value: Any, what: str) -> Vector:
-    """`value` as three finite floats."""
-    items = _items(value)
-    if items is None or len(items) != 3:
-        got = _short(value) if items is None else f"{len(items)} values"
-        raise DescriptionError(f"{what} is {got}, expected three numbers x, y, z: give all three.")
-    x, y, z = (as_number(item, what) for item in items)
-    if not all(math.isfinite(v) for v in (x, y, z)):
-        raise DescriptionError(f"{what} is {(x, y, z)}, expected finite numbers: correct the value.")
-    return (x, y, z)
-
-
-def as_inertia(value: Any, what: str = "inertia") -> Matrix:
-    """A symmetric 3x3 inertia from 3 (xx, yy, zz), 6 (xx, yy, zz, xy, xz, yz) or 3x3 numbers."""
-    items = _items(value)
-    rows = None if items is None or len(items) != 3 else [_items(row) for row in items]
-    if rows is not None and all(row is not None and len(row) == 3 for row in rows):
-        m = [[as_number(v, what) for v in row or ()] for row in rows]
-        largest = max(abs(v) for row in m for v in row)
-        pairs = ((0, 1), (0, 2), (1, 2))
-        if any(abs(m[i][j] - m[j][i]) > 1e-9 * largest for i, j in pairs):
-            raise DescriptionError(f"{what} is {_short(value)}, expected a symmetric matrix: make it symmetric.")
-        return symmetric(m[0][0], m[1][1], m[2][2], *((m[i][j] + m[j][i]) / 2 for i, j in pairs))
-    if items is None or len(items) not in (3, 6) or any(_items(item) is not None for item in items):
-        raise DescriptionError(
-            f"{what} is {_short(value)}, expected 3 (xx, yy, zz), 6 (xx, yy, zz, xy, xz, yz) or 3x3 numbers: "
-            "write it in one of these ways."
-        )
-    return symmetric(*(as_number(item, what) for item in items))
-
-
-def _items(value: Any) -> list[Any] | None:
-    if isinstance(value, (str, bytes, dict)):
-        return None
-    try:
-        return list(value)
-    except TypeError:
-        return None
-
-
-def _short(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 # ---- checks ------------------------------------------------------------------------------------------------
 
 
@@ -217,13 +171,23 @@ def _where(source: str | None, line: int | None = None) -> str:
     return ", ".join(place) + ": " if place else ""
 
 
-def _check_names(parts: Sequence[Part], base: str, source: str | None) -> None:
+def check_length(name: str, where: str) -> None:
+    if len(name) > LONGEST_NAME:
+        raise DescriptionError(
+            f"{where}the name {short(name)} has {len(name)} characters, expected at most {LONGEST_NAME}: shorten it."
+        )
+
+
+def _check_names(robot: str, parts: Sequence[Part], base: str, source: str | None) -> None:
+    check_length(robot, _where(source))
+    check_length(base, _where(source))
     links, joints = {base}, set()
     for part in parts:
         where = _where(source, part.line)
         for what, name, taken in (("link", part.link, links), ("joint", part.joint.name, joints)):
             if not isinstance(name, str) or not name:
-                raise DescriptionError(f"{where}a {what} is called {name!r}, expected a name: give it one.")
+                raise DescriptionError(f"{where}a {what} is called {short(name)}, expected a name: give it one.")
+            check_length(name, where)
             if name in taken:
                 hint = "a link hangs on one joint only" if what == "link" else "joints are addressed by name"
                 raise DescriptionError(
@@ -301,7 +265,7 @@ def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
         if bad.any():
             k = int(np.argmax(bad))
             name = parts[k].link if what.endswith("link") else parts[k].joint.name
-            got = _short(np.asarray(values[k]).tolist())
+            got = short(np.asarray(values[k]).tolist())
             raise DescriptionError(
                 f"{_where(source, parts[k].line)}the {what} {name!r} is {got}, expected {expected}: correct it."
             )
@@ -311,10 +275,15 @@ def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
         fine = np.abs(flat) <= LARGEST  # false for NaN too
         refuse(~fine.all(axis=1), what, values, f"finite numbers below {LARGEST:g}")
     refuse(np.isnan(limits).any(axis=1), "limits of joint", limits, "numbers")
+    endless = (limits[:, 0] == np.inf) | (limits[:, 1] == -np.inf)
+    refuse(endless, "limits of joint", limits, "a lower one below and an upper one above some number")
+    far = np.isfinite(limits) & (np.abs(limits) > LARGEST)
+    refuse(far.any(axis=1), "limits of joint", limits, f"numbers below {LARGEST:g}, or infinity")
     refuse(mass < 0, "mass of link", mass, "zero or more")
     refuse((dissipation < 0).any(axis=1), "armature, damping or friction of joint", dissipation, "zero or more")
     length = np.linalg.norm(axis, axis=1)
-    refuse(moving & (length < 1e-9), "axis of joint", axis, "a direction that is not zero")
+    isotropic = np.array([p.joint.kind in ("spherical", "free") for p in parts])
+    refuse(moving & (length < 1e-9) & ~isotropic, "axis of joint", axis, "a direction that is not zero")
     skew = np.abs(rotation @ rotation.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
     improper = (skew > 1e-6) | (np.linalg.det(rotation) < 0)
     refuse(
@@ -330,6 +299,7 @@ def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
     _warn_of_doubtful_inertias(parts, inertia, source)
 
     unit = axis / np.where(length > 0, length, 1.0)[:, None]
+    unit[isotropic] = (0.0, 0.0, 1.0)  # their coordinates are along the link's own axes, whatever a file says
     return [
         replace(
             part,

@@ -88,7 +88,7 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
     links = model.links
     places = _places(model)
     commutes = [KINDS[link.joint.kind].commutes for link in links]
-    aligned = [_aligning_rotation(link.joint.axis) for link in links]
+    aligned = [aligning_rotation(link.joint.axis) for link in links]
     placed: list[tuple[np.ndarray, np.ndarray]] = []  # each joint in its parent's aligned frame
     for link, turn in zip(links, aligned, strict=True):
         rotation, position = _arrays(link.joint.placement)
@@ -222,7 +222,7 @@ def _undo(adjust: tuple[tuple[float, float], float], rotation: np.ndarray, posit
     return _snap(back @ rotation), back @ (position - np.array([0.0, 0.0, lift]))
 
 
-def _aligning_rotation(axis: tuple[Any, Any, Any]) -> np.ndarray:
+def aligning_rotation(axis: tuple[Any, Any, Any]) -> np.ndarray:
     """A rotation that takes z to the axis; a permutation where the axis is a coordinate axis."""
     z = np.array(axis, dtype=float)
     k = int(np.argmax(np.abs(z)))

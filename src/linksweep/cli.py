@@ -114,7 +114,8 @@ def check(
 
 def _find(name: str) -> Robot:
     """A bundled robot by name, or one read from a file."""
-    from linksweep.robot import Robot, load
+    from linksweep.loading import load
+    from linksweep.robot import Robot
 
     if name in robots.names():
         return Robot(robots.model(name))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MEANINGS = {
     "q": "one per coordinate", "qd": "one per velocity", "qdd": "one per velocity", "tau": "one per velocity",
-    "f_ext": "one row [moment; force] per moving link",
+    "point": "a point in the frame", "f_ext": "one row [moment; force] per moving link",
 }  # fmt: skip
 
 

@@ -42,8 +42,11 @@ def random(model: CanonicalModel, described: Model, rng: np.random.Generator) ->
             continue
         limits = described.links[index].joint.limits
         reach = 1.0 if link.kind == "prismatic" else np.pi
-        low, high = np.clip([-reach, reach], limits.lower, limits.upper)
-        q[place : place + count] = rng.uniform(low, high, count)
+        low, high = max(limits.lower, -reach), min(limits.upper, reach)
+        if low > high:  # the limits lie beyond
+            bounds = [x for x in (limits.lower, limits.upper) if np.isfinite(x)]
+            low, high = min(bounds), max(bounds)
+        q[place : place + count] = rng.uniform(low, high + 0.0, count)  # NumPy takes a range of -0.0 for negative
     return q
 
 
@@ -225,6 +228,7 @@ def _integrate_planar(q: np.ndarray, moved: np.ndarray) -> np.ndarray:
 
 def _difference_planar(start: np.ndarray, end: np.ndarray) -> np.ndarray:
     turn = end[..., 0] - start[..., 0]
+    turn = turn - 2.0 * np.pi * np.round(turn / (2.0 * np.pi))  # no constant rate leads elsewhere by a whole turn
     c, s = np.cos(start[..., 0]), np.sin(start[..., 0])
     dx, dy = end[..., 1] - start[..., 1], end[..., 2] - start[..., 2]
     way = _inverse_left_jacobian(*_planar(turn, c * dx + s * dy, c * dy - s * dx))

@@ -25,15 +25,29 @@ from .algorithms.filter_smoother_ud import filter_smoother_ud
 from .algorithms.influence import influence, joint_axes
 from .algorithms.influence_dynamics import influence_dynamics
 from .algorithms.kane import kane
-from .algorithms.kinematics import WORLD, jacobian, poses
+from .algorithms.kinematics import WORLD, jacobian, jacobian_derivative, poses
 from .algorithms.mass_matrix import mass_matrix
 from .algorithms.mass_matrix_inverse import mass_matrix_inverse
+from .algorithms.momentum import composite_inertias, kinetic_energy, momentum, momentum_matrix
 from .algorithms.newton_euler import newton_euler
 from .bias import BaseMotion
+from .body_traces import (
+    ABOUT,
+    REFERENCES,
+    trace_center_of_mass,
+    trace_jacobian,
+    trace_jacobian_derivative,
+    trace_jacobians,
+    trace_kinetic_energy,
+    trace_momentum,
+    trace_momentum_matrix,
+    trace_pose,
+    trace_poses,
+    trace_potential_energy,
+)
 from .canonical import CanonicalModel
 from .errors import ArgumentError
 from .joints import KINDS
-from .model import BASE
 from .spatial import ZERO_FORCE, ZERO_VEC, Force, Vec, leaves
 from .tracing.passes import remove_dead
 from .tracing.program import Array, Program
@@ -41,7 +55,7 @@ from .tracing.rolled import Rolled
 from .tracing.unrolled import UnrolledTrace
 from .tree_matrix import congruence
 
-INPUT_ORDER = ("q", "qd", "qdd", "tau", "f_ext", "base_motion", "point")
+INPUT_ORDER = ("q", "qd", "qdd", "tau", "point", "f_ext", "base_motion")
 ROLL_ABOVE = 60  # links; below, a written-out program of real geometry is faster (benchmarks/rolled.py)
 
 
@@ -52,6 +66,7 @@ class Request:
     function: str
     method: str = ""
     frame: str = ""
+    reference: str = ""
     f_ext: bool = False
     dissipation: bool = False
     base_motion: bool = False
@@ -69,9 +84,10 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """inputs by name, the result's name and axes ("v": nv, or a number), and its methods, the default first.
+    """inputs by name, the result's name and axes ("v": nv, "frames", or a number), and its methods, the default first.
 
-    shared: a method named for another function of the same program is no mistake.
+    references: as seen from where, the default first. shared: a method named for another function of the same
+    program is no mistake.
     """
 
     inputs: tuple[str, ...]
@@ -82,6 +98,7 @@ class Function:
     dynamics: bool = True
     invertible: bool = False  # needs every joint to move some inertia
     needs_frame: bool = False
+    references: tuple[str, ...] = ()
     takes: tuple[str, ...] = field(default=())  # of f_ext, dissipation, base_motion
     shared: bool = False
     public: bool = True
@@ -108,15 +125,16 @@ def signature(model: CanonicalModel, requests: Sequence[Request]) -> tuple[tuple
     """Inputs and results of a program for these requests, known without tracing it."""
     nq = sum(KINDS[link.kind].nq for link in model.links)
     nv = sum(KINDS[link.kind].nv for link in model.links)
-    shapes = {name: (nv,) for name in INPUT_ORDER} | {"q": (nq,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
-    shapes["point"] = (3,)
+    shapes: dict[str, tuple[int, ...]] = {name: (nv,) for name in INPUT_ORDER}
+    shapes |= {"q": (nq,), "point": (3,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
+    sizes: dict[Any, Any] = {"v": nv, "frames": len(model.frames)}
     wanted = {name for request in requests for name in FUNCTIONS[request.function].inputs}
     wanted |= {name for name in ("f_ext", "base_motion") if any(getattr(request, name) for request in requests)}
     inputs = tuple(Array(name, shapes[name]) for name in INPUT_ORDER if name in wanted)
     outputs = []
     for request in requests:
         function = FUNCTIONS[request.function]
-        outputs.append(Array(function.result, tuple(nv if axis == "v" else axis for axis in function.axes)))
+        outputs.append(Array(function.result, tuple(sizes.get(axis, axis) for axis in function.axes)))
     return inputs, tuple(outputs)
 
 
@@ -215,26 +233,11 @@ def _trace_filter(tracer: Any, request: Request, output: int) -> None:
     tracer.write_coordinates(output, _method(request).algorithm(tracer, _coordinates(tracer, "tau")))
 
 
-def _trace_pose(tracer: Any, request: Request, output: int) -> None:
-    frame = tracer.model.frame(request.frame)
-    pose = WORLD if frame.link == BASE else tracer.at(poses(tracer), frame.link)
-    axes = [pose.turn(Vec(*column)) for column in zip(*frame.placement.rotation, strict=True)]
-    columns = [*axes, pose.point(Vec(*frame.placement.position))]
-    rows = [[getattr(column, name) for column in columns] for name in "xyz"]
-    tracer.write(output, [*rows[0], *rows[1], *rows[2], 0.0, 0.0, 0.0, 1.0])
-
-
-def _trace_jacobian(tracer: Any, request: Request, output: int) -> None:
-    frame = tracer.model.frame(request.frame)
-    at = poses(tracer)
-    pose = WORLD if frame.link == BASE else tracer.at(at, frame.link)
-    path, link = set(), frame.link
-    while link != BASE:
-        path.add(link)
-        link = tracer.model.links[link].parent
-    point = pose.point(Vec(*frame.placement.position))
-    columns = jacobian(tracer, at, tracer.marked(path), point)
-    tracer.write_columns(output, columns.motions, 6)
+def _of_frame(inputs: tuple[str, ...], result: str, algorithm: Any, traced: Any) -> Function:
+    return Function(
+        inputs, result, (6, "v"), {"": Method(algorithm)}, traced, dynamics=False, needs_frame=True,
+        references=REFERENCES,
+    )  # fmt: skip
 
 
 def _joint_order(tracer: Any) -> list[int]:
@@ -308,11 +311,21 @@ FUNCTIONS: dict[str, Function] = {
         ("q", "qd"), "tau", ("v",), INVERSE, _dynamics, takes=ALL, shared=True
     ),
     "gravity_forces": Function(("q",), "tau", ("v",), INVERSE, _dynamics, shared=True),
-    "pose": Function(
-        ("q",), "T", (4, 4), {"": Method(poses)}, _trace_pose, dynamics=False, needs_frame=True
+    "center_of_mass": Function(("q",), "com", (3,), {"": Method(composite_inertias)}, trace_center_of_mass),
+    "momentum": Function(("q", "qd"), "h", (6,), {"": Method(momentum)}, trace_momentum, references=ABOUT),
+    "centroidal_momentum_matrix": Function(
+        ("q",), "A", (6, "v"), {"": Method(momentum_matrix)}, trace_momentum_matrix
     ),
-    "jacobian": Function(
-        ("q",), "J", (6, "v"), {"": Method(jacobian)}, _trace_jacobian, dynamics=False, needs_frame=True
+    "kinetic_energy": Function(("q", "qd"), "energy", (), {"": Method(kinetic_energy)}, trace_kinetic_energy),
+    "potential_energy": Function(("q",), "energy", (), {"": Method(composite_inertias)}, trace_potential_energy),
+    "pose": Function(("q",), "T", (4, 4), {"": Method(poses)}, trace_pose, dynamics=False, needs_frame=True),
+    "poses": Function(("q",), "T", ("frames", 4, 4), {"": Method(poses)}, trace_poses, dynamics=False),
+    "jacobian": _of_frame(("q",), "J", jacobian, trace_jacobian),
+    "point_jacobian": _of_frame(("q", "point"), "J", jacobian, trace_jacobian),
+    "jacobian_derivative": _of_frame(("q", "qd"), "dJ", jacobian_derivative, trace_jacobian_derivative),
+    "point_jacobian_derivative": _of_frame(("q", "qd", "point"), "dJ", jacobian_derivative, trace_jacobian_derivative),
+    "jacobians": Function(
+        ("q",), "J", ("frames", 6, "v"), {"": Method(jacobian)}, trace_jacobians, dynamics=False, references=REFERENCES
     ),
     "first_influence": Function(
         ("q", "point"), "G", (6, "v"), INFLUENCE, _trace_influence, dynamics=False, needs_frame=True

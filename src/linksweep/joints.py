@@ -281,7 +281,7 @@ class JointInertia:
                 else:
                     up[i][j] = entry
             for i in range(j):
-                up[i][j] = up[i][j] / diagonal[j]
+                up[i][j] = _over(up[i][j], diagonal[j])
         return up, diagonal
 
     def solve(self, b: Sequence[Scalar]) -> Coordinates:
@@ -292,7 +292,7 @@ class JointInertia:
         up, diagonal = self.factor()
         x = solve_upper(up, b)
         for i in range(n):
-            x[i] = x[i] / diagonal[i]
+            x[i] = _over(x[i], diagonal[i])
             for k in range(i):
                 x[i] = x[i] - up[k][i] * x[k]
         return Coordinates(x)

@@ -89,8 +89,18 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class Mimic:
+    """A law that ties one joint to another: q[joint] = multiplier * q[leader] + offset."""
+
+    joint: str
+    leader: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
-    """A tree of links on a fixed base."""
+    """A tree of links on a fixed base; `base_inertial` is what stands on it, in its frame, should it ever move."""
 
     name: str
     links: tuple[Link, ...]
@@ -98,6 +108,7 @@ class Model:
     frames: tuple[Frame, ...]
     gravity: Vector = (0.0, 0.0, -9.81)
     base: str = "base"
+    base_inertial: Inertial = Inertial()
 
     def with_gravity(self, gravity: Vector) -> Model:
         return replace(self, gravity=gravity)
@@ -132,6 +143,13 @@ def merge(a: Inertial, b: Inertial, placement_of_b: Placement) -> Inertial:
         for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
     )
     return Inertial(mass, com, symmetric(xx, yy, zz, xy, xz, yz))
+
+
+def moved(body: Inertial, at: Placement) -> Inertial:
+    """`body`, given in a frame that stands at `at`, in the frame outside."""
+    if at == Placement():
+        return body
+    return Inertial(body.mass, add(apply(at.rotation, body.com), at.position), rotated(body.inertia, at.rotation))
 
 
 def rotated(inertia: Matrix, rotation: Matrix) -> Matrix:

@@ -42,21 +42,23 @@ def make_request(
     robot: Robot, item: Any, method: str | None, *, f_ext: bool = False, dissipation: bool = False,
     base_motion: bool = False, internal: bool = False,
 ) -> Request:  # fmt: skip
-    """One function with its options, checked. `item`: a name, or a pair of a name and a frame."""
+    """One function with its options, checked. `item`: a name, or a tuple of a name, a frame and a reference, without
+    those that the function does not have; the reference may be left out.
+    """
     name: Any = item
-    frame: Any = ""
-    if isinstance(item, tuple) and len(item) == 2:
-        name, frame = item
+    further: list[Any] = []
+    if isinstance(item, tuple) and item:
+        name, *further = item
     function = FUNCTIONS[name] if internal else known_function(name)
+    frame = (further.pop(0) if further else "") if function.needs_frame else ""
     if function.needs_frame:
         _check_frame(robot, name, frame)
-    elif not isinstance(frame, str) or frame:
-        raise ArgumentError(f"{name} takes no frame, got {shown(frame)}: ask for it by its name alone.")
+    reference = _chosen_reference(name, function, further)
     if function.dynamics:
         _check_dynamics(robot, name, function)
     wanted = {"f_ext": f_ext, "dissipation": dissipation, "base_motion": base_motion}
     options = {key: checked_flag(key, value) and key in function.takes for key, value in wanted.items()}
-    return Request(name, _chosen_method(robot, name, function, method), frame, **options)
+    return Request(name, _chosen_method(robot, name, function, method), frame, reference, **options)
 
 
 def checked_flag(name: str, value: Any) -> bool:
@@ -87,6 +89,21 @@ def _chosen_method(robot: Robot, name: str, function: Function, method: str | No
     raise ArgumentError(
         f"{name} has no method {shown(method)}{nearest(method, able)}: expected one of {', '.join(able)}."
     )
+
+
+def _chosen_reference(name: str, function: Function, further: list[Any]) -> str:
+    if further and not function.references:
+        takes = "nothing besides its frame" if function.needs_frame else "no frame"
+        raise ArgumentError(f"{name} takes {takes}, got {shown(further[0])}: ask for it by its name alone.")
+    if not further:
+        return function.references[0] if function.references else ""
+    wanted = further[0]
+    if len(further) > 1 or not isinstance(wanted, str) or wanted not in function.references:
+        raise ArgumentError(
+            f"{name} cannot be seen from {shown(further[-1])}{nearest(further[-1], function.references)}: expected one "
+            f"of {', '.join(function.references)}."
+        )
+    return wanted
 
 
 def _check_frame(robot: Robot, name: str, frame: Any) -> None:

@@ -12,9 +12,11 @@ import numpy as np
 from . import coordinates
 from .assembly import with_payload
 from .backends.threads import checked_threads
+from .body_methods import BodyMethods
 from .canonical import CanonicalLink, CanonicalModel, canonical
 from .compiled import CompiledFunction, Recipe, chosen_backend, make_function
 from .details import Details
+from .edit_methods import EditMethods
 from .errors import ArgumentError, ModelWarning
 from .external_forces import link_forces
 from .factor import Factor
@@ -29,7 +31,7 @@ from .requests import checked_flag, make_request, methods_of
 _INVERSE_DEFAULT, _FORWARD_DEFAULT = "newton_euler", "filter_smoother"
 
 
-class Robot:
+class Robot(BodyMethods, EditMethods):
     """A robot arm: a frozen description, and its dynamics as compiled functions of NumPy arrays.
 
     Arrays have any leading batch shape and broadcast; float32 in gives float32 out. Coordinates follow `joint_names`,
@@ -105,6 +107,9 @@ class Robot:
     def with_payload(self, link: str, mass: float, com: Sequence[float] = (0, 0, 0), inertia: Any = None) -> Robot:
         """The same robot with a body fixed to a link or frame; com and inertia (about it) in that frame."""
         return Robot(with_payload(self.model, link, mass, com, np.zeros((3, 3)) if inertia is None else inertia))
+
+    def _edited(self, model: Model) -> Robot:
+        return self if model is self.model else Robot(model)
 
     @lazy
     def canonical(self) -> CanonicalModel:
@@ -240,14 +245,6 @@ class Robot:
         """C (..., nv, nv) by Christoffel's symbols, from P*: C qd are the velocity forces, and dM/dt - 2 C is skew."""
         return self._dynamics("coriolis_matrix", (q, qd), method, (), out)
 
-    def pose(self, q: Any, frame: str, out: Any = None) -> np.ndarray:
-        """The frame's homogeneous matrix (..., 4, 4) in the base frame."""
-        return self._dynamics(("pose", frame), (q,), None, (), out)
-
-    def jacobian(self, q: Any, frame: str, out: Any = None) -> np.ndarray:
-        """The frame's Jacobian (..., 6, nv): [angular; linear], at its origin, in the base's directions."""
-        return self._dynamics(("jacobian", frame), (q,), None, (), out)
-
     def methods(self, function: str) -> tuple[str, ...]:
         """The methods by which this robot can compute a function; the first is the default."""
         return methods_of(self, function)
@@ -259,9 +256,10 @@ class Robot:
     ) -> CompiledFunction:  # fmt: skip
         """A compiled function of one result, or of several that share their work.
 
-        functions: a name such as "inverse_dynamics", a pair such as ("jacobian", "tool"), or a list of those; the
-        inputs it takes are `.inputs`, in that order. f_ext, base_motion: take them as further arguments. dtype:
-        "float64", "float32", or None to follow the arguments. threads: split large batches. rolled: as loops over the
+        functions: a name such as "inverse_dynamics", with its frame and reference where it has them, as ("jacobian",
+        "tool") or ("jacobian", "tool", "local"), or a list of those; the inputs it takes are `.inputs`, in that
+        order. f_ext, base_motion: take them as further arguments. dtype: "float64", "float32", or None to follow the
+        arguments. threads: split large batches. rolled: as loops over the
         links (None: by size). backend: "llvm" or "interpreter".
         """
         wanted = functions if isinstance(functions, list) else [functions]
@@ -347,13 +345,6 @@ class Robot:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.model,)
-
-
-def load(path: Any) -> Robot:
-    """A robot from a file: URDF, or a DH table in TOML."""
-    from .formats import load_model
-
-    return Robot(load_model(path))
 
 
 def _restore(model: Model) -> Robot:

@@ -27,6 +27,10 @@ class Pose:
         """A vector of the frame in the base's directions."""
         return self.x * v.x + self.y * v.y + self.z * v.z
 
+    def turn_back(self, v: Vec) -> Vec:
+        """A vector of the base in the frame's directions."""
+        return Vec(self.x.dot(v), self.y.dot(v), self.z.dot(v))
+
     def point(self, v: Vec) -> Vec:
         return self.turn(v) + self.p
 

@@ -7,35 +7,65 @@ import stat
 from pathlib import Path
 
 from linksweep.errors import DescriptionError
-from linksweep.model import Model
+from linksweep.model import Mimic, Model
 
 LARGEST_FILE = 20_000_000
 """Bytes; the largest URDF of example-robot-data (tiago_dual) has 0.2 MB."""
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a robot from a URDF file or from a DH table in TOML.
+def load_model(path: str | os.PathLike[str], *, rigid: bool = False) -> Model:
+    """Read a robot from a URDF or MJCF file or from a DH table in TOML.
 
-    Raises `DescriptionError`, with file and line, where the description cannot be a robot.
+    `rigid`: accept a URDF without joints that move, because its base will. Raises `DescriptionError`, with file and
+    line, where the description cannot be a robot.
     """
-    if not isinstance(path, (str, os.PathLike)):
-        raise DescriptionError(f"the path is {path!r}, expected text or a Path: give the name of a file.")
-    file = Path(path)
+    file = _checked_path(path)
     suffix = file.suffix.lower()
     if suffix == ".toml":
         from linksweep.formats.toml import read_toml
 
         return read_toml(file)
+    if suffix == ".mjcf" or (suffix == ".xml" and _is_mjcf(file)):
+        from linksweep.formats.mjcf import read_mjcf
+
+        return read_mjcf(file)
     if suffix in (".urdf", ".xml", ".xacro"):
         from linksweep.formats.urdf import read_urdf
 
-        return read_urdf(file)
+        return read_urdf(file, rigid=rigid)
     if not file.exists():
         read_bytes(file)
     raise DescriptionError(
-        f"{file}: the suffix {file.suffix!r} is not known, expected .urdf, .xml or .toml: rename the file or "
+        f"{file}: the suffix {file.suffix!r} is not known, expected .urdf, .xml, .mjcf or .toml: rename the file or "
         "convert it."
     )
+
+
+def load_coupled(path: str | os.PathLike[str], *, rigid: bool = False) -> tuple[Model, tuple[Mimic, ...]]:
+    """As `load_model`, and the laws by which joints of a URDF mimic others."""
+    file = _checked_path(path)
+    suffix = file.suffix.lower()
+    if suffix in (".urdf", ".xacro") or (suffix == ".xml" and not _is_mjcf(file)):
+        from linksweep.formats.urdf import read_coupled_urdf
+
+        return read_coupled_urdf(file, rigid=rigid)
+    return load_model(file, rigid=rigid), ()
+
+
+def _checked_path(path: object) -> Path:
+    if not isinstance(path, (str, os.PathLike)):
+        raise DescriptionError(f"the path is {path!r}, expected text or a Path: give the name of a file.")
+    return Path(path)
+
+
+def _is_mjcf(file: Path) -> bool:
+    """Whether the root element is MuJoCo's; what is wrong with the file, its reader says."""
+    from linksweep.formats.xml import parse
+
+    try:
+        return parse(read_bytes(file), str(file)).tag == "mujoco"
+    except DescriptionError:
+        return b"<mujoco" in read_bytes(file)[:10_000]
 
 
 def read_bytes(file: Path, largest: int = LARGEST_FILE) -> bytes:

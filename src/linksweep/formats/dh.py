@@ -18,15 +18,13 @@ from typing import Any
 
 from linksweep.assembly import (
     Part,
-    as_inertia,
-    as_number,
-    as_vector,
     assemble,
     listing,
     nearest,
 )
 from linksweep.errors import DescriptionError
-from linksweep.model import Inertial, Joint, Limits, Model, Placement, add, apply, compose, rotated, snap
+from linksweep.model import Inertial, Joint, Limits, Model, Placement, compose, moved, snap
+from linksweep.quantities import as_inertia, as_number, as_vector, short
 
 CONVENTIONS = ("modified", "standard")
 JOINTS = {"revolute": "revolute", "R": "revolute", "prismatic": "prismatic", "P": "prismatic"}
@@ -44,6 +42,7 @@ def from_dh(
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
     base: str = "base",
     tool: Placement | None = None,
+    mount: Placement | None = None,
     source: str | None = None,
 ) -> Model:
     """A serial arm from one row per joint, base first.
@@ -55,20 +54,21 @@ def from_dh(
     (true: an inertia that no rigid body has is accepted silently, because measurements have errors). `theta`
     of a revolute and `d` of a prismatic joint are offsets, added to q.
 
-    Frames are named after the links; "tool" is the last one, or stands at `tool` in it.
+    Frames are named after the links; "tool" is the last one, or stands at `tool` in it. The table starts at the base,
+    or at `mount` in it.
     """
     if convention not in CONVENTIONS:
         raise DescriptionError(
-            f"{_prefix(source)}the DH convention is {convention!r}, expected 'modified' (Craig) or "
+            f"{_prefix(source)}the DH convention is {short(convention)}, expected 'modified' (Craig) or "
             "'standard': say which one the table uses, because there is no default."
         )
     parts: list[Part] = []
-    parent, at = base, Placement()
+    parent, at = base, mount or Placement()
     for number, row in enumerate(_as_rows(rows, source), start=1):
         where = f"{_prefix(source)}DH row {number}"
         values = _as_mapping(row, where)
         turn = _about_x(values["alpha"], values["a"])
-        before, after = (turn, Placement()) if convention == "modified" else (at, turn)
+        before, after = (compose(at, turn), Placement()) if convention == "modified" else (at, turn)
         kind = _kind(values, where)
         limits = Limits(**{key: as_number(values[key], f"{where}: {key!r}") for key in LIMITS if key in values})
         armature, damping, friction = (as_number(values.get(key, 0.0), f"{where}: {key!r}") for key in DISSIPATION)
@@ -81,11 +81,11 @@ def from_dh(
             friction=friction,
             limits=limits,
         )
-        inertial = _moved(_inertial(values, where), after)
+        inertial = moved(_inertial(values, where), after)
         link = values.get("link", f"link{number}")
         measured = values.get("measured", False)
         if not isinstance(measured, bool):
-            raise DescriptionError(f"{where}: 'measured' is {measured!r}, expected true or false: correct it.")
+            raise DescriptionError(f"{where}: 'measured' is {short(measured)}, expected true or false: correct it.")
         parts.append(Part(link, parent, joint, inertial, frame=after, measured=measured))
         parent, at = link, after
     if not parts:
@@ -116,12 +116,14 @@ def _as_mapping(row: Any, where: str) -> dict[str, Any]:
         values = dict(row)
         for key in values:
             if key not in KEYS:
-                raise DescriptionError(f"{where}: the key {key!r} is not known{nearest(key, KEYS)}: correct the key.")
+                raise DescriptionError(
+                    f"{where}: the key {short(key)} is not known{nearest(key, KEYS)}: correct the key."
+                )
     else:
         items = list(row) if isinstance(row, Iterable) and not isinstance(row, (str, bytes)) else []
         if len(items) != 4:
             raise DescriptionError(
-                f"{where}: the row is {row!r:.60}, expected a mapping or the four numbers alpha, a, d, "
+                f"{where}: the row is {short(row)}, expected a mapping or the four numbers alpha, a, d, "
                 "theta: write it in one of these ways."
             )
         values = dict(zip(GEOMETRY, items, strict=True))
@@ -136,7 +138,7 @@ def _kind(values: Mapping[str, Any], where: str) -> str:
     kind = values.get("joint", "revolute")
     if not isinstance(kind, str) or kind not in JOINTS:
         raise DescriptionError(
-            f"{where}: 'joint' is {kind!r}, expected {listing(list(JOINTS))}: use a kind that a DH row can describe."
+            f"{where}: 'joint' is {short(kind)}, expected {listing(list(JOINTS))}: use one that DH rows describe."
         )
     return JOINTS[kind]
 
@@ -145,13 +147,6 @@ def _inertial(values: Mapping[str, Any], where: str) -> Inertial:
     mass = as_number(values.get("mass", 0.0), f"{where}: 'mass'")
     com = as_vector(values.get("com", (0.0, 0.0, 0.0)), f"{where}: 'com'")
     return Inertial(mass, com, as_inertia(values.get("inertia", (0.0, 0.0, 0.0)), f"{where}: 'inertia'"))
-
-
-def _moved(body: Inertial, at: Placement) -> Inertial:
-    """`body`, given in a frame that stands at `at`, in the frame outside."""
-    if at == Placement():
-        return body
-    return Inertial(body.mass, add(apply(at.rotation, body.com), at.position), rotated(body.inertia, at.rotation))
 
 
 def _about_x(alpha: float, a: float) -> Placement:

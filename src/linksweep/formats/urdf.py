@@ -12,7 +12,7 @@ import warnings
 from collections import deque
 from pathlib import Path
 
-from linksweep.assembly import FREEDOMS, LARGEST, Part, assemble, listing, nearest
+from linksweep.assembly import FREEDOMS, LARGEST, Part, assemble, check_length, listing, nearest
 from linksweep.errors import DescriptionError, ModelWarning
 from linksweep.formats import read_bytes
 from linksweep.formats.xml import Element, parse
@@ -21,6 +21,7 @@ from linksweep.model import (
     Joint,
     Limits,
     Matrix,
+    Mimic,
     Model,
     Placement,
     Vector,
@@ -30,17 +31,37 @@ from linksweep.model import (
     symmetric,
 )
 
-KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "fixed"}
+KINDS = {
+    "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "fixed", "floating": "free",
+    "planar": "planar",
+}  # fmt: skip
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 NOT_FINITE = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 
 
-def read_urdf(path_or_text: str | bytes | os.PathLike[str], *, gravity: Vector = (0.0, 0.0, -9.81)) -> Model:
+def read_urdf(
+    path_or_text: str | bytes | os.PathLike[str], *, gravity: Vector = (0.0, 0.0, -9.81), rigid: bool = False
+) -> Model:
     """The Model of a URDF file, or of its text (anything with '<' near its start).
 
-    Continuous joints become revolute ones without bounds; joints that mimic others are free coordinates (with
-    a warning). Joints follow the order of the file.
+    Continuous joints become revolute ones without bounds, floating ones free, and the axis of a planar one is the
+    normal of its plane; joints that mimic others are free coordinates (with a warning). Joints follow the order of the
+    file. `rigid`: accept a robot without joints that move, because its base will.
     """
+    return _read(path_or_text, gravity, rigid, None)
+
+
+def read_coupled_urdf(
+    path_or_text: str | bytes | os.PathLike[str], *, gravity: Vector = (0.0, 0.0, -9.81), rigid: bool = False
+) -> tuple[Model, tuple[Mimic, ...]]:
+    """As `read_urdf`, and the laws by which joints mimic others."""
+    laws: list[Mimic] = []
+    return _read(path_or_text, gravity, rigid, laws), tuple(laws)
+
+
+def _read(
+    path_or_text: str | bytes | os.PathLike[str], gravity: Vector, rigid: bool, laws: list[Mimic] | None
+) -> Model:
     source, encoding = "URDF text", None
     if isinstance(path_or_text, bytes):
         data = path_or_text
@@ -53,7 +74,7 @@ def read_urdf(path_or_text: str | bytes | os.PathLike[str], *, gravity: Vector =
         data = read_bytes(Path(path_or_text))
     else:
         raise DescriptionError(f"the URDF is {path_or_text!r:.60}, expected a path or text: give one of them.")
-    return _Reader(source).model(parse(data, source, encoding), gravity)
+    return _Reader(source).model(parse(data, source, encoding), gravity, rigid, laws)
 
 
 def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Matrix:
@@ -82,10 +103,12 @@ class _Reader:
     def fail(self, element: Element, message: str) -> DescriptionError:
         return DescriptionError(f"{self.source}, line {element.line}: {message}")
 
-    def model(self, root: Element, gravity: Vector) -> Model:
+    def model(self, root: Element, gravity: Vector, rigid: bool, laws: list[Mimic] | None) -> Model:
+        """The Model; `laws` collects how joints mimic others, and without it a warning names them."""
         if root.tag != "robot":
-            what = "MJCF (MuJoCo) is not read yet" if root.tag == "mujoco" else "this is no URDF"
-            raise self.fail(root, f"{what}, the root element is <{root.tag}>, expected <robot>: convert it to URDF.")
+            raise self.fail(
+                root, f"this is no URDF, the root element is <{root.tag}>, expected <robot>: convert it to URDF."
+            )
         self.refuse_macros(root)
         links: dict[str, Element] = {}
         for element in root.all("link"):
@@ -96,20 +119,35 @@ class _Reader:
         joints = list(root.all("joint"))
         parts = [self.part(joint, links) for joint in joints]
         mimics = [
-            part.joint.name
+            (part.joint, mimic)
             for part, joint in zip(parts, joints, strict=True)
-            if FREEDOMS[part.joint.kind] and self.one(joint, "mimic")
+            if FREEDOMS[part.joint.kind] and (mimic := self.one(joint, "mimic"))
         ]
-        if mimics:
+        if laws is not None:
+            kinds = {part.joint.name: part.joint.kind for part in parts}
+            laws.extend(self.law(joint, mimic, kinds) for joint, mimic in mimics)
+        elif mimics:
             warnings.warn(
-                f"{self.source}: the joints {listing(mimics)} mimic others, which is not followed: they are "
-                "free coordinates, so set them yourself.",
+                f"{self.source}: the joints {listing([joint.name for joint, _ in mimics])} mimic others, which is "
+                "not followed: they are free coordinates, so set them yourself or load with mimic='couple'.",
                 ModelWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
         base = self.base(root, links, parts)
         name = root.attributes.get("name") or "robot"
-        return assemble(name, parts, base=base, gravity=gravity, source=self.source)
+        own = self.inertial(links[base])
+        return assemble(name, parts, base=base, base_inertial=own, gravity=gravity, source=self.source, rigid=rigid)
+
+    def law(self, joint: Joint, mimic: Element, kinds: dict[str, str]) -> Mimic:
+        leader = self.text(mimic, "joint")
+        if leader == joint.name or not (FREEDOMS.get(kinds.get(leader, ""), 0) == FREEDOMS[joint.kind] == 1):
+            raise self.fail(
+                mimic,
+                f"joint {joint.name!r} mimics {leader!r}, expected both to be different joints of one freedom: "
+                "correct the name or remove <mimic>.",
+            )
+        multiplier, offset = self.number(mimic, "multiplier", 1.0), self.number(mimic, "offset", 0.0)
+        return Mimic(joint.name, leader, multiplier, offset)
 
     def refuse_macros(self, root: Element) -> None:
         """Expanded files keep the xmlns:xacro attribute: only macros themselves are refused."""
@@ -141,10 +179,10 @@ class _Reader:
         name = self.text(element, "name")
         kind = self.text(element, "type")
         if kind not in KINDS:
-            known = "is not supported yet" if kind in ("planar", "floating", "spherical") else "is no joint type"
             raise self.fail(
                 element,
-                f"joint {name!r} has type {kind!r}, which {known}, expected {listing(list(KINDS))}: replace the joint.",
+                f"joint {name!r} has type {kind!r}, which is no joint type, expected {listing(list(KINDS))}: replace "
+                "the joint.",
             )
         ends = []
         for tag in ("parent", "child"):
@@ -167,20 +205,25 @@ class _Reader:
             self.origin(element),
             damping=0.0 if dynamics is None else self.number(dynamics, "damping", 0.0),
             friction=0.0 if dynamics is None else self.number(dynamics, "friction", 0.0),
+            armature=0.0 if dynamics is None else self.number(dynamics, "armature", 0.0),  # ours, see to_urdf
             limits=self.limits(element, kind),
         )
         return Part(child, parent, joint, self.inertial(links[child]), element.line)
 
     def limits(self, joint: Element, kind: str) -> Limits:
         limit = self.one(joint, "limit")
-        if limit is None or kind == "fixed":
+        if limit is None or kind in ("fixed", "floating", "planar"):
             return Limits()
         inf = math.inf
-        velocity, effort = (self.number(limit, what, inf, finite=False) for what in ("velocity", "effort"))
+        velocity, effort = (self.bound(limit, what, inf) for what in ("velocity", "effort"))
         if kind == "continuous":
             return Limits(velocity=velocity, effort=effort)
-        lower, upper = (self.number(limit, what, 0.0, finite=False) for what in ("lower", "upper"))
+        lower, upper = (self.bound(limit, what, 0.0) for what in ("lower", "upper"))
         return Limits(lower, upper, velocity, effort)
+
+    def bound(self, limit: Element, key: str, default: float) -> float:
+        value = self.number(limit, key, default, finite=False)  # URDF has no infinity: what is larger than any is one
+        return math.copysign(math.inf, value) if abs(value) >= LARGEST else value
 
     def inertial(self, link: Element) -> Inertial:
         element = self.one(link, "inertial")
@@ -216,6 +259,11 @@ class _Reader:
         return found
 
     def text(self, element: Element, key: str) -> str:
+        value = self.attribute(element, key)
+        check_length(value, f"{self.source}, line {element.line}: ")
+        return value
+
+    def attribute(self, element: Element, key: str) -> str:
         value = element.attributes.get(key, "")
         if not value:
             raise self.fail(element, f"<{element.tag}> has no attribute {key!r}, which URDF requires: add it.")
@@ -224,7 +272,7 @@ class _Reader:
     def number(self, element: Element, key: str, default: float | None = None, *, finite: bool = True) -> float:
         if default is not None and key not in element.attributes:
             return default
-        return self.parse_number(element, key, self.text(element, key).strip(), finite)
+        return self.parse_number(element, key, self.attribute(element, key).strip(), finite)
 
     def vector(self, element: Element, key: str, default: Vector) -> Vector:
         if key not in element.attributes:

@@ -86,8 +86,9 @@ def planar_model(n: int, *, length: float = 1.0, mass: float = 1.0, gravity: flo
     Uniform rods along x at q = 0, turning about z; gravity pulls along -y. "tool" is the free end of the last
     rod.
     """
-    from linksweep.assembly import Part, as_number, assemble
+    from linksweep.assembly import Part, assemble
     from linksweep.model import Inertial, Joint, Placement
+    from linksweep.quantities import as_number
     from linksweep.robots.random_chains import check_count
 
     check_count(n, "n")

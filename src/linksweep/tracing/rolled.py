@@ -49,6 +49,7 @@ class Rolled:
         self.arrays: list[int] = []
         self.tables: list[tuple[float, ...]] = []
         self.offsets: list[tuple[int, ...]] = []
+        self.rows_written: dict[int, int] = {}
         self.parents = tuple(link.parent for link in model.links)
         inner = set(self.parents)
         groups: dict[Any, int] = {}
@@ -171,12 +172,14 @@ class Rolled:
         """Write a whole output, element by element."""
         self.steps.append(Block(Body.of([Output(output, (i,), value) for i, value in enumerate(values)])))
 
-    def write_columns(self, output: int, per_link: Kept, height: int) -> None:
-        """Write a (height, nv) output, the columns of each joint from its link."""
+    def write_columns(self, output: int, per_link: Kept) -> None:
+        """Write the next rows of an output, the columns of each joint from its link."""
         width = sum(KINDS[link.kind].nv for link in self.model.links)
+        first = self.rows_written.get(output, 0)
+        self.rows_written[output] = first + len(leaves(per_link.records[0][0]))
         effects = [
             [
-                Output(output, (self.starts, row * width + column), value)
+                Output(output, (self.starts, (first + row) * width + column), value)
                 for column, entries in enumerate(record)
                 for row, value in enumerate(leaves(entries))
             ]

@@ -43,10 +43,11 @@ class UnrolledTrace(Unrolled):
     def write_pairs(self, output: int, elements: Any, mirrored: bool = True) -> None:
         self.results[output] = self.join_pairs(elements, mirrored)
 
-    def write_columns(self, output: int, per_link: PerLink, height: int) -> None:
+    def write_columns(self, output: int, per_link: PerLink) -> None:
+        """Write the next rows of an output, a column for each rate."""
         columns = self.join(per_link)
         rows = zip(*(leaves(column) for column in columns), strict=True)
-        self.results[output] = [value for row in rows for value in row]
+        self.results[output] = [*self.results.get(output, ()), *(value for row in rows for value in row)]
 
     def write(self, output: int, values: Sequence[Operand]) -> None:
         self.results[output] = values

@@ -1,0 +1,43 @@
+"""`load`: from a file to a Robot, on a fixed or a floating base, with its mimic joints free or coupled."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from .editing import with_base
+from .errors import ArgumentError
+from .formats import load_coupled, load_model
+from .names import shown
+from .robot import Robot
+
+if TYPE_CHECKING:
+    from .coupling import CoupledRobot
+
+
+@overload
+def load(path: str | os.PathLike[str], base: str = "fixed", mimic: Literal["free"] = "free") -> Robot: ...
+
+
+@overload
+def load(path: str | os.PathLike[str], base: str = "fixed", *, mimic: Literal["couple"]) -> Robot | CoupledRobot: ...
+
+
+def load(path: Any, base: str = "fixed", mimic: str = "free") -> Any:
+    """A robot from a file: URDF, MJCF, or a DH table in TOML.
+
+    base: "fixed", or "floating" to put a free joint under it, see `Robot.with_base`; a robot that floats already stays
+    as it is. mimic: joints of a URDF that mimic others are "free" coordinates, with a warning that names them; with
+    "couple" their laws reduce the coordinates, and a file that has such joints gives a `CoupledRobot`.
+    """
+    for name, value, known in (("base", base, ("fixed", "floating")), ("mimic", mimic, ("free", "couple"))):
+        if value not in known:
+            raise ArgumentError(f"{name} is {shown(value)}, expected {known[0]!r} or {known[1]!r}: choose one of them.")
+    floats = base == "floating"
+    model, laws = load_coupled(path, rigid=floats) if mimic == "couple" else (load_model(path, rigid=floats), ())
+    robot = Robot(with_base(model, base) if floats else model)
+    if not laws:
+        return robot
+    from .coupling import CoupledRobot
+
+    return CoupledRobot(robot, laws)

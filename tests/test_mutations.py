@@ -1,0 +1,53 @@
+"""2,000 broken files: each is refused with one sentence or is a robot, none hangs, none crashes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import mutations
+import pytest
+
+COUNT, BATCH = 2000, 250
+
+
+def run(first: int) -> list[dict]:
+    """One batch in a process of its own: a crash is seen, and takes no other batch with it."""
+    command = [sys.executable, str(Path(mutations.__file__)), str(first), str(first + BATCH)]
+    environment = {**os.environ, "LINKSWEEP_BACKEND": "interpreter"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, f"mutant {first + len(lines)} ended the process: {done.stderr[-2000:]}"
+    return lines
+
+
+@pytest.fixture(scope="module")
+def results() -> list[dict]:
+    with ThreadPoolExecutor(2) as pool:
+        return [line for lines in pool.map(run, range(0, COUNT, BATCH)) for line in lines]
+
+
+def test_every_mutant_is_refused_or_a_robot(results: list[dict]):
+    assert [line["index"] for line in results] == list(range(COUNT))
+    problems = [f"{line['index']} {line['mutation']}: {line['problem']}" for line in results if line["problem"]]
+    assert not problems, "\n".join(problems)
+
+
+def test_none_takes_two_seconds(results: list[dict]):
+    assert max(line["took"] for line in results) < 2.0
+
+
+def test_the_mutants_are_worth_it(results: list[dict]):
+    """Every mutation occurs, and both outcomes do: mutants that are all refused at once would test little."""
+    known = {function.__name__ for function in mutations.COMMON + mutations.OF_XML + mutations.OF_TOML}
+    assert {line["mutation"] for line in results} == known
+    for suffix in (".urdf", ".toml"):
+        counts = Counter(line["result"] for line in results if line["suffix"] == suffix)
+        assert counts["refused"] > 100 and counts["robot"] > 50, (suffix, counts)
+    bombs = Counter(line["result"] for line in results if line["mutation"] == "bomb")
+    assert set(bombs) == {"refused"}

@@ -1,0 +1,205 @@
+"""Every real URDF, on a fixed and on a floating base, against Pinocchio; and what a URDF may hold besides arms."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracles
+import pin_models
+import pinocchio as pin
+import pytest
+
+import linksweep as ls
+from linksweep.errors import ModelWarning
+from linksweep.formats.urdf import read_coupled_urdf, read_urdf
+from linksweep.model import Mimic
+
+EMPTY = "ur_description/urdf/ur3.urdf"  # it holds no link
+RIGID = oracles.NOT_ROBOTS - {EMPTY}  # nothing moves on a fixed base
+CASES = [
+    (name, base)
+    for name in sorted(oracles.FILES.keys() - {EMPTY})
+    for base in ("fixed", "floating")
+    if base == "floating" or name not in RIGID
+]
+TOLERANCE = 1e-10  # right angles that files round at the eleventh digit are made exact here
+SINGULAR = {  # fingers without mass: forward dynamics is refused, by name of the joints
+    "romeo_description/urdf/romeo.urdf",
+    "romeo_description/urdf/romeo_laas_small.urdf",
+}
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(os.environ, "LINKSWEEP_BACKEND", "interpreter")
+
+
+def load_quietly(path: Any, **options: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        return ls.load(path, **options)
+
+
+def test_sixty_eight_files_hold_a_robot():
+    assert len({name for name, _ in CASES}) == 68
+
+
+@pytest.mark.parametrize(("name", "base"), CASES)
+def test_dynamics_are_those_of_pinocchio(name: str, base: str):
+    robot = load_quietly(oracles.FILES[name], base=base)
+    root = (pin.JointModelFreeFlyer(),) if base == "floating" else ()
+    model: Any = pin.buildModelFromUrdf(str(oracles.FILES[name]), *root, mimic=False)
+    assert model.nv == robot.nv
+    data, where = model.createData(), pin_models.places(robot, model)
+    rng = np.random.default_rng(len(name))
+    q, (qd, qdd) = robot.random(rng), rng.uniform(-1, 1, (2, robot.nv))
+    theirs = pin_models.their_q(robot, model, q)
+    velocity = pin_models.their_v(where, qd)
+
+    tau = pin.rnea(model, data, theirs, velocity, pin_models.their_v(where, qdd))[where]
+    assert oracles.relative(robot.inverse_dynamics(q, qd, qdd), tau) <= TOLERANCE
+    bias = pin.nonLinearEffects(model, data, theirs, velocity)[where]
+    assert oracles.relative(robot.bias_forces(q, qd), bias) <= TOLERANCE
+    upper = np.triu(pin.crba(model, data, theirs))
+    mass_matrix = (upper + np.triu(upper, 1).T)[np.ix_(where, where)]
+    assert oracles.relative(robot.mass_matrix(q), mass_matrix) <= TOLERANCE
+    if name in SINGULAR:
+        with pytest.raises(ls.SingularError, match="no inertia moves with joint"):
+            robot.forward_dynamics(q, qd, tau)
+    else:
+        found = robot.forward_dynamics(q, qd, tau)
+        assert oracles.relative_through(mass_matrix, tau, found, qdd) <= TOLERANCE
+
+    pin.framesForwardKinematics(model, data, theirs)
+    poses = dict(zip(robot.frame_names, robot.poses(q), strict=True))
+    bodies = [frame.name for frame in model.frames if frame.type == pin.FrameType.BODY and frame.name != "universe"]
+    assert set(bodies) <= set(poses)
+    for body in bodies:
+        expected = data.oMf[model.getFrameId(body, pin.FrameType.BODY)].homogeneous
+        assert np.allclose(poses[body], expected, rtol=0, atol=1e-9), body
+
+
+def test_a_file_without_links_is_refused_on_any_base():
+    with pytest.raises(ls.DescriptionError, match="has no links"):
+        ls.load(oracles.FILES[EMPTY], base="floating")
+
+
+# ---- joints of several freedoms, and the base ----------------------------------------------------------------
+
+BODY = (
+    '<inertial><origin xyz=".1 0 .2"/><mass value="2"/>'
+    '<inertia ixx=".3" iyy=".2" izz=".25" ixy="0" ixz="0" iyz="0"/></inertial>'
+)
+VEHICLE = f"""<robot name="vehicle">
+  <link name="odom">{BODY}</link><link name="chassis">{BODY}</link><link name="arm">{BODY}</link>
+  <joint name="turn" type="continuous"><parent link="chassis"/><child link="arm"/><axis xyz="0 1 0"/></joint>
+  <joint name="drive" type="planar">
+    <parent link="odom"/><child link="chassis"/><origin xyz="0 0 1" rpy="0.3 0 0"/><axis xyz="0 0 2"/>
+    <limit effort="1" velocity="1"/>
+  </joint>
+</robot>"""
+
+
+@pytest.mark.parametrize("kind", ["planar", "floating"])
+def test_moving_bases_in_the_file(kind: str):
+    text = VEHICLE.replace('type="planar"', f'type="{kind}"')
+    robot = ls.Robot(read_urdf(text))
+    assert robot.joint_names == ("turn", "drive")  # the order of the file
+    assert robot.nq == 1 + (3 if kind == "planar" else 7)
+    model: Any = pin.buildModelFromXML(text)
+    data, where = model.createData(), pin_models.places(robot, model)
+    rng = np.random.default_rng(0)
+    q, (qd, qdd) = robot.random(rng), rng.uniform(-1, 1, (2, robot.nv))
+    rates = [pin_models.their_v(where, v) for v in (qd, qdd)]
+    tau = pin.rnea(model, data, pin_models.their_q(robot, model, q), *rates)[where]
+    assert oracles.relative(robot.inverse_dynamics(q, qd, qdd), tau) <= 1e-13
+
+
+def test_the_axis_of_a_planar_joint_is_its_normal():
+    robot = ls.Robot(read_urdf(VEHICLE.replace("0 0 2", "1 1 0").replace("0.3 0 0", "0 0 0")))
+    q = np.zeros(robot.nq)
+    for k in (2, 3):
+        q[:] = 0.0
+        q[k] = 1.0
+        way = robot.pose(q, "chassis")[:3, 3] - (0.0, 0.0, 1.0)
+        assert np.linalg.norm(way) == pytest.approx(1.0) and way @ (1.0, 1.0, 0.0) == pytest.approx(0.0, abs=1e-15)
+    q[:] = 0.0
+    q[1] = 0.7
+    expected = pin.exp3(0.7 * np.array([1.0, 1.0, 0.0]) / np.sqrt(2))
+    assert np.allclose(robot.pose(q, "chassis")[:3, :3], expected, atol=1e-15)
+
+
+def test_a_floating_joint_needs_no_axis():
+    axis = VEHICLE.replace('type="planar"', 'type="floating"')
+    assert read_urdf(axis) == read_urdf(axis.replace('<axis xyz="0 0 2"/>', '<axis xyz="0 0 0"/>'))
+
+
+def test_load_with_a_floating_base(tmp_path: Path):
+    file = tmp_path / "vehicle.urdf"
+    file.write_text(VEHICLE)
+    robot = ls.load(file, base="floating")
+    assert robot.joint_names == ("root_joint", "turn", "drive") and robot == ls.load(file).with_base("floating")
+    assert robot.mass_matrix(robot.neutral())[3, 3] == pytest.approx(6.0)  # the base weighs 2 kg
+    with pytest.raises(ls.ArgumentError, match="base is 'flying', expected 'fixed' or 'floating'"):
+        ls.load(file, base="flying")
+
+
+def test_a_single_body_floats(tmp_path: Path):
+    file = tmp_path / "brick.urdf"
+    file.write_text(f'<robot name="brick"><link name="brick">{BODY}</link></robot>')
+    robot = ls.load(file, base="floating")
+    assert (robot.nv, robot.link_names) == (6, ("brick",))
+    assert robot.gravity_forces(robot.neutral())[3:] == pytest.approx((0.0, 0.0, 2 * 9.81))
+    with pytest.raises(ls.DescriptionError, match="none of them moves"):
+        ls.load(file)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('name="arm"', f'name="{"x" * 300}"', r"line 2: the name 'x+\.\.\. has 300 characters, expected at most 200"),
+        ('name="vehicle"', f'name="{"x" * 300}"', r"has 300 characters, expected at most 200: shorten it"),
+        ('"revolute"', f'"{"x" * 300}"', r"line 3: the name 'x+\.\.\. has 300 characters"),
+        (
+            "<axis",
+            '<limit lower="1e40" upper="1e41" effort="1" velocity="1"/><axis',
+            r"limits of joint 'turn' is \[inf",
+        ),
+        ("<axis", '<limit lower="nan" upper="1"/><axis', r"limits of joint 'turn' is \[nan"),
+    ],
+)
+def test_names_and_limits_beyond_reason(old: str, new: str, message: str):
+    text = VEHICLE.replace("continuous", "revolute").replace(old, new, 1)
+    with pytest.raises(ls.DescriptionError, match=message):
+        read_urdf(text)
+
+
+# ---- mimic ----------------------------------------------------------------------------------------------------
+
+
+def test_mimic_laws_are_read():
+    path = oracles.FILES["panda_description/urdf/panda.urdf"]
+    model, laws = read_coupled_urdf(path)
+    assert laws == (Mimic("panda_finger_joint2", "panda_finger_joint1"),)
+    with pytest.warns(ModelWarning, match=r"'panda_finger_joint2' mimic others.*mimic='couple'") as caught:
+        assert read_urdf(path) == model
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    ("mimic", "message"),
+    [
+        ("<mimic/>", "<mimic> has no attribute 'joint'"),
+        ('<mimic joint="turn"/>', "joint 'turn' mimics 'turn', expected both to be different"),
+        ('<mimic joint="trun"/>', "joint 'turn' mimics 'trun'"),
+        ('<mimic joint="drive"/>', "joint 'turn' mimics 'drive', expected both .* of one freedom"),
+        ('<mimic joint="drive" multiplier="x"/>', "mimics 'drive'"),
+    ],
+)
+def test_laws_that_cannot_be_followed(mimic: str, message: str):
+    with pytest.raises(ls.DescriptionError, match=message):
+        read_coupled_urdf(VEHICLE.replace('<axis xyz="0 1 0"/>', mimic))
