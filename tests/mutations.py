@@ -248,7 +248,8 @@ def _elements(rng: random.Random) -> re.Pattern[str]:
 # ---- what becomes of them -----------------------------------------------------------------------------------
 
 
-def sources() -> tuple[list[str], list[str]]:
+def sources() -> dict[str, list[str]]:
+    """The files to start from, by suffix; of gymnasium's MJCF files those that stand alone, without meshes."""
     from linksweep import robots
 
     urdf = [
@@ -258,18 +259,23 @@ def sources() -> tuple[list[str], list[str]]:
     ]
     assert len(urdf) == len(URDFS)
     folder = Path(robots.__file__).parent
-    return urdf, [(folder / f"{name}.toml").read_text(encoding="utf-8") for name in robots.names()]
+    toml = [(folder / f"{name}.toml").read_text(encoding="utf-8") for name in robots.names()]
+    files = (str(file.locate()) for file in importlib.metadata.files("gymnasium") or [] if file.suffix == ".xml")
+    texts = (Path(file).read_text(encoding="utf-8") for file in sorted(files))
+    mjcf = [text for text in texts if "<mujoco" in text and "<mesh" not in text and "<include" not in text]
+    assert len(mjcf) >= 8
+    return {".urdf": urdf, ".toml": toml, ".xml": mjcf}
 
 
-def mutant(index: int, urdf: list[str], toml: list[str]) -> tuple[str, str, bytes, str]:
+def mutant(index: int, texts: dict[str, list[str]]) -> tuple[str, str, bytes, str]:
     """Suffix, name of the mutation, content of the file, and the base to load it on."""
     rng = random.Random(index)
-    suffix = ".toml" if index % 5 == 0 else ".urdf"
-    text = rng.choice(toml if suffix == ".toml" else urdf)
+    suffix = {0: ".toml", 1: ".xml"}.get(index % 5, ".urdf")
+    text = rng.choice(texts[suffix])
     mutation = rng.choice(COMMON + (OF_TOML if suffix == ".toml" else OF_XML))
     changed = mutation(rng, text)
     content = changed.encode("utf-8", "surrogatepass") if isinstance(changed, str) else changed
-    return suffix, mutation.__name__, content, rng.choice(("fixed", "floating"))
+    return suffix, mutation.__name__, content, "fixed" if suffix == ".xml" else rng.choice(("fixed", "floating"))
 
 
 class TooSlow(BaseException):
@@ -303,7 +309,9 @@ def outcome(file: Path, base: str, mimic: Any) -> str:
 
 
 def main(first: int, last: int) -> None:
-    urdf, toml = sources()
+    import mujoco  # noqa: F401  (its import takes longer than a mutant may)
+
+    texts = sources()
     warnings.simplefilter("ignore")
 
     def stop(*_: object) -> None:
@@ -312,14 +320,14 @@ def main(first: int, last: int) -> None:
     signal.signal(signal.SIGPROF, stop)
     with tempfile.TemporaryDirectory() as folder:
         for index in range(first, last):
-            suffix, mutation, content, base = mutant(index, urdf, toml)
+            suffix, mutation, content, base = mutant(index, texts)
             file = Path(folder) / f"mutant{suffix}"
             file.write_bytes(content)
             start = time.process_time()
             problem = result = ""
             signal.setitimer(signal.ITIMER_PROF, 2.0)
             try:
-                result = outcome(file, base, "couple" if index % 3 == 0 else "free")
+                result = outcome(file, base, "couple" if index % 3 == 0 and suffix == ".urdf" else "free")
             except TooSlow:
                 problem = "more than 2 s"
             except BaseException as error:

@@ -46,7 +46,6 @@ COMPILED = [
 ]  # fmt: skip
 TOGETHER = ["inverse_dynamics", "mass_matrix", "bias_forces", "center_of_mass", "momentum", "poses", "jacobians"]
 THROUGH_INVERSE = ["forward_dynamics", "mass_matrix_inverse"]
-FRAMES_COMPILED = 3  # machine code of all Jacobians of a humanoid takes a minute to make
 LINEAR_LAST = [3, 4, 5, 0, 1, 2]
 BAR = 1e-9
 
@@ -83,15 +82,7 @@ def twin(name: str, base: str) -> Twin:
 def check(twin: Twin, backend: str) -> None:
     robot, model, data, order = twin.robot, twin.model, twin.data, twin.order
     frames = list(robot.frame_names)
-    if backend == "llvm":
-        names = frames = frames[1 :: max(1, (len(frames) - 1) // FRAMES_COMPILED)]
-        wanted = [*TOGETHER[:-2], *(("pose", name) for name in names), *(("jacobian", name) for name in names)]
-        results = robot.compile(wanted, backend=backend)(twin.q, twin.v, twin.a)
-        first, half = len(TOGETHER) - 2, len(TOGETHER) - 2 + len(names)
-        stacked = (np.stack(results[first:half], axis=1), np.stack(results[half:], axis=1))
-        together = (*results[:first], *stacked)
-    else:
-        together = robot.compile(TOGETHER, backend=backend)(twin.q, twin.v, twin.a)
+    together = robot.compile(TOGETHER, backend=backend)(twin.q, twin.v, twin.a)
     worst: dict[str, float] = {}
 
     def compare(what: str, ours: np.ndarray, theirs: np.ndarray) -> None:

@@ -46,7 +46,7 @@ def test_the_mutants_are_worth_it(results: list[dict]):
     """Every mutation occurs, and both outcomes do: mutants that are all refused at once would test little."""
     known = {function.__name__ for function in mutations.COMMON + mutations.OF_XML + mutations.OF_TOML}
     assert {line["mutation"] for line in results} == known
-    for suffix in (".urdf", ".toml"):
+    for suffix in (".urdf", ".toml", ".xml"):
         counts = Counter(line["result"] for line in results if line["suffix"] == suffix)
         assert counts["refused"] > 100 and counts["robot"] > 50, (suffix, counts)
     bombs = Counter(line["result"] for line in results if line["mutation"] == "bomb")

@@ -70,8 +70,10 @@ def assemble(
     """The Model of `parts` (in document order) on the fixed link `base`; `source` is named in errors.
 
     `base_inertial` is the base's own; it counts when the base is set free (`with_base` in editing.py), and then a robot
-    may be `rigid`, without any joint that moves.
+    may be `rigid`, without any joint that moves. A universal joint becomes two revolute ones with a massless cross
+    between them, see `_without_universal`.
     """
+    parts = _without_universal(parts)
     _check_names(name, parts, base, source)
     order = _topological_order(parts, base, source)
     parts = _checked_numbers(parts, source)
@@ -113,6 +115,30 @@ def assemble(
         base=base,
         base_inertial=base_inertial,
     )
+
+
+def _without_universal(parts: Sequence[Part]) -> list[Part]:
+    """A universal joint "j" turns about its axis ("j.1"), then about one across it ("j.2"), fixed in the link.
+
+    For an axis along x, y or z the second one is y, z or x; otherwise the part of it that is across the first.
+    """
+    result: list[Part] = []
+    for part in parts:
+        joint = part.joint
+        if joint.kind != "universal":
+            result.append(part)
+            continue
+        first = np.array(as_vector(joint.axis, f"the axis of joint {joint.name!r}"))
+        across = np.eye(3)[(int(np.argmax(np.abs(first))) + 1) % 3]
+        across = across - first * (across @ first) / max(first @ first, 1e-300)
+        cross = f"{part.link}.cross"
+        inner = replace(joint, name=f"{joint.name}.1", kind="revolute")
+        outer = replace(
+            joint, name=f"{joint.name}.2", kind="revolute", axis=tuple(across.tolist()), placement=Placement()
+        )
+        result.append(Part(cross, part.parent, inner, line=part.line))
+        result.append(replace(part, parent=cross, joint=outer))
+    return result
 
 
 def with_payload(model: Model, name: str, mass: float, com: Any = (0.0, 0.0, 0.0), inertia: Any = (0, 0, 0)) -> Model:

@@ -57,6 +57,7 @@ from .tree_matrix import congruence
 
 INPUT_ORDER = ("q", "qd", "qdd", "tau", "point", "f_ext", "base_motion")
 ROLL_ABOVE = 60  # links; below, a written-out program of real geometry is faster (benchmarks/rolled.py)
+ROLL_RESULTS = 1200  # entries; a written-out program of more takes LLVM many seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,8 @@ def trace(model: CanonicalModel, requests: Sequence[Request], rolled: bool | Non
     """The Program that computes these requests. `rolled`: as loops over the links; None chooses by size."""
     inputs, outputs = signature(model, requests)
     if rolled is None:
-        rolled = len(model.links) > ROLL_ABOVE and not any(_method(request).written_out for request in requests)
+        large = len(model.links) > ROLL_ABOVE or sum(array.size for array in outputs) > ROLL_RESULTS
+        rolled = large and not any(_method(request).written_out for request in requests)
     for request in requests if rolled else ():
         if _method(request).written_out:
             raise ArgumentError(

@@ -23,7 +23,7 @@ from .factor import Factor
 from .functions import Request
 from .joints import KINDS
 from .lazy import lazy
-from .model import Model
+from .model import Frame, Model
 from .names import shown
 from .requests import checked_flag, make_request, methods_of
 
@@ -85,6 +85,11 @@ class Robot(BodyMethods, EditMethods):
     def link_names(self) -> tuple[str, ...]:
         """The moving links, each in the place of the joint that carries it."""
         return tuple(self.model.links[i].name for i in self.model.document_order)
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """Every named place: its name, the link that carries it, and where it stands on that link."""
+        return self.model.frames
 
     @property
     def frame_names(self) -> tuple[str, ...]:
