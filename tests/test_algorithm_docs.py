@@ -31,7 +31,11 @@ ALGORITHMS = ROOT / "src" / "linksweep" / "algorithms"
 MARKED = re.compile(r"(<!-- (equations|costs): (.*?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 EQUATION = re.compile(r"\(\d+(\.\d+)?[a-z']?\)|stage \d")
 ELSEWHERE = {"influence", "influence_dynamics", "augmented_bodies", "explicit_model", "explicit_model_direct"}
-WITHOUT_PAGE = {"__init__", "kinematics"}  # docs/influence.md is the page of the others
+WITHOUT_PAGE = {
+    "__init__",
+    "kinematics",
+    "momentum",
+}  # docs/influence.md and docs/whole_robots.md are the others' pages
 
 
 # ---- what the pages must say -------------------------------------------------------------------------------

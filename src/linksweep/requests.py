@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from .robot import Robot
 
 
+PUBLIC = tuple(name for name, function in FUNCTIONS.items() if function.public)
+
+
 def known_function(name: Any) -> Function:
-    public = [known for known, function in FUNCTIONS.items() if function.public]
-    if not isinstance(name, str) or name not in public:
+    if not isinstance(name, str) or name not in PUBLIC:
         raise ArgumentError(
-            f"there is no function {shown(name)}{nearest(name, public)}: expected one of {', '.join(public)}."
+            f"there is no function {shown(name)}{nearest(name, PUBLIC)}: expected one of {', '.join(PUBLIC[:5])}, ... "
+            f"(robot.functions)."
         )
     return FUNCTIONS[name]
 

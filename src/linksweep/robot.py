@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from . import coordinates
 from .assembly import with_payload
 from .backends.threads import checked_threads
 from .body_methods import BodyMethods
 from .canonical import CanonicalLink, CanonicalModel, canonical
 from .compiled import CompiledFunction, Recipe, chosen_backend, make_function
+from .coordinates import CoordinateMethods
 from .details import Details
 from .edit_methods import EditMethods
 from .errors import ArgumentError, ModelWarning
@@ -25,13 +25,13 @@ from .joints import KINDS
 from .lazy import lazy
 from .model import Frame, Model
 from .names import shown
-from .requests import checked_flag, make_request, methods_of
+from .requests import PUBLIC, checked_flag, make_request, methods_of
 
 # compared by identity where every call passes: quick, and safe for whatever stands in the place of a name
 _INVERSE_DEFAULT, _FORWARD_DEFAULT = "newton_euler", "filter_smoother"
 
 
-class Robot(BodyMethods, EditMethods):
+class Robot(CoordinateMethods, BodyMethods, EditMethods):
     """A robot arm: a frozen description, and its dynamics as compiled functions of NumPy arrays.
 
     Arrays have any leading batch shape and broadcast; float32 in gives float32 out. Coordinates follow `joint_names`,
@@ -136,32 +136,6 @@ class Robot(BodyMethods, EditMethods):
             self.joint_names[link.row] for link in by_row if zero[link.start : link.start + KINDS[link.kind].nv].any()
         )
 
-    # coordinates
-
-    def neutral(self) -> np.ndarray:
-        """The coordinates (nq,) at which nothing is moved: zeros, and unit quaternions."""
-        return coordinates.neutral(self.canonical)
-
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Random coordinates (nq,): within finite limits, angles in [-pi, pi], uniform rotations."""
-        return coordinates.random(self.canonical, self.model, rng)
-
-    def normalize(self, q: Any) -> np.ndarray:
-        """The same coordinates (..., nq) with quaternions of length 1."""
-        return coordinates.normalize(self.canonical, q)
-
-    def integrate(self, q: Any, v: Any, dt: Any = 1.0) -> np.ndarray:
-        """Coordinates (..., nq) after moving with the constant rates v (..., nv) for a time dt."""
-        return coordinates.integrate(self.canonical, q, v, dt)
-
-    def difference(self, q0: Any, q1: Any) -> np.ndarray:
-        """The constant rates (..., nv) that lead from q0 to q1 in a time 1: integrate(q0, difference(q0, q1)) is q1."""
-        return coordinates.difference(self.canonical, q0, q1)
-
-    def coordinate_rates(self, q: Any, v: Any) -> np.ndarray:
-        """dq/dt (..., nq) of the rates v (..., nv): q' = Omega(q) v, (b.3)-(b.5) of Rodriguez & Kreutz."""
-        return coordinates.coordinate_rates(self.canonical, q, v)
-
     # dynamics
 
     def inverse_dynamics(
@@ -249,6 +223,11 @@ class Robot(BodyMethods, EditMethods):
     def coriolis_matrix(self, q: Any, qd: Any, method: str | None = None, out: Any = None) -> np.ndarray:
         """C (..., nv, nv) by Christoffel's symbols, from P*: C qd are the velocity forces, and dM/dt - 2 C is skew."""
         return self._dynamics("coriolis_matrix", (q, qd), method, (), out)
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """What `compile` can be asked for."""
+        return PUBLIC
 
     def methods(self, function: str) -> tuple[str, ...]:
         """The methods by which this robot can compute a function; the first is the default."""
