@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .backends.target import Target
     from .tracing.program import Program
 
+_FLOAT32 = np.dtype(np.float32)
 MEANINGS = {
     "q": "one per coordinate", "qd": "one per velocity", "qdd": "one per velocity", "tau": "one per velocity",
     "point": "a point in the frame", "f_ext": "one row [moment; force] per moving link",
@@ -77,6 +78,7 @@ class CompiledFunction:
         self.signature = recipe.signature()
         self._run = functools.partial(threads.run_chunks, threads=thread_count) if thread_count > 1 else None
         self._kernels: dict[str, Any] = {}
+        self._single: Callable[..., Any] | None = None  # the fast entry for float32, once it is wanted
 
     @property
     def name(self) -> str:
@@ -120,6 +122,13 @@ class CompiledFunction:
         return make_function(recipe, self.dtype, self.threads, self.backend)
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
+        if self.dtype is None and out is None and args and getattr(args[0], "dtype", None) is _FLOAT32:
+            if self._single is None:
+                self._single = _fast_entry(self, "float32", self._checked_call) or self._checked_call
+            return self._single(*args)
+        return self._checked_call(*args, out=out)
+
+    def _checked_call(self, *args: Any, out: Any = None) -> Any:
         return arrays.call(self.signature, self.kernel, args, out=out, dtype=self.dtype, run=self._run)
 
     def kernel(self, dtype: Any) -> Any:
@@ -142,7 +151,7 @@ class CompiledFunction:
 def make_function(recipe: Recipe, dtype: str | None, thread_count: int, backend: str) -> CompiledFunction:
     """A CompiledFunction, with the fast entry for single samples where there is one."""
     plain = CompiledFunction(recipe, dtype, thread_count, backend)
-    entry = _fast_entry(plain)
+    entry = _fast_entry(plain, dtype or "float64", plain)
     if entry is None:
         return plain
     fast = type("CompiledFunction", (CompiledFunction,), {"__call__": entry, "__doc__": CompiledFunction.__doc__})
@@ -151,18 +160,21 @@ def make_function(recipe: Recipe, dtype: str | None, thread_count: int, backend:
     return function
 
 
-def _fast_entry(plain: CompiledFunction) -> Callable[..., Any] | None:
-    """The builtin for plain calls of a function with one result, or None where it cannot be."""
+def _fast_entry(plain: CompiledFunction, dtype: str, behind: Callable[..., Any]) -> Callable[..., Any] | None:
+    """The builtin for plain calls of a function with one result, or None where it cannot be.
+
+    `behind` takes whatever it does not.
+    """
     if plain.backend != "llvm" or len(plain.outputs) != 1 or plain.threads > 1:
         return None
     from .backends import entry
 
     if not entry.supported():
         return None
-    kernel = plain.kernel(plain.dtype or "float64")
+    kernel = plain.kernel(dtype)
     if kernel.workspace:
         return None  # a rolled program: its call takes longer than preparing it
-    return entry.make_builtin(plain.name, kernel.address("entry"), kernel, plain)
+    return entry.make_builtin(plain.name, kernel.address("entry"), kernel, behind)
 
 
 def _make_kernel(function: CompiledFunction, dtype: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ def compile_object(program: Program, dtype: str, target: Target, extra_ir: str =
     return machine.emit_object(module), workspace, ir
 
 
-_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * 5)
+_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * 6, ctypes.c_int64)
 
 
 class MachineKernel:
@@ -60,10 +60,21 @@ class MachineKernel:
         return self._code[name]
 
     def __call__(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+        self.shared(inputs, outputs, outputs[0].shape[0])()
+
+    def shared(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], block: int) -> Callable[[], None]:
+        """One run over these arrays, to be called from as many threads as like: each takes block after block (of so
+        many samples, whole groups of lanes) until none is left."""
         count = outputs[0].shape[0]
-        work, place = _aligned(self.workspace)
-        self._run(count, *_pointers(inputs, count), *_pointers(outputs, count), place)
-        del work  # until here it had to live
+        arrays = (*_pointers(inputs, count), *_pointers(outputs, count))
+        counter = ctypes.c_int64(0)
+
+        def run() -> None:
+            work, place = _aligned(self.workspace)
+            self._run(count, *arrays, place, ctypes.addressof(counter), block)
+            del work  # until here it had to live
+
+        return run
 
 
 def _pointers(arrays: Sequence[np.ndarray], count: int) -> tuple[Any, Any]:

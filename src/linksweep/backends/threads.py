@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -34,7 +36,10 @@ def checked_threads(threads: Any) -> int:
 
 
 def run_chunks(kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarray], threads: int = 1) -> None:
-    """Run the kernel over at most `threads` chunks of the samples, the first in the calling thread.
+    """Run the kernel over the samples in at most `threads` threads, the calling one among them.
+
+    Machine code shares its run: whoever is free takes the next block of samples, so that a thread that starts late, or
+    whose processor is busy with something else, does less. Other kernels get one chunk for each thread.
 
     Arrays are as `linksweep.backends.arrays` makes them. Short batches run in the calling thread alone.
     Returns, or raises the exception of the first chunk that failed, when no thread uses the arrays any more.
@@ -44,15 +49,13 @@ def run_chunks(kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarra
     if pieces <= 1:
         kernel(inputs, outputs)
         return
-    length = -(-count // (pieces * _MULTIPLE)) * _MULTIPLE
-    chunks = [
-        _Chunk(
-            kernel,
-            [array if array.shape[0] == 1 else array[start : start + length] for array in inputs],
-            [array[start : start + length] for array in outputs],
-        )
-        for start in range(0, count, length)
-    ]
+    shared = getattr(kernel, "shared", None)
+    if shared is not None:
+        run = shared(inputs, outputs, _LEAST)
+        chunks = [_Chunk(run) for _ in range(pieces)]
+    else:
+        length = -(-count // (pieces * _MULTIPLE)) * _MULTIPLE
+        chunks = [_Chunk(_part(kernel, inputs, outputs, start, length)) for start in range(0, count, length)]
     _hand_over(chunks[1:])
     try:
         for chunk in chunks:  # what no other thread has begun by now is done here: a busy pool cannot block a call
@@ -72,8 +75,8 @@ def run_chunks(kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarra
 class _Chunk:
     """A part of a batch that runs once, in whichever thread claims it first."""
 
-    def __init__(self, kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarray]):
-        self._work = kernel, inputs, outputs
+    def __init__(self, work: Callable[[], None]):
+        self.work = work
         self._claimed = threading.Lock()
         self.finished = threading.Event()
         self.failure: BaseException | None = None
@@ -86,13 +89,20 @@ class _Chunk:
     def run(self) -> None:
         if not self._claimed.acquire(blocking=False):
             return
-        kernel, inputs, outputs = self._work
         try:
-            kernel(inputs, outputs)
+            self.work()
         except BaseException as failure:
             self.failure = failure
         finally:
             self.finished.set()
+
+
+def _part(
+    kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarray], start: int, length: int
+) -> Callable[[], None]:
+    """The kernel over `length` samples from `start` on."""
+    own = [array if array.shape[0] == 1 else array[start : start + length] for array in inputs]
+    return functools.partial(kernel, own, [array[start : start + length] for array in outputs])
 
 
 def _hand_over(chunks: list[_Chunk]) -> None:
