@@ -172,8 +172,6 @@ def _fast_entry(plain: CompiledFunction, dtype: str, behind: Callable[..., Any])
     if not entry.supported():
         return None
     kernel = plain.kernel(dtype)
-    if kernel.workspace:
-        return None  # a rolled program: its call takes longer than preparing it
     return entry.make_builtin(plain.name, kernel.address("entry"), kernel, behind)
 
 
@@ -200,9 +198,10 @@ def _compile(function: CompiledFunction, dtype: str, target: Target) -> tuple[by
     from .backends import entry, llvm
 
     outputs = function.signature.outputs
-    extra = ""
+    extra = None
     if len(outputs) == 1:
-        extra = entry.entry_ir([a.shape for a in function.signature.inputs], outputs[0].shape, dtype)
+        inputs = [a.shape for a in function.signature.inputs]
+        extra = functools.partial(entry.entry_ir, inputs, outputs[0].shape, dtype)
     return llvm.compile_object(_for_target(function.program, target), dtype, target, extra)[:2]
 
 

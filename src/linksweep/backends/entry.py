@@ -24,11 +24,17 @@ _PLAIN = 0x101  # C-contiguous and aligned
 _TYPE_NUMBERS = {"float64": 12, "float32": 11}
 _METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
 _RELEASE_ABOVE = 64  # samples; below, the kernel takes less than handing the GIL over
+_KERNEL_ARGUMENTS = (
+    "i64 %n, ptr %in, ptr %strides, ptr %out, ptr %out_stride, ptr %work, ptr %counter, i64 %n"  # alone: one block of n
+)
+_PYTHON_FUNCTIONS = (
+    "PyObject_Vectorcall", "PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree"
+)  # fmt: skip
 _NEW_ARRAY, _ARRAY_TYPE = 93, 2  # in NumPy's table of C functions
 
 
-def entry_ir(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: str) -> str:
-    """IR of `entry`, for a kernel with these shapes of one sample."""
+def entry_ir(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: str, workspace: int) -> str:
+    """IR of `entry`, for a kernel with these shapes of one sample and so many bytes of workspace."""
     lines = [
         "@ndarray = external global i8",
         "@descr = external global i8",
@@ -36,6 +42,8 @@ def entry_ir(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: 
         "declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)",
         "declare ptr @PyEval_SaveThread()",
         "declare void @PyEval_RestoreThread(ptr)",
+        "declare ptr @PyMem_RawMalloc(i64)",
+        "declare void @PyMem_RawFree(ptr)",
         "define ptr @entry(ptr %self, ptr %args, i64 %nargs, ptr %names) {",
         "entry:",
         f"  %in = alloca [{len(inputs)} x ptr]",
@@ -53,7 +61,7 @@ def entry_ir(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: 
     for k, shape in enumerate(inputs):
         lines += _check_argument(k, shape, f"%arg{k + 1}" if k + 1 < len(inputs) else "%run")
     size = math.prod(output)
-    lines += ["run:", "  store i64 %n, ptr %dims"]
+    lines += ["run:", *_workspace(workspace), "  store i64 %n, ptr %dims"]
     for axis, length in enumerate(output):
         lines += [
             f"  %d{axis} = getelementptr i64, ptr %dims, i64 {axis + 1}",
@@ -75,14 +83,15 @@ def entry_ir(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: 
         f"  %large = icmp sgt i64 %n, {_RELEASE_ABOVE}",
         "  br i1 %large, label %released, label %held",
         "held:",
-        "  call void @kernel(i64 %n, ptr %in, ptr %strides, ptr %out, ptr %out_stride, ptr null, ptr %counter, i64 %n)",
+        f"  call void @kernel({_KERNEL_ARGUMENTS})",
         "  br label %end",
         "released:",
         "  %thread = call ptr @PyEval_SaveThread()",
-        "  call void @kernel(i64 %n, ptr %in, ptr %strides, ptr %out, ptr %out_stride, ptr null, ptr %counter, i64 %n)",
+        f"  call void @kernel({_KERNEL_ARGUMENTS})",
         "  call void @PyEval_RestoreThread(ptr %thread)",
         "  br label %end",
         "end:",
+        "  call void @PyMem_RawFree(ptr %memory)",
         "  ret ptr %result",
         "other:",
         "  %answer = call ptr @PyObject_Vectorcall(ptr %self, ptr %args, i64 %nargs, ptr %names)",
@@ -90,6 +99,22 @@ def entry_ir(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: 
         "}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _workspace(size: int) -> list[str]:
+    """%work, aligned to 64 bytes within %memory; without memory the call goes to Python, which says so."""
+    if size == 0:
+        return ["  %memory = getelementptr i8, ptr null, i64 0", "  %work = getelementptr i8, ptr null, i64 0"]
+    return [
+        f"  %memory = call ptr @PyMem_RawMalloc(i64 {size + 64})",
+        "  %none = icmp eq ptr %memory, null",
+        "  br i1 %none, label %other, label %worked",
+        "worked:",
+        "  %address = ptrtoint ptr %memory to i64",
+        "  %below = sub i64 0, %address",
+        "  %pad = and i64 %below, 63",
+        "  %work = getelementptr i8, ptr %memory, i64 %pad",
+    ]
 
 
 def _check_argument(k: int, shape: tuple[int, ...], following: str) -> list[str]:
@@ -178,8 +203,7 @@ class _MethodDef(ctypes.Structure):
 def entry_symbols(dtype: str) -> dict[str, int]:
     """Addresses that `entry` needs; they are those of this process, so they are given when code is loaded."""
     python = {
-        name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
-        for name in ("PyObject_Vectorcall", "PyEval_SaveThread", "PyEval_RestoreThread")
+        name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _PYTHON_FUNCTIONS
     }
     numpy = {"ndarray": id(np.ndarray), "descr": id(np.dtype(dtype)), "PyArray_New": _numpy_functions()[_NEW_ARRAY]}
     return {**python, **numpy}

@@ -21,10 +21,16 @@ from .target import Target, initialized_llvm
 from .trig import libm_addresses
 
 
-def compile_object(program: Program, dtype: str, target: Target, extra_ir: str = "") -> tuple[bytes, int, str]:
-    """Object bytes, the bytes of workspace a call needs, and the IR they were made from."""
+def compile_object(
+    program: Program, dtype: str, target: Target, extra: Callable[[int], str] | None = None
+) -> tuple[bytes, int, str]:
+    """Object bytes, the bytes of workspace a call needs, and the IR they were made from.
+
+    `extra` gives further IR for the module, once the workspace is known.
+    """
     ir, workspace = kernel_ir(program.verify(), dtype, target)
-    ir += extra_ir
+    if extra is not None:
+        ir += extra(workspace)
     llvm = initialized_llvm()
     machine = target.machine()
     module = llvm.parse_assembly(ir)
