@@ -12,6 +12,7 @@ import linksweep as ls
 from linksweep.errors import ArgumentError
 
 LINK = {"V", "alpha", "costate", "f", "x", "n", "z", "z_plus", "G", "zeta", "y", "a", "d"}  # (links, 6)
+LINK |= {"b", "moments", "forces", "accelerations"}  # of the closed form: b(k), and the sums over i < k of (70)
 VECTOR = {"w", "dw", "pdd", "moment", "force"}  # (links, 3)
 MATRIX = {"P", "P_plus", "Delta", "S"}  # (links, 6, 6)
 JOINT = {"tau", "qdd", "D", "innovation", "residual", "nu", "T_free", "a1", "a2", "a3", "c"}  # (nv,)
@@ -23,12 +24,12 @@ NAMES = {
     "filter_smoother": {
         "qdd", "costate", "V", "n", "z", "z_plus", "P", "P_plus", "D", "G", "innovation", "residual",
     },
-    "filter_smoother_ud": {"qdd", "costate", "z", "D", "G", "innovation", "residual"},
+    "filter_smoother_ud": {"qdd", "costate", "z", "P", "D", "G", "innovation", "residual"},
     "fd1": {"qdd", "alpha", "costate", "V", "zeta", "T_free", "P", "D", "G", "z", "innovation", "nu"},
     "fd3": {"qdd", "alpha", "costate", "V", "zeta", "y", "P", "D", "G", "innovation", "nu"},
     "fd4": {"qdd", "alpha", "V", "a", "z", "P", "D", "G", "innovation", "nu"},
     "composite": {"qdd", "T_free"},
-    "closed_form": {"qdd", "a1", "a2", "a3", "c", "d", "Delta", "S"},
+    "closed_form": {"qdd", "a1", "a2", "a3", "c", "d", "Delta", "S", "P", "P_plus", "D", "G"},
 }  # fmt: skip
 NAMES["filter_smoother_50"] = NAMES["filter_smoother_51"] = NAMES["filter_smoother"]
 NAMES["fd2"] = NAMES["fd1"]

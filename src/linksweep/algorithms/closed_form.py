@@ -9,7 +9,6 @@ ones.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ..bias import BaseMotion, local_bias_acceleration, local_bias_force
 from ..joints import Coordinates, JointInertia, updated_inertia
@@ -50,7 +49,7 @@ class Filtered:
     P: ArticulatedInertia
     P_plus: ArticulatedInertia
     G: Force
-    D: Any
+    D: Coordinates
     sums: Inner
     b: Force
 
@@ -74,6 +73,7 @@ class Components:
 class Result:
     qdd: PerLink
     components: PerLink
+    filtered: PerLink
 
 
 def closed_form(
@@ -106,7 +106,7 @@ def closed_form(
         moments = link.phi(cross(outer.moments) + G @ tau)                                       # (70) psi G tau
         forces = link.phi(cross(outer.forces + at.b))                                            # (70) psi b
         accelerations = link.phi(cross(outer.accelerations) + P_plus @ at.n)                     # (70) psi P n
-        kept = Filtered(P, P_plus, G.columns[0], D.rows[0][0], outer, at.b)
+        kept = Filtered(P, P_plus, G.columns[0], D.diagonal, outer, at.b)
         return kept, Inner(link.phi(P_plus), moments, forces, accelerations)
 
     def outward_step(
@@ -115,7 +115,7 @@ def closed_form(
         G, H = kept.G, link.H_T.columns[0]
         Delta_plus = link.phi_T(inner.Delta)                                                     # (81)
         Delta_G = Delta_plus @ G
-        c = 1.0 / kept.D + G.dot(Delta_G)                                                        # (71)
+        c = 1.0 / kept.D[0] + G.dot(Delta_G)                                                     # (71)
         d = Delta_G - H * c                                                                      # (71)
         if dissipation:
             tau = tau - link.dissipative_force(qd)
@@ -146,4 +146,4 @@ def closed_form(
     )
     zero = Outer(ZERO_COMPLIANCE, ZERO_MOTION, ZERO_MOTION, ZERO_MOTION)                         # Delta^+(N) = 0
     components = sweep.outward(outward_step, zero, at, filtered, qd, tau)
-    return Result(components.qdd, components)
+    return Result(components.qdd, components, filtered)

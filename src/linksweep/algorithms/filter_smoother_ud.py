@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..bias import BaseMotion, local_bias_acceleration, local_bias_force
 from ..joints import Coordinates
 from ..scalars import Scalar
-from ..spatial import ZERO_FORCE, ZERO_VEC, Force, Motion, Vec, leaves
+from ..spatial import ZERO_ARTICULATED, ZERO_FORCE, ZERO_VEC, ArticulatedInertia, Force, Motion, Vec, leaves
 from ..square_root import bierman_update, factored, orthogonalised
 from ..sweeps import LinkView, PerLink, Sweep
 
@@ -36,6 +36,7 @@ class Predicted:
 @dataclass(slots=True)
 class Filtered:
     z: Force
+    P: ArticulatedInertia
     D: Coordinates
     G: Force
     innovation: Coordinates
@@ -85,7 +86,10 @@ def filter_smoother_ud(
         z_plus = z + G * innovation[0] + P_n                                                     # (41)
         residual = Coordinates((innovation[0] / D,))                                             # (42)
         up = Predicted(link.phi(z_plus), tuple(link.phi(column) for column in columns), tuple(d_plus))
-        return Filtered(z, Coordinates((D,)), G, innovation, residual), up
+        P = ZERO_ARTICULATED
+        for column, weight in zip(as_forces(U), d, strict=True):
+            P = P.minus_outer(column * -weight, column)
+        return Filtered(z, P, Coordinates((D,)), G, innovation, residual), up
 
     def smoother_step(
         link: LinkView, parent: Motion, at: Velocity, kept: Filtered
