@@ -29,7 +29,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs" / "algorithms").glob("*.md"))
 ALGORITHMS = ROOT / "src" / "linksweep" / "algorithms"
 MARKED = re.compile(r"(<!-- (equations|costs): (.*?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-EQUATION = re.compile(r"\(\d+(\.\d+)?[a-z']?\)|stage \d")
+EQUATION = re.compile(r"\(\d+(\.\d+)?[a-z']?\)|stage \d|step: ")
 ELSEWHERE = {"influence", "influence_dynamics", "augmented_bodies", "explicit_model", "explicit_model_direct"}
 WITHOUT_PAGE = {
     "__init__",
@@ -86,9 +86,9 @@ def counted_robots() -> dict[str, ls.Robot]:
 
 @functools.cache
 def operations(robot: str, function: str, method: str) -> Counts:
-    """Of the traced program, before multiply-adds are fused."""
+    """Of the traced program, before multiply-adds are fused, on the description's own inertias."""
     if FUNCTIONS[function].public:
-        return counted_robots()[robot].compile(function, method=method, rolled=False).counts
+        return counted_robots()[robot].operation_count(function, method, base_parameters=False, rolled=False)
     return count(trace(counted_robots()[robot].canonical, [Request(function, method)], rolled=False))
 
 

@@ -240,7 +240,11 @@ def test_no_two_functions_share_a_key(monkeypatch: pytest.MonkeyPatch):
     recipes += [arm.compile("inverse_dynamics", backend="interpreter", **given) for given in options]
     for name in ("inverse_dynamics", "forward_dynamics", "bias_forces", "gravity_forces"):
         methods = arm.methods(name)
-        recipes += [arm.compile(name, method=method, rolled=True, backend="interpreter") for method in methods]
+        recipes += [arm.compile(name, method=method, backend="interpreter") for method in methods[1:]]
+    recipes += [arm.compile("inverse_dynamics", base_parameters=b, backend="interpreter") for b in (False, True)]
+    for names in (("payload",), ("gravity",), ("gravity", "armature"), ("inertia:link2",), ("inertia:link3",)):
+        recipes.append(arm.compile("inverse_dynamics", parameters=names, backend="interpreter"))
+        recipes.append(recipes[-1]._varied)  # type: ignore[attr-defined]
     recipes += [arm.compile(("jacobian", frame), backend="interpreter") for frame in arm.frame_names]
     recipes += [arm.compile(["mass_matrix", "bias_forces"], backend="interpreter")]
     recipes += [arm.compile(["bias_forces", "mass_matrix"], backend="interpreter")]

@@ -13,11 +13,12 @@ from linksweep.errors import ArgumentError
 
 LINK = {"V", "alpha", "costate", "f", "x", "n", "z", "z_plus", "G", "zeta", "y", "a", "d"}  # (links, 6)
 LINK |= {"b", "moments", "forces", "accelerations"}  # of the closed form: b(k), and the sums over i < k of (70)
-VECTOR = {"w", "dw", "pdd", "moment", "force"}  # (links, 3)
+VECTOR = {"w", "dw", "dv", "pdd", "moment", "force"}  # (links, 3)
 MATRIX = {"P", "P_plus", "Delta", "S"}  # (links, 6, 6)
 JOINT = {"tau", "qdd", "D", "innovation", "residual", "nu", "T_free", "a1", "a2", "a3", "c"}  # (nv,)
 JOINT |= {"inertial", "velocity", "gravity"}  # of the influence coefficients
 NAMES = {
+    "khalil_kleinfinger": {"tau", "w", "dw", "dv", "moment", "force"},
     "newton_euler": {"tau", "V", "alpha", "f"},
     "boundary_value": {"tau", "V", "costate", "x"},
     "kane": {"tau", "w", "dw", "pdd", "moment", "force"},

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from abuse_helpers import SIMD, Guarded, close, function, in_process, interpreted, results, robot, same_bits, samples
 
+import linksweep as ls
 from linksweep.backends.target import host_target
 
 # every size of a row against every width of a vector: below, equal to, between and above powers of two
@@ -113,3 +114,11 @@ def read_beyond() -> None:
 def test_guard_pages_guard():
     with pytest.raises(AssertionError, match="exit status -11"):
         in_process(read_beyond)
+
+
+def test_a_number_beyond_float32_is_refused():
+    row = {"alpha": 0.3, "mass": 1e29, "com": (1e6, 2e6, 3e6), "inertia": (1.0, 1.0, 1.0)}
+    heavy = ls.Robot.from_dh([row, row], "modified")
+    assert np.isfinite(heavy.compile("inverse_dynamics")(np.ones(2), np.ones(2), np.ones(2))).all()
+    with pytest.raises(ls.BackendError, match="does not fit into float32: compile with dtype='float64'"):
+        heavy.compile("inverse_dynamics", dtype="float32")(np.ones(2), np.ones(2), np.ones(2))

@@ -14,26 +14,33 @@ from hypothesis import strategies as st
 
 from linksweep import scalars
 from linksweep.backends.interpreter import Interpreter
-from linksweep.tracing.expression import Graph, Node
+from linksweep.tracing.expression import ONLINE, PARAMETER, Graph, Node
 from linksweep.tracing.program import Array, block_program
 from linksweep.tracing.rules import RULES
 
 INPUTS = (Array("x", (4,)),)
 VALUES = np.random.default_rng(3).uniform(0.2, 3.0, (50, 4)) * np.random.default_rng(4).choice((-1.0, 1.0), (50, 4))
 
-# Each names its rule and writes it over x, y, z, w; over nodes it is rewritten, over arrays it is what it says.
+# Each names its rule and writes it over x, y, z and the parameter w; over nodes it is rewritten, over arrays it is
+# what it says.
 PATTERNS: dict[tuple[str, str], Callable[..., Any]] = {
     ("add", "x + 0 = x"): lambda x, y, z, w: (x + 0.0) * (0.0 + y),
     ("add", "x + (-y) = x - y"): lambda x, y, z, w: x + (-y),
     ("add", "(-x) + y = y - x"): lambda x, y, z, w: (-x) + y,
     ("add", "(x - y) + y = x"): lambda x, y, z, w: (x - y) + y,
     ("add", "y + (x - y) = x"): lambda x, y, z, w: y + (x - y),
+    ("add", "(x + y) + (x - y) = x + x"): lambda x, y, z, w: (x + y) + (x - y),
+    ("add", "(x - y) + (x + y) = x + x"): lambda x, y, z, w: (x - y) + (y + x),
+    ("add", "x + x = 2 x among parameters, where it is free and may meet another number"): lambda x, y, z, w: w + w,
     ("sub", "x - 0 = x"): lambda x, y, z, w: x - 0.0,
     ("sub", "0 - x = -x"): lambda x, y, z, w: 0.0 - x,
     ("sub", "x - x = 0"): lambda x, y, z, w: (x * y - y * x) + z,
     ("sub", "x - (-y) = x + y"): lambda x, y, z, w: x - (-y),
     ("sub", "(-x) - y = -(x + y)"): lambda x, y, z, w: (-x) - y,
     ("sub", "x - (x - y) = y"): lambda x, y, z, w: x - (x - y),
+    ("sub", "(x - y) - x = -y"): lambda x, y, z, w: (x - y) - x,
+    ("sub", "(x + y) - (x - y) = y + y"): lambda x, y, z, w: (x + y) - (x - y),
+    ("sub", "(x + y) - (x + z) = y - z"): lambda x, y, z, w: ((x + y) - (x + z)) * ((y + z) - (x + y)),
     ("sub", "(x + y) - x = y"): lambda x, y, z, w: ((x + y) - x) * ((z + w) - w),
     ("sub", "y - x = -(x - y) where x - y is there already"): lambda x, y, z, w: (x - y) * (y - x),
     ("mul", "numbers first"): lambda x, y, z, w: x * 2.5,
@@ -42,6 +49,9 @@ PATTERNS: dict[tuple[str, str], Callable[..., Any]] = {
     ("mul", "(-1) x = -x"): lambda x, y, z, w: -1.0 * x,
     ("mul", "c (-x) = (-c) x"): lambda x, y, z, w: 2.5 * (-x),
     ("mul", "c (d x) = (c d) x"): lambda x, y, z, w: 2.5 * (1.5 * x),
+    ("mul", "c (d x) = (c d) x, c and d among numbers and parameters"): lambda x, y, z, w: 2.5 * (w * x),
+    ("mul", "(d x) c = (c d) x, c and d among numbers and parameters"): lambda x, y, z, w: (w * x) * (w + 1.0),
+    ("mul", "c (x + x) = (2 c) x"): lambda x, y, z, w: 2.5 * (x + x),
     ("mul", "(-x) y = -(x y)"): lambda x, y, z, w: (-x) * y,
     ("mul", "x (-y) = -(x y)"): lambda x, y, z, w: x * (-y),
     ("mul", "x (1 / x) = 1"): lambda x, y, z, w: x * (1.0 / x) + (1.0 / y) * y * z,
@@ -81,7 +91,7 @@ def evaluate(value: Any) -> np.ndarray:
 
 def traced(function: Callable[..., Any]) -> Any:
     graph = Graph()
-    return function(*(graph.leaf("input", (0, i)) for i in range(4)))
+    return function(*(graph.leaf("input", (0, i), PARAMETER if i == 3 else ONLINE) for i in range(4)))
 
 
 @pytest.fixture

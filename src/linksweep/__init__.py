@@ -13,7 +13,10 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from linksweep import conventions as conventions
     from linksweep import motion as motion
+    from linksweep import plots as plots
     from linksweep import robots as robots
+    from linksweep import simulation as simulation
+    from linksweep import studies as studies
     from linksweep.checking import check as check
     from linksweep.coupling import CoupledRobot as CoupledRobot
     from linksweep.errors import ArgumentError as ArgumentError
@@ -23,7 +26,11 @@ if TYPE_CHECKING:
     from linksweep.errors import ModelWarning as ModelWarning
     from linksweep.errors import SingularError as SingularError
     from linksweep.loading import load as load
+    from linksweep.motion import follow as follow
+    from linksweep.motion import inverse_kinematics as inverse_kinematics
+    from linksweep.parameters import body as body
     from linksweep.robot import Robot as Robot
+    from linksweep.simulation import simulate as simulate
     from linksweep.spatial_operators import operators as operators
 
 _HOMES = {
@@ -35,11 +42,15 @@ _HOMES = {
     "ModelWarning": "linksweep.errors",
     "Robot": "linksweep.robot",
     "SingularError": "linksweep.errors",
+    "body": "linksweep.parameters",
     "check": "linksweep.checking",
+    "follow": "linksweep.motion",
+    "inverse_kinematics": "linksweep.motion",
     "load": "linksweep.loading",
     "operators": "linksweep.spatial_operators",
+    "simulate": "linksweep.simulation",
 }
-_SUBPACKAGES = ("conventions", "motion", "robots")
+_SUBPACKAGES = ("conventions", "motion", "plots", "robots", "simulation", "studies")
 
 __all__ = [
     "ArgumentError",
@@ -51,12 +62,19 @@ __all__ = [
     "Robot",
     "SingularError",
     "__version__",
+    "body",
     "check",
     "conventions",
+    "follow",
+    "inverse_kinematics",
     "load",
     "motion",
     "operators",
+    "plots",
     "robots",
+    "simulate",
+    "simulation",
+    "studies",
 ]
 
 

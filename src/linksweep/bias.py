@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .joints import Coordinates
-from .spatial import ZERO_VEC, Force, Motion, Vec, centripetal
+from .spatial import ZERO_VEC, Force, Mat, Motion, Vec, centripetal
 from .sweeps import LinkView
 
 
@@ -75,3 +75,14 @@ def local_bias_force(link: LinkView, V: Motion) -> Force:
     w, M = V.angular, link.M
     w_x_v = w.cross(V.linear)
     return Force(w.cross(M.I @ w) + M.mp.cross(w_x_v), w_x_v * M.mass + centripetal(w, M.mp))
+
+
+def rotation_tensor(w: Vec, dw: Vec) -> Mat:
+    """W = d(Omega)/dt + Omega^2, Angeles, Ma & Rojas (53): dw x ( ) + w x (w x ( ))."""
+    xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
+    xy, xz, yz = w.x * w.y, w.x * w.z, w.y * w.z
+    return Mat(
+        Vec(-(yy + zz), xy - dw.z, xz + dw.y),
+        Vec(xy + dw.z, -(xx + zz), yz - dw.x),
+        Vec(xz - dw.y, yz + dw.x, -(xx + yy)),
+    )

@@ -120,12 +120,12 @@ def _point(tracer: Any, request: Any) -> Vec:
     """The point of the frame that is asked about: its origin, unless the function takes one."""
     if not request.function.startswith("point_"):
         return ZERO_VEC
-    return Vec(*tracer.read_flat(_source(tracer, "point")))
+    return Vec(*tracer.read_flat(source(tracer, "point")))
 
 
-def _source(tracer: Any, name: str) -> int:
+def source(tracer: Any, name: str) -> int:
     return next(k for k, array in enumerate(tracer.inputs) if array.name == name)
 
 
 def _read(tracer: Any, name: str) -> Any:
-    return tracer.read(_source(tracer, name))
+    return tracer.read(source(tracer, name))

@@ -11,7 +11,7 @@ Where two axes are so nearly parallel that their common normal is far away, the 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,21 +96,12 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
         placed.append((_snap(inner.T @ rotation @ turn), inner.T @ position))
 
     screws = [_decompose(rotation, position) for rotation, position in placed]
-    favoured = _favoured_children(model)
-    adjust = [  # the screw about its own z that takes each aligned frame to the canonical one
-        (screws[child].a, screws[child].e) if child is not None and free else ((1.0, 0.0), 0.0)
-        for child, free in zip(favoured, commutes, strict=True)
-    ]
-    favoured = [child if free else None for child, free in zip(favoured, commutes, strict=True)]
-    if described_frames:
-        favoured = [None] * len(links)
-        adjust = [((1.0, 0.0), 0.0)] * len(links)
-    frames = tuple(_carry(frame, aligned, adjust) for frame in model.frames)
-    own = {frame.name: frame.placement for frame in frames}
-    result = []
+    favoured: list[int | None] = [None] * len(links) if described_frames else _favoured_children(model)
+    # the screw about its own z that takes each aligned frame to the canonical one, from the base outward
+    adjust: list[tuple[tuple[float, float], float]] = []
+    joints: list[dict[str, Any]] = []
     for index, link in enumerate(links):
-        turn, lift = adjust[index]
-        if link.parent != BASE and favoured[link.parent] == index:
+        if link.parent != BASE and commutes[link.parent] and favoured[link.parent] == index:
             found = screws[index]
             factors = _shift_factor(found.shift) + _screw_factor(0, found.alpha, found.length)
         else:
@@ -122,18 +113,33 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
             factors = (
                 _shift_factor(shift) + _screw_factor(2, found.a, found.e) + _screw_factor(0, found.alpha, found.length)
             )
+        child = favoured[index]
+        if child is None or not commutes[index]:
+            adjust.append(((1.0, 0.0), 0.0))
+        else:
+            if link.joint.kind == "revolute":  # a sliding joint has an offset anyhow: it takes both
+                screws[child] = _slid(screws[child], -found.f)
+            adjust.append((screws[child].a, screws[child].e))
+        turn, lift = adjust[index]
         offset, slide = _compose(found.b, turn), found.f + lift
         if not commutes[index]:  # the joint's coordinates belong to the described frame: nothing moves through it
             factors += _screw_factor(2, offset, slide)
             offset, slide = (1.0, 0.0), 0.0
         quarters, angle = _quarters(offset)
-        joint = link.joint
+        joints.append({"factors": factors, "quarters": quarters, "angle": angle, "turn": offset, "slide": slide})
+    frames = tuple(_carry(frame, aligned, adjust) for frame in model.frames)
+    own = {frame.name: frame.placement for frame in frames}
+    result = []
+    for index, link in enumerate(links):
+        m, mp, tensor, com, about_com = _inertia(link.inertial, aligned[index], *adjust[index])
+        row, q_start, start = places[index]
         result.append(
             CanonicalLink(
-                link.name, link.parent, joint.kind, factors, quarters, angle, offset, slide, float(joint.pitch),
-                *_inertia(link.inertial, aligned[index], turn, lift),
-                float(joint.armature), float(joint.damping), float(joint.friction),
-                own[link.name].rotation, own[link.name].position, *places[index],
+                name=link.name, parent=link.parent, kind=link.joint.kind, **joints[index],
+                pitch=float(link.joint.pitch), mass=m, mp=mp, I=tensor, com=com, I_com=about_com,
+                armature=float(link.joint.armature), damping=float(link.joint.damping),
+                friction=float(link.joint.friction),
+                axes=own[link.name].rotation, origin=own[link.name].position, row=row, q_start=q_start, start=start,
             )
         )  # fmt: skip
     return CanonicalModel(tuple(result), frames, model.gravity)
@@ -190,7 +196,14 @@ def _decompose(rotation: np.ndarray, position: np.ndarray) -> _Screws:
     return _Screws(a, e + 0.0, alpha, x, b, f + 0.0, None)
 
 
-def _inertia(inertial: Inertial, aligned: np.ndarray, turn: tuple[float, float], lift: float):
+def _slid(screws: _Screws, lift: float) -> _Screws:
+    """Of parallel axes the common normal may stand anywhere: here where the inner link's own offset vanishes."""
+    if screws.alpha[1] != 0.0:
+        return screws
+    return replace(screws, e=lift, f=(screws.e - lift) * screws.alpha[0] + 0.0)
+
+
+def _inertia(inertial: Inertial, aligned: np.ndarray, turn: tuple[float, float], lift: float) -> tuple[Any, ...]:
     """Mass, first moment and inertia about the canonical origin; mass centre and inertia about it."""
     rotation = (aligned @ _turn_z(turn)).T
     com = rotation @ np.array(inertial.com, dtype=float) - np.array([0.0, 0.0, lift])

@@ -273,7 +273,7 @@ class _Comparison:
             results[f"{default}, compiled"] = self._computed(function, default, "llvm", options)
         return results
 
-    def _computed(self, function: str, method: str | None, backend: str, options: dict[str, bool]) -> np.ndarray:
+    def _computed(self, function: str, method: str | None, backend: str, options: dict[str, Any]) -> np.ndarray:
         compiled = self.robot.compile(function, method=method, backend=backend, **options)
         return compiled(*(self.states[name] for name in compiled.inputs))
 

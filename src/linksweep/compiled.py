@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,19 +17,22 @@ import numpy as np
 from .backends import arrays, cache, threads
 from .canonical import CanonicalModel
 from .errors import ArgumentError, BackendError
-from .functions import Request, signature, trace
+from .functions import Request, check_options, signature, trace
 from .lazy import lazy
+from .parameters import ParameterSet
 from .tracing.count import Counts, count
 from .tracing.differentiate import differentiate, differentiated_output
 
 if TYPE_CHECKING:
     from .backends.target import Target
+    from .robot import Robot
     from .tracing.program import Program
 
 _FLOAT32 = np.dtype(np.float32)
 MEANINGS = {
     "q": "one per coordinate", "qd": "one per velocity", "qdd": "one per velocity", "tau": "one per velocity",
     "point": "a point in the frame", "f_ext": "one row [moment; force] per moving link",
+    "payload": "mass, m c, inertia about the frame's origin", "armature": "one per joint",
 }  # fmt: skip
 
 
@@ -42,17 +45,23 @@ class Recipe:
     rolled: bool | None = None
     derivative: str = ""  # of the first result, by this input
     details: bool = False  # every quantity of the algorithm, not only its result
+    base_parameters: bool | None = None  # None: where they save operations
+    parameters: tuple[ParameterSet, ...] = ()  # numbers of the model that are arguments
+    varied: bool = False  # from sample to sample
+
+    def __post_init__(self) -> None:
+        check_options(self.requests, self.rolled, self.base_parameters, self.parameters)
 
     def trace(self) -> Program:
         if self.details:
             from .details import trace_details
 
             return trace_details(self.model, self.requests[0])
-        program = trace(self.model, self.requests, self.rolled)
+        program = trace(self.model, self.requests, self.rolled, self.base_parameters, self.parameters, self.varied)
         return differentiate(program, self.derivative).verify() if self.derivative else program
 
     def signature(self) -> arrays.Signature:
-        inputs, outputs = signature(self.model, self.requests)
+        inputs, outputs = signature(self.model, self.requests, self.parameters, self.varied)
         if self.details:
             outputs = self.trace().outputs
         if self.derivative:
@@ -111,6 +120,18 @@ class CompiledFunction:
         target = host_target()
         return kernel_ir(_for_target(self.program, target), self.dtype or "float64", target)[0]
 
+    def c_source(self, name: str | None = None, dtype: str = "double", robot: Robot | None = None) -> str:
+        """The function as C99, for `double` or `float`; `robot` names it and its joints in the comment on top."""
+        from .c_export import c_files
+
+        return c_files(self, name, dtype, robot)[0]
+
+    def c_header(self, name: str | None = None, dtype: str = "double", robot: Robot | None = None) -> str:
+        """The header file that goes with `c_source`."""
+        from .c_export import c_files
+
+        return c_files(self, name, dtype, robot)[1]
+
     def derivative(self, by: str) -> CompiledFunction:
         """The partial derivatives of the result by one input, (..., result size, input size)."""
         if by not in self.inputs or len(self.outputs) != 1 or self.recipe.derivative:
@@ -118,7 +139,7 @@ class CompiledFunction:
                 f"{self.name} cannot be differentiated by {by!r}: expected one of {', '.join(self.inputs)}, of a "
                 f"function with one result that is not a derivative itself."
             )
-        recipe = Recipe(self.recipe.model, self.recipe.requests, False, by)
+        recipe = replace(self.recipe, rolled=False, derivative=by)
         return make_function(recipe, self.dtype, self.threads, self.backend)
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
@@ -148,8 +169,31 @@ class CompiledFunction:
         return f"<{self.name}({shown}) -> {results}>"
 
 
+class ParametricFunction(CompiledFunction):
+    """A function whose last arguments are parameters of the robot.
+
+    Where a batch shares them, the work among them is done once. One sample, or parameters with a batch shape of their
+    own, go to a function to which they are inputs like any other.
+    """
+
+    @lazy
+    def _varied(self) -> CompiledFunction:
+        return make_function(replace(self.recipe, varied=True), self.dtype, self.threads, self.backend)
+
+    def __call__(self, *args: Any, out: Any = None) -> Any:
+        if len(args) != len(self.inputs) or np.ndim(args[0]) <= len(self.signature.inputs[0].shape):
+            return self._varied(*args, out=out)
+        own = len(self.recipe.parameters)
+        wanted = self.signature.inputs[-own:]
+        if any(np.ndim(given) != len(argument.shape) for given, argument in zip(args[-own:], wanted, strict=True)):
+            return self._varied(*args, out=out)
+        return self._checked_call(*args, out=out)
+
+
 def make_function(recipe: Recipe, dtype: str | None, thread_count: int, backend: str) -> CompiledFunction:
     """A CompiledFunction, with the fast entry for single samples where there is one."""
+    if recipe.parameters and not recipe.varied:
+        return ParametricFunction(recipe, dtype, thread_count, backend)
     plain = CompiledFunction(recipe, dtype, thread_count, backend)
     entry = _fast_entry(plain, dtype or "float64", plain)
     if entry is None:

@@ -130,17 +130,17 @@ class CoupledRobot:
 
     # dynamics
 
-    def inverse_dynamics(self, q: Any, qd: Any, qdd: Any, method: str = "newton_euler", **options: Any) -> np.ndarray:
+    def inverse_dynamics(self, q: Any, qd: Any, qdd: Any, method: str | None = None, **options: Any) -> np.ndarray:
         """Forces (..., nv) of the joints that are left; f_ext, dissipation and base_motion as of `Robot`."""
         _refuse("inverse_dynamics", options)
         full = (self.expand(q), self.expand_rates(qd), self.expand_rates(qdd))
         return self.reduce_forces(self.robot.inverse_dynamics(*full, method, **options))
 
-    def bias_forces(self, q: Any, qd: Any, method: str = "newton_euler", **options: Any) -> np.ndarray:
+    def bias_forces(self, q: Any, qd: Any, method: str | None = None, **options: Any) -> np.ndarray:
         _refuse("bias_forces", options)
         return self.reduce_forces(self.robot.bias_forces(self.expand(q), self.expand_rates(qd), method, **options))
 
-    def gravity_forces(self, q: Any, method: str = "newton_euler") -> np.ndarray:
+    def gravity_forces(self, q: Any, method: str | None = None) -> np.ndarray:
         return self.reduce_forces(self.robot.gravity_forces(self.expand(q), method))
 
     def mass_matrix(self, q: Any, method: str = "composite") -> np.ndarray:

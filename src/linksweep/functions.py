@@ -14,7 +14,7 @@ from .algorithms.boundary_value import boundary_value
 from .algorithms.closed_form import closed_form
 from .algorithms.composite import composite
 from .algorithms.explicit_model import explicit_model
-from .algorithms.explicit_model_direct import explicit_model_direct, path_to
+from .algorithms.explicit_model_direct import explicit_model_direct
 from .algorithms.factorization import colour, factorization, gains, whiten
 from .algorithms.fd1 import fd1
 from .algorithms.fd2 import fd2
@@ -22,18 +22,21 @@ from .algorithms.fd3 import fd3
 from .algorithms.fd4 import fd4
 from .algorithms.filter_smoother import filter_smoother
 from .algorithms.filter_smoother_ud import filter_smoother_ud
-from .algorithms.influence import influence, joint_axes
+from .algorithms.influence import influence
 from .algorithms.influence_dynamics import influence_dynamics
 from .algorithms.kane import kane
-from .algorithms.kinematics import WORLD, jacobian, jacobian_derivative, poses
+from .algorithms.khalil_kleinfinger import khalil_kleinfinger
+from .algorithms.kinematics import jacobian, jacobian_derivative, poses
 from .algorithms.mass_matrix import mass_matrix
 from .algorithms.mass_matrix_inverse import mass_matrix_inverse
 from .algorithms.momentum import composite_inertias, kinetic_energy, momentum, momentum_matrix
 from .algorithms.newton_euler import newton_euler
+from .algorithms.regressor import regressor
 from .bias import BaseMotion
 from .body_traces import (
     ABOUT,
     REFERENCES,
+    source,
     trace_center_of_mass,
     trace_jacobian,
     trace_jacobian_derivative,
@@ -47,8 +50,14 @@ from .body_traces import (
 )
 from .canonical import CanonicalModel
 from .errors import ArgumentError
+from .explicit_traces import trace_explicit, trace_influence, trace_regressor
 from .joints import KINDS
-from .spatial import ZERO_FORCE, ZERO_VEC, Force, Vec, leaves
+from .parameters import ParameterSet
+from .regrouping import regroup
+from .spatial import ZERO_FORCE, ZERO_VEC, Force, Vec
+from .tracing.count import count
+from .tracing.expression import ONLINE, PARAMETER, Operand
+from .tracing.factoring import factor_sums
 from .tracing.passes import remove_dead
 from .tracing.program import Array, Program
 from .tracing.rolled import Rolled
@@ -81,6 +90,7 @@ class Method:
     serial: bool = False
     single: bool = False
     written_out: bool = False
+    linear: bool = False  # in the ten parameters of each link about its origin: base parameters may stand for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,31 +115,82 @@ class Function:
     public: bool = True
 
 
-def trace(model: CanonicalModel, requests: Sequence[Request], rolled: bool | None = None) -> Program:
-    """The Program that computes these requests. `rolled`: as loops over the links; None chooses by size."""
-    inputs, outputs = signature(model, requests)
+def trace(
+    model: CanonicalModel, requests: Sequence[Request], rolled: bool | None = None,
+    base_parameters: bool | None = None, parameters: Sequence[ParameterSet] = (), varied: bool = False,
+) -> Program:  # fmt: skip
+    """The Program that computes these requests.
+
+    rolled: as loops over the links; None chooses by size. base_parameters: with regrouped inertias; None takes them
+    where that saves operations. parameters: numbers of the model that are inputs, `varied` from sample to sample.
+    """
+    if base_parameters is not False and may_regroup(requests):
+        regrouped = _trace(model, requests, rolled, parameters, varied, regroup)
+        if base_parameters:
+            return regrouped
+        plain = _trace(model, requests, rolled, parameters, varied)
+        return min(regrouped, plain, key=lambda program: count(program).total)
+    return _trace(model, requests, rolled, parameters, varied)
+
+
+def may_regroup(requests: Sequence[Request]) -> bool:
+    """Whether base parameters give the same results, and some result depends on inertia at all."""
+    dynamic = [request for request in requests if FUNCTIONS[request.function].dynamics]
+    return bool(dynamic) and all(_method(request).linear for request in dynamic)
+
+
+def _trace(
+    model: CanonicalModel, requests: Sequence[Request], rolled: bool | None, parameters: Sequence[ParameterSet],
+    varied: bool, prepared: Callable[[CanonicalModel], CanonicalModel] | None = None,
+) -> Program:  # fmt: skip
+    inputs, outputs = signature(model, requests, parameters, varied)
     if rolled is None:
         large = len(model.links) > ROLL_ABOVE or sum(array.size for array in outputs) > ROLL_RESULTS
-        rolled = large and not any(_method(request).written_out for request in requests)
+        rolled = large and not parameters and not any(_method(request).written_out for request in requests)
+
+    def described(given: Sequence[Sequence[Operand]]) -> CanonicalModel:
+        found = model
+        for chosen, values in zip(parameters, given[len(inputs) - len(parameters) :], strict=True):
+            found = chosen.apply(found, values)
+        return prepared(found) if prepared else found
+
+    tracer = (
+        Rolled(prepared(model) if prepared else model, inputs) if rolled else UnrolledTrace(model, inputs, described)
+    )
+    for index, request in enumerate(requests):
+        FUNCTIONS[request.function].trace(tracer, request, index)
+    name = "_".join(request.function for request in requests)
+    return factor_sums(remove_dead(tracer.program(name, outputs))).verify()
+
+
+def check_options(
+    requests: Sequence[Request], rolled: bool | None, base_parameters: bool | None, parameters: Sequence[ParameterSet]
+) -> None:
+    """Refuse what cannot be traced, before anything is."""
+    if base_parameters and not may_regroup(requests):
+        names = ", ".join(f"{request.function} by {request.method!r}" for request in requests)
+        raise ArgumentError(
+            f"{names} cannot use base parameters: they serve inverse_dynamics, bias_forces, gravity_forces and "
+            f"mass_matrix by methods linear in them ({', '.join(LINEAR)}); leave base_parameters to None."
+        )
+    if rolled and parameters:
+        raise ArgumentError("a loop over links cannot take parameters as inputs: leave rolled to False.")
     for request in requests if rolled else ():
         if _method(request).written_out:
             raise ArgumentError(
                 f"{request.function} by {request.method!r} cannot run as a loop over links: leave rolled to False."
             )
-    tracer = (Rolled if rolled else UnrolledTrace)(model, inputs)
-    for index, request in enumerate(requests):
-        FUNCTIONS[request.function].trace(tracer, request, index)
-    name = "_".join(request.function for request in requests)
-    return remove_dead(tracer.program(name, outputs)).verify()
 
 
-def signature(model: CanonicalModel, requests: Sequence[Request]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+def signature(
+    model: CanonicalModel, requests: Sequence[Request], parameters: Sequence[ParameterSet] = (), varied: bool = False
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     """Inputs and results of a program for these requests, known without tracing it."""
     nq = sum(KINDS[link.kind].nq for link in model.links)
     nv = sum(KINDS[link.kind].nv for link in model.links)
     shapes: dict[str, tuple[int, ...]] = {name: (nv,) for name in INPUT_ORDER}
     shapes |= {"q": (nq,), "point": (3,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
-    sizes: dict[Any, Any] = {"v": nv, "frames": len(model.frames)}
+    sizes: dict[Any, Any] = {"v": nv, "frames": len(model.frames), "parameters": 11 * len(model.links)}
     wanted = {name for request in requests for name in FUNCTIONS[request.function].inputs}
     wanted |= {name for name in ("f_ext", "base_motion") if any(getattr(request, name) for request in requests)}
     inputs = tuple(Array(name, shapes[name]) for name in INPUT_ORDER if name in wanted)
@@ -137,7 +198,8 @@ def signature(model: CanonicalModel, requests: Sequence[Request]) -> tuple[tuple
     for request in requests:
         function = FUNCTIONS[request.function]
         outputs.append(Array(function.result, tuple(sizes.get(axis, axis) for axis in function.axes)))
-    return inputs, tuple(outputs)
+    level = ONLINE if varied else PARAMETER
+    return (*inputs, *(Array(chosen.name, chosen.shape, level) for chosen in parameters)), tuple(outputs)
 
 
 def is_serial(model: CanonicalModel) -> bool:
@@ -153,19 +215,15 @@ def _method(request: Request) -> Method:
     return FUNCTIONS[request.function].methods[request.method]
 
 
-def _source(tracer: Any, name: str) -> int:
-    return next(k for k, array in enumerate(tracer.inputs) if array.name == name)
-
-
 def _coordinates(tracer: Any, name: str) -> Any:
-    return tracer.read(_source(tracer, name))
+    return tracer.read(source(tracer, name))
 
 
 def _base_motion(tracer: Any, request: Request) -> BaseMotion:
     gravity = Vec(*tracer.model.gravity)
     if not request.base_motion:
         return BaseMotion(ZERO_VEC, ZERO_VEC, -gravity)
-    given = tracer.read_flat(_source(tracer, "base_motion"))
+    given = tracer.read_flat(source(tracer, "base_motion"))
     return BaseMotion(Vec(*given[:3]), Vec(*given[3:6]), Vec(*given[6:]) - gravity)
 
 
@@ -173,7 +231,7 @@ def _external_forces(tracer: Any, request: Request) -> Any:
     """Each link's Force in its canonical frame, from rows [moment; force] in its described frame."""
     if not request.f_ext:
         return tracer.same(ZERO_FORCE)
-    rows = tracer.read_rows(_source(tracer, "f_ext"), 6)
+    rows = tracer.read_rows(source(tracer, "f_ext"), 6)
 
     def step(link: Any, nothing: Any, row: Any) -> Any:
         return link.from_described_frame(Force(Vec(*row[:3]), Vec(*row[3:]))), nothing
@@ -242,44 +300,23 @@ def _of_frame(inputs: tuple[str, ...], result: str, algorithm: Any, traced: Any)
     )  # fmt: skip
 
 
-def _joint_order(tracer: Any) -> list[int]:
-    """The links in the order of their coordinates."""
-    return sorted(range(len(tracer.links)), key=lambda link: tracer.model.links[link].start)
-
-
-def _trace_influence(tracer: Any, request: Request, output: int) -> None:
-    """Influence coefficients of a point of the frame, (6, nv) or, H_{j;k} at [:, j, k], (6, nv, nv)."""
-    frame = tracer.model.frame(request.frame)
-    at, path = poses(tracer), path_to(tracer, frame.link)
-    axes = [Vec(*row) for row in frame.placement.rotation]
-    offset = Vec(*tracer.read_flat(_source(tracer, "point")))
-    pose = at[frame.link] if path else WORLD
-    point = pose.point(Vec(*(row.dot(offset) for row in axes)) + Vec(*frame.placement.position))
-    found, order = influence(tracer, joint_axes(tracer, at), tracer.marked(path), point), _joint_order(tracer)
-    motions = [found.G[k] for k in order]
-    if request.function == "second_influence":
-        motions = [found.second(j, k) for j in order for k in order]
-    tracer.write(output, [value for row in zip(*(leaves(motion) for motion in motions), strict=True) for value in row])
-
-
 def _trace_explicit(tracer: Any, request: Request, output: int) -> None:
-    """I*, P*, or C with C_ik = sum_j (P*_ijk + P*_ikj) / 2 qd_j, by which dM/dt - 2 C is skew."""
-    model, order = _method(request).algorithm(tracer), _joint_order(tracer)
-    if request.function == "effective_inertia":
-        values = [model.I[i, k] for i in order for k in order]
-    elif request.function == "inertia_power":
-        values = [model.P[i, j, k] for i in order for j in order for k in order]
-    else:
-        qd = _coordinates(tracer, "qd")
-        values = [sum((model.P.christoffel(i, j, k) * qd[j][0] for j in order), 0.0) for i in order for k in order]
-    tracer.write(output, values)
+    trace_explicit(_method(request).algorithm, tracer, request, output)
+
+
+def _trace_regressor(tracer: Any, request: Request, output: int) -> None:
+    qd, qdd = _coordinates(tracer, "qd"), _coordinates(tracer, "qdd")
+    trace_regressor(tracer, qd, qdd, _base_motion(tracer, request), output)
 
 
 def _form(update: str) -> Method:
     return Method(functools.partial(filter_smoother, update=update))
 
 
-INVERSE = {"newton_euler": Method(newton_euler), "boundary_value": Method(boundary_value), "kane": Method(kane)}
+INVERSE = {
+    "khalil_kleinfinger": Method(khalil_kleinfinger, linear=True), "newton_euler": Method(newton_euler, linear=True),
+    "boundary_value": Method(boundary_value, linear=True), "kane": Method(kane),
+}  # fmt: skip
 INVERSE["influence"] = Method(influence_dynamics, serial=True, single=True, written_out=True)
 FORWARD = {
     "filter_smoother": Method(filter_smoother), "filter_smoother_50": _form("50"), "filter_smoother_51": _form("51"),
@@ -289,6 +326,7 @@ FORWARD = {
 }  # fmt: skip
 ALL = ("f_ext", "dissipation", "base_motion")
 FACTOR = {"factorization": Method(factorization, written_out=True)}
+LINEAR = (*(name for name, method in INVERSE.items() if method.linear), "composite", "covariance")
 EXPLICIT = {
     "augmented_bodies": Method(explicit_model, serial=True, single=True, written_out=True),
     "direct": Method(explicit_model_direct, single=True, written_out=True),
@@ -301,8 +339,8 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "forward_dynamics": Function(("q", "qd", "tau"), "qdd", ("v",), FORWARD, _dynamics, invertible=True, takes=ALL),
     "mass_matrix": Function(
-        ("q",), "M", ("v", "v"), {"composite": Method(mass_matrix),
-        "covariance": Method(functools.partial(mass_matrix, ten_parameters=False))}, _pairs, shared=True
+        ("q",), "M", ("v", "v"), {"composite": Method(mass_matrix, linear=True),
+        "covariance": Method(functools.partial(mass_matrix, ten_parameters=False), linear=True)}, _pairs, shared=True
     ),
     "mass_matrix_inverse": Function(
         ("q",), "Minv", ("v", "v"),
@@ -330,10 +368,14 @@ FUNCTIONS: dict[str, Function] = {
         ("q",), "J", ("frames", 6, "v"), {"": Method(jacobian)}, trace_jacobians, dynamics=False, references=REFERENCES
     ),
     "first_influence": Function(
-        ("q", "point"), "G", (6, "v"), INFLUENCE, _trace_influence, dynamics=False, needs_frame=True
+        ("q", "point"), "G", (6, "v"), INFLUENCE, trace_influence, dynamics=False, needs_frame=True
     ),
     "second_influence": Function(
-        ("q", "point"), "H", (6, "v", "v"), INFLUENCE, _trace_influence, dynamics=False, needs_frame=True
+        ("q", "point"), "H", (6, "v", "v"), INFLUENCE, trace_influence, dynamics=False, needs_frame=True
+    ),
+    "regressor": Function(
+        ("q", "qd", "qdd"), "Y", ("v", "parameters"), {"": Method(regressor, written_out=True)}, _trace_regressor,
+        dynamics=False, takes=("base_motion",)
     ),
     "effective_inertia": Function(("q",), "I", ("v", "v"), EXPLICIT, _trace_explicit, shared=True),
     "inertia_power": Function(("q",), "P", ("v", "v", "v"), EXPLICIT, _trace_explicit, shared=True),

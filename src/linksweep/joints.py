@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from .scalars import Scalar, cos, sin
+from .scalars import Scalar, cos, is_zero, sin
 from .spatial import ArticulatedInertia, Inertia, Mat, Motion, Vec
 from .transforms import Rotation, Screw, Shift
 
@@ -315,6 +315,8 @@ def updated_inertia(
     (43) subtracts the gain times (P H^T)^T. (50) takes the mean of (I - G H) P and P (I - G H)^T, which differ by
     rounding. (51), Joseph's form, is a sum of squares: (I - G H) P (I - G H)^T + G R G^T with the armature R.
     """
+    if form == "43" and len(gain.columns) == 1 and is_zero(armature):
+        return P.minus_outer(gain.columns[0], p_h_t.columns[0]).without(h_t.columns[0])  # H P^+ = 0, to the last bit
     for g, ph in zip(gain.columns, p_h_t.columns, strict=True):
         P = P.minus_outer(g, ph)
         if form == "50":

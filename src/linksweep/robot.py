@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .analysis_methods import AnalysisMethods
 from .assembly import with_payload
 from .backends.threads import checked_threads
 from .body_methods import BodyMethods
@@ -22,16 +23,19 @@ from .external_forces import link_forces
 from .factor import Factor
 from .functions import Request
 from .joints import KINDS
+from .kinematics_methods import KinematicsMethods
 from .lazy import lazy
 from .model import Frame, Model
 from .names import shown
+from .parameter_methods import ParameterMethods
+from .parameters import parameter_sets
 from .requests import PUBLIC, checked_flag, make_request, methods_of
 
 # compared by identity where every call passes: quick, and safe for whatever stands in the place of a name
-_INVERSE_DEFAULT, _FORWARD_DEFAULT = "newton_euler", "filter_smoother"
+_FORWARD_DEFAULT = "filter_smoother"
 
 
-class Robot(CoordinateMethods, BodyMethods, EditMethods):
+class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, EditMethods, KinematicsMethods):
     """A robot arm: a frozen description, and its dynamics as compiled functions of NumPy arrays.
 
     Arrays have any leading batch shape and broadcast; float32 in gives float32 out. Coordinates follow `joint_names`,
@@ -139,24 +143,26 @@ class Robot(CoordinateMethods, BodyMethods, EditMethods):
     # dynamics
 
     def inverse_dynamics(
-        self, q: Any, qd: Any, qdd: Any, method: str = _INVERSE_DEFAULT, f_ext: Any = None, out: Any = None,
+        self, q: Any, qd: Any, qdd: Any, method: str | None = None, f_ext: Any = None, out: Any = None,
         dissipation: bool = False, base_motion: Any = None, details: bool = False,
     ) -> Any:  # fmt: skip
         """Joint torques and forces (..., nv) that produce the accelerations qdd.
 
-        f_ext: what the environment applies, (..., links, 6) rows [moment; force] in each link's frame at its origin, or
-        {frame: (..., 6)}. dissipation: add damping and Coulomb friction. base_motion: (..., 9), the base's angular
-        velocity, angular acceleration and linear acceleration, in its own frame. details: return (torques, details),
-        the quantities that the method computes on its way, by name.
+        method: one of `methods("inverse_dynamics")`; None takes the one with the fewest operations (for details,
+        "newton_euler"). f_ext: what the environment applies, (..., links, 6) rows [moment; force] in each link's frame
+        at its origin, or {frame: (..., 6)}. dissipation: add damping and Coulomb friction. base_motion: (..., 9), the
+        base's angular velocity, angular acceleration and linear acceleration, in its own frame. details: return
+        (torques, details), the quantities that the method computes on its way, by name.
         """
         if (
-            self._inverse is not None and method is _INVERSE_DEFAULT and f_ext is None and out is None
+            self._inverse is not None and method is None and f_ext is None and out is None
             and base_motion is None and dissipation is False and details is False
         ):  # fmt: skip
             return self._inverse(q, qd, qdd)
         options = (f_ext, dissipation, base_motion)
         if details:
-            return self._details("inverse_dynamics", (q, qd, qdd), method, options, out)
+            named = "newton_euler" if method is None else method
+            return self._details("inverse_dynamics", (q, qd, qdd), named, options, out)
         return self._dynamics("inverse_dynamics", (q, qd, qdd), method, options, out)
 
     def forward_dynamics(
@@ -175,13 +181,13 @@ class Robot(CoordinateMethods, BodyMethods, EditMethods):
         return self._dynamics("forward_dynamics", (q, qd, tau), method, options, out)
 
     def bias_forces(
-        self, q: Any, qd: Any, method: str = "newton_euler", f_ext: Any = None, out: Any = None,
+        self, q: Any, qd: Any, method: str | None = None, f_ext: Any = None, out: Any = None,
         dissipation: bool = False, base_motion: Any = None,
     ) -> np.ndarray:  # fmt: skip
         """Torques (..., nv) that hold the joints unaccelerated: centrifugal, Coriolis, gravity and external."""
         return self._dynamics("bias_forces", (q, qd), method, (f_ext, dissipation, base_motion), out)
 
-    def gravity_forces(self, q: Any, method: str = "newton_euler", out: Any = None) -> np.ndarray:
+    def gravity_forces(self, q: Any, method: str | None = None, out: Any = None) -> np.ndarray:
         """Torques (..., nv) that hold the robot still against gravity."""
         return self._dynamics("gravity_forces", (q,), method, (), out)
 
@@ -236,23 +242,36 @@ class Robot(CoordinateMethods, BodyMethods, EditMethods):
     def compile(
         self, functions: Any, *, method: str | None = None, f_ext: bool = False, dissipation: bool = False,
         base_motion: bool = False, dtype: Any = None, threads: int = 1, rolled: bool | None = None,
-        backend: str | None = None,
+        backend: str | None = None, base_parameters: bool | None = None, parameters: Sequence[str] = (),
     ) -> CompiledFunction:  # fmt: skip
         """A compiled function of one result, or of several that share their work.
 
         functions: a name such as "inverse_dynamics", with its frame and reference where it has them, as ("jacobian",
         "tool") or ("jacobian", "tool", "local"), or a list of those; the inputs it takes are `.inputs`, in that
         order. f_ext, base_motion: take them as further arguments. dtype: "float64", "float32", or None to follow the
-        arguments. threads: split large batches. rolled: as loops over the
-        links (None: by size). backend: "llvm" or "interpreter".
+        arguments. threads: split large batches. rolled: as loops over the links (None: by size). backend: "llvm" or
+        "interpreter". base_parameters: with regrouped inertias (None: where that saves operations). parameters:
+        numbers of the robot to take as further arguments, as ("payload",) or ("payload:tool", "gravity"), see
+        parameters.py; a payload is ten numbers, which `linksweep.body` makes.
         """
+        recipe = self.recipe(
+            functions, method=method, f_ext=f_ext, dissipation=dissipation, base_motion=base_motion, rolled=rolled,
+            base_parameters=base_parameters, parameters=parameters,
+        )  # fmt: skip
+        return make_function(recipe, _checked_dtype(dtype), checked_threads(threads), chosen_backend(backend))
+
+    def recipe(
+        self, functions: Any, *, method: str | None = None, rolled: bool | None = None,
+        base_parameters: bool | None = None, parameters: Sequence[str] = (), **options: bool,
+    ) -> Recipe:  # fmt: skip
+        """What `compile` compiles, checked: it can be traced and counted without being compiled."""
         wanted = functions if isinstance(functions, list) else [functions]
         if not wanted:
             raise ArgumentError("compile got an empty list, expected at least one function: see robot.methods.")
-        options = {"f_ext": f_ext, "dissipation": dissipation, "base_motion": base_motion}
         requests = tuple(make_request(self, item, method, **options) for item in wanted)
-        recipe = Recipe(self.canonical, requests, rolled)
-        return make_function(recipe, _checked_dtype(dtype), checked_threads(threads), chosen_backend(backend))
+        regrouped = None if base_parameters is None else checked_flag("base_parameters", base_parameters)
+        sets = parameter_sets(self, parameters)
+        return Recipe(self.canonical, requests, rolled, base_parameters=regrouped, parameters=sets)
 
     # how a call finds its function
 
@@ -269,7 +288,7 @@ class Robot(CoordinateMethods, BodyMethods, EditMethods):
         if compiled is None:
             request = self._request(item, method, options)
             compiled = self._functions[key] = self._function((request,))
-            if not any(given) and method == "newton_euler" and item == "inverse_dynamics":
+            if not any(given) and method is None and item == "inverse_dynamics":
                 self._inverse = compiled
             elif not any(given) and method == "filter_smoother" and item == "forward_dynamics":
                 self._forward = compiled

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .scalars import Scalar
+from .scalars import Scalar, is_zero
 
 
 @dataclass(slots=True)
@@ -197,9 +197,21 @@ class Inertia:
             return NotImplemented
         return Force(self.I @ v.angular + self.mp.cross(v.linear), v.linear * self.mass + v.angular.cross(self.mp))
 
+    def second_moments(self) -> Sym:
+        """J, the integral of r r^T dm: I = trace(J) 1 - J."""
+        a = self.I
+        half = (a.xx + a.yy + a.zz) * 0.5
+        return Sym(half - a.xx, half - a.yy, half - a.zz, -a.xy, -a.xz, -a.yz)
+
     def articulated(self) -> ArticulatedInertia:
         m = self.mass
         return ArticulatedInertia(self.I, skew(self.mp), Sym(m, m, m, 0.0, 0.0, 0.0))
+
+
+def _masked(a: Sym, keep: Vec) -> Sym:
+    """a with 0 in the rows and columns where `keep` is 0."""
+    x, y, z = keep.x, keep.y, keep.z
+    return Sym(a.xx * x, a.yy * y, a.zz * z, a.xy * (x * y), a.xz * (x * z), a.yz * (y * z))
 
 
 @dataclass(slots=True)
@@ -209,6 +221,19 @@ class ArticulatedInertia:
     J: Sym
     Y: Mat
     rho: Sym
+
+    def without(self, h: Motion) -> ArticulatedInertia:
+        """The same with 0 for what h, a unit vector along an axis, would meet; any other h leaves it as it is."""
+        entries = [h.angular.x, h.angular.y, h.angular.z, h.linear.x, h.linear.y, h.linear.z]
+        if sum(is_zero(x) for x in entries) < 5:
+            return self
+        keep = [1.0 if is_zero(x) else 0.0 for x in entries]
+        turning, sliding = Vec(*keep[:3]), Vec(*keep[3:])
+        rows = (
+            Vec(row.x * (k * sliding.x), row.y * (k * sliding.y), row.z * (k * sliding.z))
+            for row, k in zip((self.Y.x, self.Y.y, self.Y.z), keep[:3], strict=True)
+        )
+        return ArticulatedInertia(_masked(self.J, turning), Mat(*rows), _masked(self.rho, sliding))
 
     def __add__(self, b: ArticulatedInertia) -> ArticulatedInertia:
         return ArticulatedInertia(self.J + b.J, self.Y + b.Y, self.rho + b.rho)

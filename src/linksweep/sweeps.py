@@ -25,7 +25,7 @@ from .joints import KINDS, Coordinates, Span
 from .model import BASE
 from .scalars import Scalar, sign
 from .spatial import Force, Inertia, Mat, Sym, Transform, Vec, add_records
-from .transforms import Screw, Shift
+from .transforms import Rotation, Screw, Shift
 from .tree_matrix import TreeMatrix
 
 PerLink = Any  # one record for each link: a list when unrolled, a handle when rolled
@@ -51,6 +51,17 @@ class LinkView:
         self.damping = link.damping
         self.friction = link.friction
 
+    @property
+    def foot(self) -> Vec:
+        """Where the way from the parent's origin reaches the joint's axis, in the parent's frame."""
+        *inner, last = self.X.factors
+        return Transform((*inner, last.without_slide())).origin()
+
+    @property
+    def offset(self) -> Vec:
+        """From there to the link's origin, along the axis, in the link's frame."""
+        return self.X.factors[-1].slide()
+
     def phi_T(self, motion: Any) -> Any:
         """A^-1 phi^T(k+1, k): the parent's Motion or Compliance, at this link's origin and in its frame."""
         return self.X.to_link(motion)
@@ -69,9 +80,15 @@ class LinkView:
 
     def from_described_frame(self, f: Force) -> Force:
         """A force given in the link frame of the description, in the canonical frame."""
+        return self._own_frame().to_parent(f)
+
+    def from_described_body(self, body: Inertia) -> Inertia:
+        """A body given in the link frame of the description, in the canonical frame."""
+        return self._own_frame().to_parent(body)
+
+    def _own_frame(self) -> Transform:
         axes = Mat(*(Vec(*row) for row in self._link.axes))
-        force = axes @ f.force
-        return Force(axes @ f.moment + Vec(*self._link.origin).cross(force), force)
+        return Transform((Shift(Vec(*self._link.origin)), Rotation(axes)))
 
 
 class Sweep(Protocol):

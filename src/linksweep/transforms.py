@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .scalars import Scalar, is_zero
-from .spatial import ArticulatedInertia, Compliance, Force, Inertia, Mat, Motion, Sym, Transform, Vec
+from .spatial import ZERO_VEC, ArticulatedInertia, Compliance, Force, Inertia, Mat, Motion, Sym, Transform, Vec
 
 
 @dataclass(slots=True)
@@ -82,6 +82,12 @@ class Screw:
     c: Scalar
     s: Scalar
     t: Scalar
+
+    def slide(self) -> Vec:
+        return _along(self.axis, self.t)
+
+    def without_slide(self) -> Screw:
+        return Screw(self.axis, self.c, self.s, 0.0)
 
     def turn(self, v: Vec) -> Vec:
         return _turn(v, self.axis, self.c, self.s)
@@ -161,6 +167,12 @@ class Rotation:
     """A turn by any rotation matrix: what a ball joint or a free base does."""
 
     R: Mat
+
+    def slide(self) -> Vec:
+        return ZERO_VEC
+
+    def without_slide(self) -> Rotation:
+        return self
 
     def turn(self, v: Vec) -> Vec:
         return self.R @ v

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..bias import BaseMotion, joint_bias_acceleration
+from ..bias import BaseMotion, joint_bias_acceleration, rotation_tensor
 from ..joints import Coordinates
 from ..spatial import ZERO_FORCE, ZERO_VEC, Force, Mat, Motion, Vec
 from ..sweeps import LinkView, PerLink, Sweep
@@ -83,14 +83,3 @@ def kane(
     at = sweep.outward(outward_step, start, qd, qdd)
     kept, _ = sweep.inward(inward_step, ZERO_FORCE, at, qd, qdd, f_ext)
     return Result(kept.tau, at.w, at.dw, at.pdd, kept.moment, kept.force)
-
-
-def rotation_tensor(w: Vec, dw: Vec) -> Mat:
-    """W = d(Omega)/dt + Omega^2, (53): dw x ( ) + w x (w x ( ))."""
-    xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
-    xy, xz, yz = w.x * w.y, w.x * w.z, w.y * w.z
-    return Mat(
-        Vec(-(yy + zz), xy - dw.z, xz + dw.y),
-        Vec(xy + dw.z, -(xx + zz), yz - dw.x),
-        Vec(xz - dw.y, yz + dw.x, -(xx + yy)),
-    )

@@ -63,7 +63,7 @@ class Emitter:
         """A float written exactly: LLVM takes the bits of a double, also for float."""
         if self.dtype == "float32":
             try:
-                value = struct.unpack("f", struct.pack("f", value))[0]
+                value = struct.unpack("<f", struct.pack("<f", value))[0]  # the native "f" would make it infinite
             except OverflowError:
                 raise BackendError(
                     f"{value!r} in the robot's description does not fit into float32: compile with dtype='float64'."

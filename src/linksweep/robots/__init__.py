@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from linksweep.model import Model
     from linksweep.robot import Robot
+    from linksweep.robots.general_arm import GeneralArm
 
 __all__ = [
     "chain",
     "chain_model",
+    "general",
     "model",
     "names",
     "planar",
@@ -66,6 +68,16 @@ def planar(n: int, *, length: float = 1.0, mass: float = 1.0, gravity: float = 9
 def chain(n: int, seed: int = 0, joints: str = "R") -> Robot:
     """A random chain of general geometry; `joints` is "R" or "mixed"."""
     return _robot(chain_model(n, seed, joints))
+
+
+def general(joints: str = "RRRRRR", twist: Any = "any") -> GeneralArm:
+    """An arm of revolute (R) and prismatic (P) joints with its geometry and inertia as parameters, not numbers.
+
+    twist: "any" angles between neighbouring axes, "right" ones, or one of None, 0, 90, -90, 180 degrees for each joint.
+    """
+    from linksweep.robots.general_arm import GeneralArm
+
+    return GeneralArm(joints, twist)
 
 
 def puma560_model() -> Model:

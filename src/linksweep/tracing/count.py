@@ -26,6 +26,11 @@ class Counts:
     sqrt: int = 0
     trig: int = 0
 
+    @property
+    def total(self) -> int:
+        """Multiplications, additions, divisions and square roots together."""
+        return self.mul + self.add + self.div + self.sqrt
+
     def __add__(self, other: Counts) -> Counts:
         return Counts(
             self.mul + other.mul, self.add + other.add, self.div + other.div, self.sqrt + other.sqrt,

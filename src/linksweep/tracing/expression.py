@@ -9,6 +9,7 @@ Every node knows its level: PARAMETER work is done once per call, ONLINE work fo
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 PARAMETER, ONLINE = 1, 2
@@ -87,8 +88,14 @@ class Node:
         return f"%{self.order}"
 
 
+graph_class: ContextVar[type[Graph] | None] = ContextVar("graph_class", default=None)  # labels.py sets it for a while
+
+
 class Graph:
     """The nodes of one trace."""
+
+    def __new__(cls) -> Graph:
+        return object.__new__(graph_class.get() or cls)
 
     def __init__(self) -> None:
         self.nodes: dict[tuple[Any, ...], Node] = {}

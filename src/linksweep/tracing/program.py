@@ -42,6 +42,26 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
+class Label:
+    """Where a node comes from (labels.py): the field of a record, or nothing for a value between; its link (and, in a
+    sweep over pairs, the link `of` which it is); `at` which link it was made, by which step, statement and equation.
+    """
+
+    quantity: str = ""
+    target: str = ""  # the variable that the statement assigns
+    link: str = ""
+    of: str = ""
+    at: str = ""
+    step: str = ""
+    equation: str = ""
+    statement: str = ""
+
+    def __str__(self) -> str:
+        quantity = self.quantity or f"for {self.target}" * bool(self.target)
+        return " ".join(part for part in (self.link, quantity, self.of and f"of {self.of}", self.equation) if part)
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """results[output][element] = value; in a Loop the element is offsets[link] + component."""
 
@@ -129,7 +149,7 @@ class Program:
     arrays: tuple[int, ...] = ()  # slots of each workspace array
     tables: tuple[tuple[float, ...], ...] = ()
     offsets: tuple[tuple[int, ...], ...] = ()
-    labels: dict[Node, str] = field(default_factory=dict, compare=False)
+    labels: dict[Node, Label] = field(default_factory=dict, compare=False)
 
     @property
     def rolled(self) -> bool:

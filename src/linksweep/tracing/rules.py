@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 Rule = Callable[..., Any]
+ONLINE = 2  # as in expression.py, which imports this table
 RULES: dict[str, list[Rule]] = {}
 
 
@@ -38,6 +39,54 @@ def _scaled(x: Any) -> bool:
     return _is(x, "mul") and _number(x.args[0])
 
 
+def _offline(x: Any) -> bool:
+    """A number or a parameter: work among those is free."""
+    return _number(x) or x.level < ONLINE
+
+
+def _online(x: Any) -> bool:
+    return not _offline(x)
+
+
+def _other(x: Any, part: Any) -> Any:
+    """The operand of the sum x beside `part`; None if `part` is not one of its operands."""
+    a, b = x.args
+    return b if a is part else a if b is part else None
+
+
+def _same_pair(total: Any, difference: Any) -> bool:
+    """Whether these are x + y and x - y."""
+    if not (_is(total, "add") and _is(difference, "sub")):
+        return False
+    x, y = difference.args
+    return not _number(x) and not _number(y) and _other(total, x) is y
+
+
+def _by_parameter(x: Any) -> bool:
+    """A product of a parameter and something computed for each sample."""
+    return _is(x, "mul") and _online(x) and not all(_online(arg) for arg in x.args)
+
+
+def _twice(x: Any) -> bool:
+    """A node y + y."""
+    return _is(x, "add") and x.args[0] is x.args[1]
+
+
+def _take_out(g: Any, c: Any, x: Any) -> Any:
+    """c (d y) = (c d) y."""
+    d, y = x.args if _offline(x.args[0]) else reversed(x.args)
+    return g.apply("mul", g.apply("mul", c, d), y)
+
+
+def _without_common(g: Any, a: Any, b: Any) -> Any:
+    """(x + y) - (x + z) = y - z."""
+    for part in a.args:
+        rest = _other(b, part) if not _number(part) else None
+        if rest is not None:
+            return g.apply("sub", _other(a, part), rest)
+    return None
+
+
 # fmt: off
 @rule("add", "two numbers")
 def _(g, a, b): return a + b if _number(a) and _number(b) else None
@@ -51,6 +100,13 @@ def _(g, a, b): return g.apply("sub", b, a.args[0]) if _is(a, "neg") else None
 def _(g, a, b): return a.args[0] if _is(a, "sub") and a.args[1] is b else None
 @rule("add", "y + (x - y) = x")
 def _(g, a, b): return b.args[0] if _is(b, "sub") and b.args[1] is a else None
+
+@rule("add", "(x + y) + (x - y) = x + x")
+def _(g, a, b): return g.apply("add", b.args[0], b.args[0]) if _same_pair(a, b) else None
+@rule("add", "(x - y) + (x + y) = x + x")
+def _(g, a, b): return g.apply("add", a.args[0], a.args[0]) if _same_pair(b, a) else None
+@rule("add", "x + x = 2 x among parameters, where it is free and may meet another number")
+def _(g, a, b): return g.apply("mul", 2.0, a) if a is b and a.level < ONLINE else None
 
 @rule("sub", "two numbers")
 def _(g, a, b): return a - b if _number(a) and _number(b) else None
@@ -66,6 +122,12 @@ def _(g, a, b): return g.apply("add", a, b.args[0]) if _is(b, "neg") else None
 def _(g, a, b): return g.apply("neg", g.apply("add", a.args[0], b)) if _is(a, "neg") else None
 @rule("sub", "x - (x - y) = y")
 def _(g, a, b): return b.args[1] if _is(b, "sub") and b.args[0] is a else None
+@rule("sub", "(x - y) - x = -y")
+def _(g, a, b): return g.apply("neg", a.args[1]) if _is(a, "sub") and a.args[0] is b else None
+@rule("sub", "(x + y) - (x - y) = y + y")
+def _(g, a, b): return g.apply("add", b.args[1], b.args[1]) if _same_pair(a, b) else None
+@rule("sub", "(x + y) - (x + z) = y - z")
+def _(g, a, b): return _without_common(g, a, b) if _is(a, "add") and _is(b, "add") else None
 @rule("sub", "(x + y) - x = y")
 def _(g, a, b): return a.args[a.args[0] is b] if _is(a, "add") and (a.args[0] is b or a.args[1] is b) else None
 @rule("sub", "y - x = -(x - y) where x - y is there already")
@@ -85,6 +147,12 @@ def _(g, a, b): return g.apply("neg", b) if _number(a) and a == -1 else None
 def _(g, a, b): return g.apply("mul", -a, b.args[0]) if _number(a) and _is(b, "neg") else None
 @rule("mul", "c (d x) = (c d) x")
 def _(g, a, b): return g.apply("mul", a * b.args[0], b.args[1]) if _number(a) and _scaled(b) else None
+@rule("mul", "c (d x) = (c d) x, c and d among numbers and parameters")
+def _(g, a, b): return _take_out(g, a, b) if _offline(a) and _by_parameter(b) else None
+@rule("mul", "(d x) c = (c d) x, c and d among numbers and parameters")
+def _(g, a, b): return _take_out(g, b, a) if _offline(b) and _by_parameter(a) else None
+@rule("mul", "c (x + x) = (2 c) x")
+def _(g, a, b): return g.apply("mul", g.apply("mul", 2.0, a), b.args[0]) if _offline(a) and _twice(b) else None
 @rule("mul", "(-x) y = -(x y)")
 def _(g, a, b): return g.apply("neg", g.apply("mul", a.args[0], b)) if _is(a, "neg") else None
 @rule("mul", "x (-y) = -(x y)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..canonical import CanonicalModel
@@ -14,16 +14,22 @@ from .program import Array, Program, block_program
 
 
 class UnrolledTrace(Unrolled):
-    """`Unrolled` over traced inputs. Inputs and outputs are named by their index; q is input 0."""
+    """`Unrolled` over traced inputs. Inputs and outputs are named by their index; q is input 0.
 
-    def __init__(self, model: CanonicalModel, inputs: Sequence[Array]):
+    described: makes another model from the inputs, some of which stand for numbers of it.
+    """
+
+    def __init__(
+        self, model: CanonicalModel, inputs: Sequence[Array],
+        described: Callable[[Sequence[Sequence[Operand]]], CanonicalModel] | None = None,
+    ):  # fmt: skip
         self.inputs = tuple(inputs)
         self.graph = Graph()
         self.leaves = [
             [self.graph.leaf("input", (k, i), array.level) for i in range(array.size)] for k, array in enumerate(inputs)
         ]
         self.results: dict[int, Sequence[Operand]] = {}
-        super().__init__(model, self.leaves[0])
+        super().__init__(described(self.leaves) if described else model, self.leaves[0])
 
     def read(self, source: int) -> PerLink:
         """An input of nv numbers, by link."""

@@ -1,0 +1,111 @@
+"""Inverse dynamics by Newton-Euler equations that are linear in ten inertial parameters of each link.
+
+W. Khalil and J.-F. Kleinfinger, "Minimum operations and minimum parameters of the dynamic models of tree structure
+robots", 1987: accelerations of the link frames' origins, with the tensor U = dw~ + w~ w~ shared between geometry and
+inertia, and every link's mass, first moment and inertia taken about its origin, so that base parameters (regrouping.py)
+may stand in for them. The paper is not among our sources: steps are named, not numbered. Two things are our own:
+
+- a point on the axis of a joint belongs to both of its links, so the offset along it is multiplied by U of the outer
+  link, in one column (benchmarks/methods.py; docs/counts.md has the count);
+- the moment of inertia forces is read off U J, J the second moments of the mass: 15 products, not 24.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..bias import BaseMotion, joint_bias_acceleration, rotation_tensor
+from ..joints import Coordinates
+from ..spatial import ZERO_FORCE, ZERO_VEC, Force, Inertia, Mat, Motion, Sym, Vec
+from ..sweeps import LinkView, PerLink, Sweep
+
+
+@dataclass(slots=True)
+class State:
+    """Angular velocity w and acceleration dw, the tensor U, and the origin's acceleration dv less gravity."""
+
+    w: Vec
+    dw: Vec
+    U: Mat
+    dv: Vec
+
+
+@dataclass(slots=True)
+class Kept:
+    """Joint force tau; moment and force that the inner joint exerts on the link, at its origin."""
+
+    tau: Coordinates
+    moment: Vec
+    force: Vec
+
+
+@dataclass(slots=True)
+class Result:
+    tau: PerLink
+    w: PerLink
+    dw: PerLink
+    dv: PerLink
+    moment: PerLink
+    force: PerLink
+
+
+def khalil_kleinfinger(
+    sweep: Sweep, qd: PerLink, qdd: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+) -> Result:
+    """Joint forces that produce the accelerations qdd.
+
+    qd, qdd: nv scalars per link; f_ext: Force on each link, in its frame at its origin.
+    """
+
+    def inward_step(
+        link: LinkView, outer: Force, at: State, qd: Coordinates, qdd: Coordinates, f_ext: Force
+    ) -> tuple[Kept, Force]:
+        f = outer + (inertial_force(at, link.M) - f_ext)                                         # step: balance
+        tau = link.H(f) + qdd * link.armature                                                    # step: along the joint
+        if dissipation:
+            tau = tau + link.dissipative_force(qd)
+        return Kept(tau, f.moment, f.force), link.phi(f)
+
+    at = motion_of_links(sweep, qd, qdd, base)
+    kept, _ = sweep.inward(inward_step, ZERO_FORCE, at, qd, qdd, f_ext)
+    return Result(kept.tau, at.w, at.dw, at.dv, kept.moment, kept.force)
+
+
+def motion_of_links(sweep: Sweep, qd: PerLink, qdd: PerLink, base: BaseMotion) -> PerLink:
+    """State of every link, from the base outward."""
+
+    def outward_step(link: LinkView, inner: State, qd: Coordinates, qdd: Coordinates) -> tuple[State, State]:
+        rate, acceleration = link.H_T @ qd, link.H_T @ qdd
+        w_inner = link.X.turn_back(inner.w)
+        w = w_inner + rate.angular                                                               # step: velocity
+        joint = joint_bias_acceleration(link, Motion(w_inner, ZERO_VEC), qd)
+        dw = link.X.turn_back(inner.dw) + (joint.angular + acceleration.angular)                 # step: acceleration
+        U = rotation_tensor(w, dw)                                                               # step: U = dw~ + w~ w~
+        dv_foot = link.X.turn_back(inner.dv + inner.U @ link.foot)                               # step: on the axis
+        dv = dv_foot + U @ link.offset + (joint.linear + acceleration.linear)                    # step: at the origin
+        state = State(w, dw, U, dv)
+        return state, state
+
+    start = State(base.w, base.dw, rotation_tensor(base.w, base.dw), base.a)
+    return sweep.outward(outward_step, start, qd, qdd)
+
+
+def inertial_force(at: State, M: Inertia) -> Force:
+    """What accelerates a body that moves like this, at its origin; linear in the ten numbers of M."""
+    force = at.dv * M.mass + at.U @ M.mp                                                         # step: Newton
+    moment = moment_of(at, M.second_moments()) + M.mp.cross(at.dv)                               # step: Euler
+    return Force(moment, force)
+
+
+def moment_of(at: State, J: Sym) -> Vec:
+    """The sum of r x U r dm = I dw + w x I w: twice the axial vector of U J.
+
+    Across the joint's axis J.zz is 0 in base parameters, so U serves; along it U.y.x and U.x.y may not be needed else.
+    """
+    x, y, z = at.U.x, at.U.y, at.U.z
+    along = at.dw.z * (J.xx + J.yy) + (at.w.x * at.w.y) * (J.xx - J.yy)  # = y.x * J.xx - x.y * J.yy
+    return Vec(
+        (z.y * J.yy - y.z * J.zz) + (z.x * J.xy - y.x * J.xz) + (z.z - y.y) * J.yz,
+        (x.z * J.zz - z.x * J.xx) + (x.y * J.yz - z.y * J.xy) + (x.x - z.z) * J.xz,
+        along + (y.z * J.xz - x.z * J.yz) + (y.y - x.x) * J.xy,
+    )

@@ -1,0 +1,286 @@
+"""Readable names for the values of a Program: a second, slower trace that watches the algorithm at work.
+
+Only C export and printing ask for it; an ordinary trace pays nothing. While `labelled` runs, a node that is made
+remembers the line of the algorithm that made it, whose trailing comment names the equation; and whenever a function of
+an algorithm returns, its local variables and the fields of what it returns name the nodes in them: the `angular.x` of
+the local `alpha` of link 3 is `alpha_angular_x` of that link.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from .expression import ONLINE, Graph, Node, Operand, graph_class
+from .program import Label, Program
+
+_PACKAGE = Path(__file__).parent.parent
+# what algorithms call, and what calls them: it names what they do not
+_HELPERS = ("bias.py", "joints.py", "tree_matrix.py", "body_traces.py", "explicit_traces.py", "functions.py")
+_ALGORITHM, _HELPER, _ARGUMENT, _NEGATED = range(4)  # how good a name is: the smaller the better
+_EQUATION = re.compile(r"\([0-9][0-9A-Za-z.]*'?\)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    target: str
+    text: str
+    comment: str
+
+
+class _Labelling(Graph):
+    """A Graph that remembers, for each node, where it was made, and which node of before a pass it stands for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.origins: dict[Node, Label] = {}
+        self.after: dict[Node, Node] = {}  # of a node before a pass
+        self.before: dict[Node, Node] = {}  # the reverse
+
+    def leaf(self, op: str, data: tuple[Any, ...], level: int = ONLINE) -> Node:
+        node = super().leaf(op, data, level)
+        old = _renewed(sys._getframe(1))
+        if old is not None and old.op == op and old is not node:
+            self.before.setdefault(node, old)
+        return node
+
+    def make(self, op: str, *args: Operand, order: int | None = None) -> Node:
+        new = len(self.nodes)
+        node = super().make(op, *args, order=order)
+        old = _renewed(sys._getframe(1))
+        if old is None:
+            if len(self.nodes) > new:
+                self.origins[node] = _origin(sys._getframe(1))
+        elif old is not node:
+            origin = old.graph.origins.get(old) if isinstance(old.graph, _Labelling) else None
+            if origin is not None:
+                self.origins.setdefault(node, origin)
+            if order is not None or old.graph is not self:  # the last that a pass makes for a node takes its place
+                self.before.pop(self.after.get(old, node), None)
+                self.after[old] = node
+                self.before.setdefault(node, old)
+        return node
+
+
+class _Watch:
+    """Names found so far; `see` is the profile function that finds them."""
+
+    def __init__(self) -> None:
+        self.names: dict[Node, tuple[int, Label]] = {}
+
+    def see(self, frame: FrameType, event: str, returned: Any) -> None:
+        if event != "return":
+            return
+        code = frame.f_code
+        rank = _rank(code.co_filename)
+        if rank is None or code.co_name.startswith("<"):
+            return
+        link, of = _links(frame)
+        local = frame.f_locals
+        arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        for name in code.co_varnames[len(arguments) :]:
+            self.enter(rank, link, of, name, local.get(name))
+        if rank == _ALGORITHM:
+            for record in returned if isinstance(returned, tuple) else (returned,):
+                if type(record).__module__.startswith("linksweep.algorithms"):
+                    self.enter(rank, link, of, "", record)
+        elif code.co_name == "_rotation":
+            self.enter(_ARGUMENT, link, of, "rotation", returned)
+        for name in arguments:
+            if name not in ("self", "sweep", "tracer"):
+                self.enter(_ARGUMENT, link, of, name, local.get(name), only="" if rank == _ALGORITHM else "table")
+
+    def enter(self, rank: int, link: str, of: str, name: str, record: Any, only: str = "") -> None:
+        for path, node in _walk(name, record):
+            if node.op == "input" or (node.op == "load" and node.data[2] == "parent") or only not in ("", node.op):
+                continue
+            # what comes in is best called by the argument that brings it, a number of a link by its place there
+            known_elsewhere = (node.op == "load" and rank != _ARGUMENT) or (node.op == "table" and name != "link")
+            self._name(node, _NEGATED if known_elsewhere else rank, Label(path, link=link, of=of))
+            if node.op == "neg":  # signs are folded into what uses the value, and the value without it is left
+                self._name(node.args[0], _NEGATED, Label(f"minus_{path}", link=link, of=of))
+
+    def _name(self, node: Operand, rank: int, label: Label) -> None:
+        known = self.names.get(node)
+        if known is None or known[0] > rank:
+            self.names[node] = rank, label
+
+
+def labelled(trace: Callable[[], Program]) -> Program:
+    """The Program that `trace` makes, with a Label for every node that an algorithm made."""
+    watch, profile = _Watch(), sys.getprofile()
+    token = graph_class.set(_Labelling)
+    sys.setprofile(watch.see)
+    try:
+        program = trace()
+    finally:
+        sys.setprofile(profile)
+        graph_class.reset(token)
+    labels = ((node, _label(node, watch)) for body in program.bodies() for node in body.nodes)
+    return replace(program, labels={node: label for node, label in labels if label != Label()})
+
+
+def _label(node: Node, watch: _Watch) -> Label:
+    graph = node.graph
+    assert isinstance(graph, _Labelling)
+    origin = graph.origins.get(node, Label())
+    _, name = watch.names.get(node, (0, Label()))
+    if not name.quantity and node in graph.before:
+        name = _label(graph.before[node], watch)
+    quantity = node.op if node.op in ("sin", "cos") else name.quantity
+    of = name.of if name.quantity else origin.of
+    return replace(origin, quantity=quantity, link=name.link or origin.link, of=of)
+
+
+def _renewed(frame: FrameType | None) -> Node | None:
+    """The node that a pass works on while it makes another one."""
+    while frame is not None and _of_tracing(frame.f_code.co_filename):
+        if "node" in frame.f_code.co_varnames and isinstance(node := frame.f_locals.get("node"), Node):
+            return node
+        frame = frame.f_back
+    return None
+
+
+def _origin(frame: FrameType | None) -> Label:
+    """What the line that makes a node says about it: the innermost line of an algorithm, then what is around it."""
+    helper = statement = None
+    link = of = step = equation = ""
+    while frame is not None:
+        code = frame.f_code
+        rank = _rank(code.co_filename)
+        if rank is not None:
+            found = _statements(code.co_filename).get(frame.f_lineno)
+            if rank == _HELPER:
+                helper = helper or found
+            else:
+                statement = statement or found
+                of_link = "link" in code.co_varnames
+                if not equation and (of_link or not step):
+                    equation = _equation(code, found)
+                if of_link:
+                    step = code.co_name
+        if not link and "link" in code.co_varnames:
+            link, of = _links(frame)
+        frame = frame.f_back
+    said = statement or helper or _Statement("", "", "")
+    text = statement.text if statement is not None else ""
+    title = step.strip("_").replace("_", " ") + (f" of {of}" if of else "")
+    return Label("", said.target, link, of, link, title, equation, text)
+
+
+def _equation(code: CodeType, statement: _Statement | None) -> str:
+    """The comment of the statement, or the equations in the description of its function."""
+    if statement is not None and statement.comment:
+        return statement.comment
+    description = code.co_consts[0] if code.co_consts and isinstance(code.co_consts[0], str) else ""
+    numbers = _EQUATION.findall(description) if "link" in code.co_varnames else []  # a step, or a part of one
+    return ", ".join(dict.fromkeys(numbers))
+
+
+def _links(frame: FrameType) -> tuple[str, str]:
+    """The link that a frame, or one around it, works on, and in a sweep over pairs the link that it started from."""
+    at = frame
+    link = _name_of(at)
+    while at.f_back is not None and _rank(at.f_code.co_filename) is not None:
+        at = at.f_back
+        if not link and _rank(at.f_code.co_filename) is not None:
+            link = _name_of(at)
+    of = _name_of(at) if at.f_code.co_name == "pairs" else ""
+    return link, of if of != link else ""
+
+
+def _name_of(frame: FrameType) -> str:
+    seen = frame.f_locals.get("link") if "link" in frame.f_code.co_varnames else None
+    return getattr(getattr(seen, "_link", seen), "name", None) or ""
+
+
+@functools.cache
+def _of_tracing(filename: str) -> bool:
+    return Path(filename).parent == _PACKAGE / "tracing"
+
+
+@functools.cache
+def _rank(filename: str) -> int | None:
+    path = Path(filename)
+    if path.parent == _PACKAGE / "algorithms":
+        return _ALGORITHM
+    return _HELPER if path.parent == _PACKAGE and path.name in _HELPERS else None
+
+
+@functools.cache
+def _statements(filename: str) -> dict[int, _Statement]:
+    """Each line's statement; nothing where the source is not there to be read."""
+    lines = linecache.getlines(filename)
+    found: dict[int, _Statement] = {}
+    parts = (part for node in ast.walk(ast.parse("".join(lines))) for _, part in ast.iter_fields(node))
+    for block in parts:
+        below = ""  # what has no comment feeds what follows it
+        for node in reversed(block if isinstance(block, list) else []):
+            if not isinstance(node, ast.stmt) or hasattr(node, "body"):
+                continue
+            last = node.end_lineno or node.lineno
+            comments = {number: _comment(lines[number - 1]) for number in range(node.lineno, last + 1)}
+            text = "" if last > node.lineno else lines[last - 1].partition("  #")[0].strip()
+            own = next(filter(None, comments.values()), "")
+            below = own or below
+            for number, comment in comments.items():
+                found[number] = _Statement(_target(node), text, comment or below)
+        above = ""
+        for node in block if isinstance(block, list) else []:
+            if isinstance(node, ast.stmt) and node.lineno in found and not hasattr(node, "body"):
+                above = found[node.lineno].comment or above
+                for number in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                    found[number] = replace(found[number], comment=found[number].comment or above)
+    return found
+
+
+def _comment(line: str) -> str:
+    comment = line.partition("  #")[2].strip()
+    return "" if comment.startswith(("noqa", "type:", "pyright:")) else comment
+
+
+def _target(statement: ast.stmt) -> str:
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+        if isinstance(target, ast.Name):
+            return target.id
+        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            return target.value.id
+    return ""
+
+
+def _walk(path: str, record: Any) -> Iterator[tuple[str, Node]]:
+    """The nodes in a record, each with the fields that lead to it; the only entry of a row needs no number."""
+    kind = type(record)
+    if kind is Node:
+        yield path, record
+    elif kind in (float, int, str, bool, type(None)) or kind.__name__ == "Records":
+        return  # Records of a sweep are named link by link, when they are kept
+    elif isinstance(record, (tuple, list)):
+        for index, item in enumerate(record):
+            yield from _walk(path if len(record) == 1 else _join(path, index), item)
+    elif isinstance(record, dict):
+        for key, item in record.items():
+            yield from _walk(_join(path, *(key if isinstance(key, tuple) else (key,))), item)
+    elif hasattr(record, "_link"):  # a LinkView: only its tables have no other name
+        for name in ("M", "com", "I_com", "armature", "damping", "friction", "X"):
+            yield from (entry for entry in _walk(name, getattr(record, name, None)) if entry[1].op == "table")
+    elif kind.__module__.startswith("linksweep") and not kind.__module__.startswith("linksweep.tracing"):
+        fields = getattr(record, "__dataclass_fields__", None) or getattr(kind, "__slots__", ())
+        for name in fields:
+            yield from _walk(path if name in ("columns", "rows") else _join(path, name), getattr(record, name, None))
+
+
+def _join(path: str, *further: Any) -> str:
+    return "_".join(str(part) for part in (path, *further) if part != "")
+
+
+__all__ = ["labelled"]
