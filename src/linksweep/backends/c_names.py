@@ -1,0 +1,132 @@
+"""Words of C: identifiers that are free, numbers that read back as they are, comments that end where they should."""
+
+from __future__ import annotations
+
+import re
+import struct
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from ..errors import ArgumentError, BackendError
+
+WIDTH = 100
+GLUE, WEAK = "\0", "\1"  # spaces at which no line is broken; the weak one if it need not be
+LONGEST = 63  # characters of a name that every C99 compiler tells apart
+LONG_LINK = 20  # a robot with longer names of links gets numbers instead
+_WORDS = """
+    auto break case char const continue default do double else enum extern float for goto if inline int long
+    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
+    _Bool _Complex _Imaginary asm typeof true false bool class delete new operator private protected public template
+    this throw try catch virtual using namespace friend explicit export mutable and or not xor main NULL
+    sin cos sqrt fma sinf cosf sqrtf fmaf own parent link first
+"""
+KEYWORDS = frozenset(_WORDS.split())
+
+
+class Names:
+    """Identifiers given so far: each is new."""
+
+    def __init__(self, taken: Iterable[str] = ()):
+        self.taken = set(taken) | KEYWORDS
+        self.last: dict[str, int] = {}
+
+    def new(self, wanted: str) -> str:
+        """The wanted identifier, with a number behind it where it is taken."""
+        stem = identifier(wanted)[:LONGEST]
+        stem = name = f"{stem}_q" if stem in KEYWORDS else stem
+        number = self.last.get(stem, 1)
+        while name in self.taken:
+            number += 1
+            name = f"{stem[: LONGEST - 8]}_{number}"
+        self.last[stem] = number
+        self.taken.add(name)
+        return name
+
+    def numbered(self, stem: str) -> str:
+        """stem1, stem2 and so on."""
+        stem = identifier(stem)[: LONGEST - 8]
+        number = self.last.get(stem, 0)
+        while (name := f"{stem}{number + 1}") in self.taken:
+            number += 1
+        self.last[stem] = number + 1
+        self.taken.add(name)
+        return name
+
+
+def identifier(text: str) -> str:
+    """The text with an underscore for every character that C does not allow in a name."""
+    name = re.sub(r"[^0-9A-Za-z_]", "_", text).strip("_") or "x"
+    return f"x{name}" if name[0].isdigit() else name
+
+
+def checked_name(name: object) -> str:
+    """A function's name that a user chose."""
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][0-9A-Za-z_]*", name) or name in KEYWORDS:
+        raise ArgumentError(
+            f"the name of the C function is {name!r}, expected a C identifier such as puma_torques: letters, digits "
+            f"and underscores, a letter first, and no word of C."
+        )
+    if len(name) > LONGEST:
+        raise ArgumentError(
+            f"the name of the C function has {len(name)} characters, expected at most {LONGEST}, which every compiler "
+            f"tells apart: choose a shorter one."
+        )
+    return name
+
+
+def link_names(links: Sequence[str]) -> dict[str, str]:
+    """An identifier for each link: its name, or its number if some link has a long one."""
+    if any(len(identifier(link)) > LONG_LINK for link in links):
+        return {link: f"link{number}" for number, link in enumerate(links, 1)}
+    names = Names()
+    return {link: names.new(link if link[:1].isalpha() else f"link_{link}") for link in links}
+
+
+def literal(value: float, dtype: str) -> str:
+    """The shortest decimal that reads back as the same number of this type."""
+    if dtype == "double":
+        text, suffix = repr(float(value)), ""
+    else:
+        text, suffix = _short(float(value)), "f"
+    if not re.search(r"[.e]", text):
+        text += ".0"
+    return text + suffix
+
+
+def _short(value: float) -> str:
+    try:
+        (single,) = struct.unpack("<f", struct.pack("<f", value))
+    except OverflowError:
+        raise BackendError(
+            f"{value!r} in the robot's description does not fit into float: export with dtype='double'."
+        ) from None
+    for digits in range(1, 9):
+        text = f"{single:.{digits}g}"
+        if struct.unpack("<f", struct.pack("<f", float(text)))[0] == single:
+            return text
+    return f"{single:.9g}"
+
+
+def printable(text: str) -> str:
+    """Text for a comment: plain ASCII on one line that neither ends nor begins a comment."""
+    plain = "".join(c if " " <= c <= "~" else " " if c.isspace() else "?" for c in text)
+    return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").replace("\\", "/")
+
+
+def comment(text: str, indent: str = "") -> list[str]:
+    return _wrapped(f"/* {printable(text)} */", indent, "   ")
+
+
+def wrapped(text: str, indent: str) -> list[str]:
+    """A statement, broken at spaces where it is too long."""
+    return _wrapped(text, indent, "    ")
+
+
+def _wrapped(text: str, indent: str, further: str) -> list[str]:
+    lines = textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent + further, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    if WEAK in text and any(len(line) > WIDTH for line in lines):
+        return _wrapped(text.replace(WEAK, " "), indent, further)
+    return [line.replace(GLUE, " ").replace(WEAK, " ") for line in lines]
