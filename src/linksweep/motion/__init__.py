@@ -1,5 +1,30 @@
-"""Joint motions to feed to the dynamics."""
+"""Motions of joints and of frames, and the joint motions that a frame's motion needs."""
 
-from linksweep.motion.quintic import JointMotion, Quintic
+from .base import JointMotion, Motion
+from .cartesian import Arc, FrameMotion, Line, Path
+from .cycloid import Cycloid
+from .following import Followed, follow
+from .inverse import InverseKinematics, inverse_kinematics
+from .normal_spline import NormalSpline
+from .quintic import Quintic
+from .splines import CubicSpline, QuinticSpline
+from .trapezoid import Trapezoid
 
-__all__ = ["JointMotion", "Quintic"]
+__all__ = [
+    "Arc",
+    "CubicSpline",
+    "Cycloid",
+    "Followed",
+    "FrameMotion",
+    "InverseKinematics",
+    "JointMotion",
+    "Line",
+    "Motion",
+    "NormalSpline",
+    "Path",
+    "Quintic",
+    "QuinticSpline",
+    "Trapezoid",
+    "follow",
+    "inverse_kinematics",
+]

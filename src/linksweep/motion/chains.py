@@ -1,0 +1,137 @@
+"""A frame and the joints that carry it, as the solvers need them: pose and Jacobian, limits, steps, places to start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linksweep.coordinates import integrate, neutral
+from linksweep.joints import KINDS
+from linksweep.lazy import lazy
+from linksweep.model import BASE
+
+from .base import FloatArray
+from .poses import rotation_vector
+
+if TYPE_CHECKING:
+    from linksweep.robot import Robot
+
+TURN = 2.0 * np.pi
+STARTS = 512
+_LIMITED = ("revolute", "prismatic", "helical")
+
+
+class Chain:
+    """The joints between the base and a frame of a robot.
+
+    lower, upper (nq,): the limits, infinite for joints of several freedoms, which have none. wraps (nq,): revolute
+    joints that can go all the way round, so that a whole turn brings them back within their limits. stops,
+    stopped_rates: the coordinates that cannot, and their rates.
+    """
+
+    def __init__(self, robot: Robot, frame: str) -> None:
+        self.frame, self.canonical = frame, robot.canonical  # not the robot itself, which keeps its chains
+        self.function = robot.compile([("pose", frame), ("jacobian", frame)], dtype="float64")
+        model, links = robot.model, robot.canonical.links
+        place = next(f for f in model.frames if f.name == frame)
+        carrying: list[int] = []
+        link = place.link
+        while link != BASE:
+            carrying.append(link)
+            link = model.links[link].parent
+        nq = robot.nq
+        self.lower, self.upper = np.full(nq, -np.inf), np.full(nq, np.inf)
+        self.moves = np.zeros(nq, bool)
+        self.turns = np.zeros(nq, bool)
+        self.quaternions: list[int] = []
+        self.simple = all(KINDS[entry.kind].nq == 1 for entry in links)
+        for index, entry in enumerate(links):
+            where = slice(entry.q_start, entry.q_start + KINDS[entry.kind].nq)
+            self.moves[where] = index in carrying
+            self.turns[where] = entry.kind == "revolute"
+            if entry.kind in ("spherical", "free"):
+                self.quaternions.append(entry.q_start)
+            if entry.kind in _LIMITED:
+                limits = model.links[index].joint.limits
+                self.lower[where], self.upper[where] = limits.lower, limits.upper
+        self.reach, self.root = _reach(model, carrying, place.placement.position)
+        self.wraps = self.turns & (self.upper - self.lower >= TURN)
+        bounded = (np.isfinite(self.lower) | np.isfinite(self.upper)) & self.moves
+        self.bounded = bool(bounded.any())
+        ends = [entry for entry in links if bounded[entry.q_start] and not self.wraps[entry.q_start]]
+        self.stops = np.array([entry.q_start for entry in ends], int)
+        self.stopped_rates = np.array([entry.start for entry in ends], int)
+        self._made: dict[tuple[int, bool], tuple[FloatArray, FloatArray]] = {}
+
+    def neutral(self) -> FloatArray:
+        """The neutral coordinates, moved into the limits where they lie outside."""
+        return np.clip(neutral(self.canonical), self.lower, self.upper)
+
+    def moved(self, q: FloatArray, step: FloatArray) -> FloatArray:
+        return q + step if self.simple else integrate(self.canonical, q, step, 1.0)
+
+    def within(self, q: FloatArray) -> FloatArray:
+        """q with turns taken off where they bring a joint back, and every other joint stopped at its limits."""
+        if not self.bounded:
+            return q
+        stopped = np.minimum(np.maximum(q, self.lower), self.upper)
+        over = np.where(self.turns, q - stopped, 0.0)
+        if over.any():
+            back = q - TURN * np.sign(over) * np.ceil(np.abs(over) / TURN)
+            stopped = np.where((over != 0.0) & (self.lower <= back) & (back <= self.upper), back, stopped)
+        return stopped
+
+    def unwound(self, q: FloatArray, near: FloatArray, limited: bool) -> FloatArray:
+        """q with whole turns taken off the joints that can go round, as near to `near` as the limits allow."""
+        wraps = self.wraps if limited else self.turns & self.moves
+        q = np.where(wraps, q - TURN * np.round((q - near) / TURN), q)
+        return self.within(q) if limited else q
+
+    def starts(self, seed: int, limited: bool = True) -> tuple[FloatArray, FloatArray]:
+        """STARTS random coordinates, within the limits if they matter, and the frame's poses there, by the seed."""
+        if (seed, limited) not in self._made:
+            rng = np.random.default_rng([seed, STARTS])  # not the numbers that default_rng(seed) gives to others
+            reach = np.where(self.turns, np.pi, 1.0)
+            low, high = -reach, reach
+            if limited:
+                low, high = np.maximum(self.lower, low), np.minimum(self.upper, high)
+                beyond = low > high  # the limits lie beyond
+                low = np.where(beyond, np.where(np.isfinite(self.lower), self.lower, self.upper), low)
+                high = np.where(beyond, np.where(np.isfinite(self.upper), self.upper, self.lower), high)
+            q = low + (high - low) * rng.random((STARTS, len(low)))
+            for place in self.quaternions:
+                turn = rng.normal(size=(STARTS, 4))
+                q[:, place : place + 4] = turn / np.linalg.norm(turn, axis=1, keepdims=True)
+            q = np.where(self.moves, q, self.neutral())
+            self._made[seed, limited] = q, self.function(q)[0]
+        return self._made[seed, limited]
+
+    @lazy
+    def scale(self) -> float:
+        """A length (m) that weighs positions against rotations: how far the frame's places are from one another."""
+        places = self.starts(0, limited=False)[1][:, :3, 3]
+        spread = float(np.sqrt(places.var(axis=0).sum()))
+        return spread if spread > 0.0 else 1.0
+
+
+def error_of(pose: FloatArray, target: FloatArray) -> FloatArray:
+    """The rotation vector and the way (..., 6) from the pose to the target, along the base's axes."""
+    turn = target[..., :3, :3] @ np.swapaxes(pose[..., :3, :3], -1, -2)
+    return np.concatenate([rotation_vector(turn), target[..., :3, 3] - pose[..., :3, 3]], axis=-1)
+
+
+def _reach(model: Any, carrying: list[int], tip: Any) -> tuple[float, FloatArray]:
+    """How far the frame can at most get from the first joint, and where that is: the lengths between the joints."""
+    if not carrying:
+        return 0.0, np.array(tip, float)
+    length = float(np.linalg.norm(np.array(tip, float)))
+    for index in carrying:
+        joint = model.links[index].joint
+        if index != carrying[-1]:
+            length += float(np.linalg.norm(np.array(joint.placement.position, float)))
+        if joint.kind == "prismatic":
+            length += max(abs(joint.limits.lower), abs(joint.limits.upper))
+        elif joint.kind not in ("revolute", "spherical"):
+            length = np.inf
+    return length, np.array(model.links[carrying[-1]].joint.placement.position, float)

@@ -1,0 +1,165 @@
+"""Inverse kinematics: the joint coordinates that put a frame where it is wanted, for many poses at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linksweep.errors import ArgumentError
+from linksweep.names import shown
+
+from .base import FloatArray, finite
+from .chains import STARTS, Chain
+from .poses import checked_poses
+from .solver import Found, Task, solve
+
+if TYPE_CHECKING:
+    from linksweep.robot import Robot
+
+CONVERGED = "converged"
+OUT_OF_REACH = "out of reach"
+ORIENTATION = "orientation"
+LIMITS = "limits"
+NOT_CONVERGED = "did not converge"
+BLOCK = 2048  # targets at once: the arrays stay in the processor's caches
+
+
+@dataclass(frozen=True)
+class InverseKinematics:
+    """What was found for targets of shape (...).
+
+    q (..., nq): the solution, or the nearest pose that was found where `solved` (...) is False. position_error (m) and
+    rotation_error (rad): how far the frame is off there. iterations, restarts: what it took. reason: "converged", or
+    why not: "out of reach", the position alone cannot be reached either; "orientation", the position can, but not with
+    this orientation; "limits", there is a solution, but outside the joint limits; "did not converge", the search was
+    still getting nearer when it ended. All but a target farther off than the arm is long are findings of the search,
+    not proofs.
+    """
+
+    q: FloatArray
+    solved: Any
+    position_error: Any
+    rotation_error: Any
+    iterations: Any
+    restarts: Any
+    reason: Any
+
+
+def inverse_kinematics(
+    robot: Robot, target: Any, frame: str, q0: Any = None, *, position_only: bool = False, limits: bool = True,
+    tolerance: float = 1e-10, restarts: int = 62, iterations: int = 30, seed: int = 0,
+) -> InverseKinematics:  # fmt: skip
+    """Coordinates at which the frame stands at the targets (..., 4, 4), poses in the base frame.
+
+    q0 (..., nq): where to start, which finds the solution near it and keeps joints that do not carry the frame; None:
+    from the nearest of a number of random poses. position_only: any orientation will do; targets may then be points
+    (..., 3). limits: stay within the joint limits. tolerance: in m and rad. restarts: how many further starts a target
+    gets (0: q0 only). iterations: of each start. seed: of the random poses. A target that cannot be reached is no
+    error: see `InverseKinematics`.
+    """
+    check_flags(position_only=position_only, limits=limits)
+    _check_numbers(tolerance, restarts, iterations, seed)
+    targets = _targets(target, position_only)
+    chain = chain_of(robot, frame)
+    starts = None if q0 is None else _starts(robot, q0, targets.shape[:-2])
+    shape = targets.shape[:-2]
+    flat = Task(chain, targets.reshape(-1, 4, 4), position_only, limits, float(tolerance), iterations)
+    parts = [
+        _block(flat.take(np.arange(i, min(i + BLOCK, len(flat.targets)))), starts, i, restarts, seed)
+        for i in range(0, max(len(flat.targets), 1), BLOCK)
+    ]
+    arrays = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+    return InverseKinematics(arrays[0].reshape(*shape, robot.nq), *(array.reshape(shape)[()] for array in arrays[1:]))
+
+
+def chain_of(robot: Robot, frame: str) -> Chain:
+    """The chain of a frame, made once per robot."""
+    if not hasattr(robot, "frame_names"):
+        raise ArgumentError(
+            f"inverse kinematics got {shown(robot)} for the robot, expected a Robot: use linksweep.load."
+        )
+    known = robot.__dict__.setdefault("_chains", {})
+    if not isinstance(frame, str) or frame not in known:
+        robot.compile(("pose", frame))  # says which frames there are, should this be none
+        known[frame] = Chain(robot, frame)
+    return known[frame]
+
+
+def _block(task: Task, q0: FloatArray | None, at: int, restarts: int, seed: int) -> tuple[np.ndarray, ...]:
+    chain, count = task.chain, len(task.targets)
+    starts = None if q0 is None else q0[at : at + count]
+    found = solve(task, starts, restarts, seed)
+    q = chain.unwound(found.q, np.zeros(1) if starts is None else starts, task.limited)
+    misses = task.misses(q)
+    # what counts is the pose of the coordinates that are returned, whatever the search believed
+    solved = np.all(misses <= task.tolerance, axis=1)
+    reason = np.full(count, CONVERGED, dtype=f"<U{len(NOT_CONVERGED)}")
+    if not solved.all():
+        failed = np.flatnonzero(~solved)
+        reason[failed] = _reasons(task.take(failed), q[failed], found.moving[failed], restarts, seed)
+    return q, solved, misses[:, 1], misses[:, 0], found.iterations, found.restarts, reason
+
+
+def _reasons(task: Task, q: FloatArray, moving: np.ndarray, restarts: int, seed: int) -> np.ndarray:
+    """Why these targets failed, found by asking for less: without limits, then for the position alone."""
+    chain = task.chain
+    reason = np.where(moving, NOT_CONVERGED, OUT_OF_REACH)
+    too_far = np.linalg.norm(task.targets[:, :3, 3] - chain.root, axis=1) > chain.reach + task.tolerance
+    reason[too_far] = OUT_OF_REACH
+
+    def can(which: np.ndarray, position_only: bool, limited: bool) -> np.ndarray:
+        easier = Task(chain, task.targets[which], position_only, limited, task.tolerance, task.iterations)
+        result: Found = solve(easier, q[which], restarts, seed)
+        return which[result.solved]
+
+    open_cases = np.flatnonzero(~too_far)
+    if task.limited and len(open_cases):
+        reason[can(open_cases, task.position_only, False)] = LIMITS
+    open_cases = open_cases[reason[open_cases] == OUT_OF_REACH]
+    if not task.position_only and len(open_cases):
+        reason[can(open_cases, True, task.limited)] = ORIENTATION
+    return reason
+
+
+def _targets(target: Any, position_only: bool) -> FloatArray:
+    if position_only:
+        points = finite("inverse_kinematics", "target", target)
+        if points.ndim and points.shape[-1] == 3:
+            poses = np.broadcast_to(np.eye(4), (*points.shape[:-1], 4, 4)).copy()
+            poses[..., :3, 3] = points
+            return poses
+    return checked_poses("inverse_kinematics", "target", target)
+
+
+def _starts(robot: Robot, q0: Any, shape: tuple[int, ...]) -> FloatArray:
+    q = finite("inverse_kinematics", "q0", q0)
+    try:
+        if q.shape[-1:] != (robot.nq,):
+            raise ValueError
+        whole = np.broadcast_to(q, (*shape, robot.nq))
+    except ValueError:
+        raise ArgumentError(
+            f"inverse_kinematics got q0 of shape {q.shape}, expected ({robot.nq},) or one row per target, "
+            f"{(*shape, robot.nq)}."
+        ) from None
+    return robot.normalize(whole.reshape(-1, robot.nq))
+
+
+def check_flags(**flags: Any) -> None:
+    for name, value in flags.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise ArgumentError(f"{name} is {shown(value)}, expected True or False.")
+
+
+def _check_numbers(tolerance: Any, restarts: Any, iterations: Any, seed: Any) -> None:
+    size = finite("inverse_kinematics", "tolerance", tolerance)
+    if size.shape != () or not size > 0.0:
+        raise ArgumentError(f"inverse_kinematics got tolerance {shown(tolerance)}, expected one number above 0.")
+    ranges = {"restarts": (restarts, 0, STARTS - 1), "iterations": (iterations, 1, 10**6), "seed": (seed, 0, 2**63)}
+    for name, (value, least, most) in ranges.items():
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
+            raise ArgumentError(
+                f"inverse_kinematics got {name} {shown(value)}, expected a whole number from {least} to {most}."
+            )
