@@ -76,7 +76,7 @@ class MachineKernel:
         counter = ctypes.c_int64(0)
 
         def run() -> None:
-            work, place = _aligned(self.workspace)
+            work, place = aligned(self.workspace)
             self._run(count, *arrays, place, ctypes.addressof(counter), block)
             del work  # until here it had to live
 
@@ -96,7 +96,8 @@ def _array_kinds(count: int) -> tuple[Any, Any]:
     return ctypes.c_void_p * count, ctypes.c_int64 * count
 
 
-def _aligned(size: int) -> tuple[Any, int | None]:
+def aligned(size: int) -> tuple[Any, int | None]:
+    """Memory that starts at a cache line, and where it starts."""
     if size == 0:
         return None, None
     memory = np.empty(size + 64, np.uint8)

@@ -59,6 +59,18 @@ def run_chunks(kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarra
     else:
         length = -(-count // (pieces * _MULTIPLE)) * _MULTIPLE
         chunks = [_Chunk(_part(kernel, inputs, outputs, start, length)) for start in range(0, count, length)]
+    _run_all(chunks)
+
+
+def run_copies(run: Callable[[], None], count: int) -> None:
+    """Call a function that shares its work with its other calls from `count` threads, the calling one among them."""
+    if count <= 1:
+        run()
+    else:
+        _run_all([_Chunk(run) for _ in range(count)])
+
+
+def _run_all(chunks: list[_Chunk]) -> None:
     _hand_over(chunks[1:])
     try:
         for chunk in chunks:  # what no other thread has begun by now is done here: a busy pool cannot block a call

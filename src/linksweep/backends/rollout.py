@@ -1,0 +1,220 @@
+"""Many steps in one call: a loop in machine code around a kernel whose first results are its first inputs again.
+
+    void rollout(ptr kernel, i64 n, i64 records, i64 every, ptr bases, ptr rows, ptr advances, ptr scratch,
+                 ptr in_strides, ptr out_strides, ptr work, ptr counter, i64 block)
+
+A kernel of states, feeds -> states, results is called records * every times. States and results are kept at every
+`every`-th step: a state where the steps begin, a result of the first of them; in between they live in `scratch`. Feeds
+advance at every step. Addresses (inputs, then outputs) are those of the first record, `rows` and `advances` are bytes
+per sample and per record (per step for feeds).
+
+Threads that call it on the same arrays take blocks of samples by a shared counter, as a kernel's do; each runs through
+time with its own samples. The kernel must read all inputs of a sample before it writes a result: written-out programs
+do, so a state may overwrite itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .entry import data_address
+from .llvm import MachineKernel, aligned
+from .target import host_target, initialized_llvm
+from .threads import run_copies
+
+STATES = 2
+_BLOCK = 64  # samples: a whole number of lanes, whose states stay in the first cache
+_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 8, ctypes.c_int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """An input that is known beforehand: values (moments, n or 1, size), which one the first step reads, and how many
+    moments each step goes on."""
+
+    values: np.ndarray
+    first: int = 0
+    advance: int = 0
+
+    def at(self, step: int) -> np.ndarray:
+        return self.values[self.first + self.advance * step]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """States (records + 1, n, size), of which the first record is given, and results of the same length."""
+
+    states: Sequence[np.ndarray]
+    results: Sequence[np.ndarray]
+    every: int
+
+    def __post_init__(self):
+        assert len(self.states) == STATES and all(x.flags.c_contiguous for x in (*self.states, *self.results))
+
+
+def run(
+    kernel: Callable[..., None], recording: Recording, feeds: Sequence[Feed], first: int, last: int, threads: int
+) -> None:
+    """Fill the records first + 1 ... last of the states, and first ... last - 1 of the results."""
+    if isinstance(kernel, MachineKernel):
+        _run_machine(kernel, recording, feeds, first, last, threads)
+    else:
+        _run_python(kernel, recording, feeds, first, last)
+
+
+def _run_python(
+    kernel: Callable[..., None], recording: Recording, feeds: Sequence[Feed], first: int, last: int
+) -> None:
+    """The same loop in Python, around any kernel."""
+    spare = [np.empty_like(x[0]) for x in recording.results]
+    for record in range(first, last):
+        states = [x[record] for x in recording.states]
+        for j in range(recording.every):
+            final = j + 1 == recording.every
+            after = [x[record + 1] if final else np.empty_like(x[0]) for x in recording.states]
+            results = [x[record] for x in recording.results] if j == 0 else spare
+            step = record * recording.every + j
+            kernel([*states, *(feed.at(step) for feed in feeds)], [*after, *results])
+            states = after
+
+
+def _run_machine(
+    kernel: MachineKernel, recording: Recording, feeds: Sequence[Feed], first: int, last: int, threads: int
+) -> None:
+    count, every = recording.states[0].shape[1], recording.every
+    start = [feed.values[feed.first + feed.advance * first * every :] for feed in feeds]
+    inputs = [*(x[first:] for x in recording.states), *start]
+    outputs = [*(x[first + 1 :] for x in recording.states), *(x[first:] for x in recording.results)]
+    arrays = [*inputs, *outputs]
+    shared = [k for k, x in enumerate(inputs) if x.shape[1] == 1 and count != 1]
+    bases = _pointers([data_address(x) for x in arrays])
+    rows = _integers([0 if k in shared else x[0].nbytes // x.shape[1] for k, x in enumerate(arrays)])
+    moments = [1] * STATES + [feed.advance for feed in feeds] + [1] * len(outputs)
+    advances = _integers([m * x[0].nbytes for m, x in zip(moments, arrays, strict=True)])
+    in_strides = _integers([0 if k in shared else x.shape[2] for k, x in enumerate(inputs)])
+    out_strides = _integers([x.shape[2] for x in outputs])
+    driver = _driver(len(inputs), len(outputs))
+    counter = ctypes.c_int64(0)
+    block = min(_BLOCK, -(-count // (8 * threads)) * 8)
+
+    def own_share() -> None:
+        scratch = [np.empty((block, x.shape[2]), x.dtype) for x in outputs]
+        held = [data_address(x) for x in scratch]
+        places = _pointers([*held[:STATES], *[None] * len(feeds), *held])
+        work, place = aligned(kernel.workspace)
+        driver.function(
+            kernel.address("kernel"), count, last - first, every, bases, rows, advances, places,
+            in_strides, out_strides, place, ctypes.addressof(counter), block,
+        )  # fmt: skip
+        del work, scratch  # until here they had to live
+
+    run_copies(own_share, min(threads, -(-count // block)))
+
+
+def _pointers(addresses: Sequence[Any]) -> Any:
+    return (ctypes.c_void_p * len(addresses))(*addresses)
+
+
+def _integers(values: Sequence[int]) -> Any:
+    return (ctypes.c_int64 * len(values))(*values)
+
+
+class _Driver:
+    """Loaded machine code of the loop; it does not depend on the robot."""
+
+    def __init__(self, ir: str):
+        llvm, target = initialized_llvm(), host_target()
+        machine = target.machine()
+        module = llvm.parse_assembly(ir)
+        module.triple = target.triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+        builder = llvm.JITLibraryBuilder().add_object_img(machine.emit_object(module)).export_symbol("rollout")
+        self._code = builder.link(llvm.create_lljit_compiler(), "rollout")  # dropping this unmaps the code
+        self.function = _FUNCTION(self._code["rollout"])
+
+
+@functools.cache
+def _driver(inputs: int, outputs: int) -> _Driver:
+    return _Driver(rollout_ir(inputs, outputs))
+
+
+def rollout_ir(inputs: int, outputs: int) -> str:
+    """The IR of the loop, for a kernel with so many inputs and outputs."""
+    arrays = range(inputs + outputs)
+    lines = [
+        "define void @rollout(ptr %kernel, i64 %n, i64 %records, i64 %every, ptr %bases, ptr %rows, ptr %advances, "
+        "ptr %scratch, ptr %in_strides, ptr %out_strides, ptr %work, ptr %counter, i64 %block) {",
+        "entry:",
+        f"  %in = alloca [{inputs} x ptr]",
+        f"  %out = alloca [{outputs} x ptr]",
+        "  %own = alloca i64",
+    ]
+    for k in arrays:
+        for name, kind in (("bases", "ptr"), ("rows", "i64"), ("advances", "i64"), ("scratch", "ptr")):
+            lines += [
+                f"  %{name}.at{k} = getelementptr {kind}, ptr %{name}, i64 {k}",
+                f"  %{name}{k} = load {kind}, ptr %{name}.at{k}",
+            ]
+        side, place = ("in", k) if k < inputs else ("out", k - inputs)
+        lines.append(f"  %slot{k} = getelementptr ptr, ptr %{side}, i64 {place}")
+    lines += [
+        "  br label %take",
+        "take:",
+        "  %from = atomicrmw add ptr %counter, i64 %block monotonic",
+        "  %left = icmp slt i64 %from, %n",
+        "  br i1 %left, label %span, label %done",
+        "span:",
+        "  %rest = sub i64 %n, %from",
+        "  %whole = icmp slt i64 %block, %rest",
+        "  %count = select i1 %whole, i64 %block, i64 %rest",
+    ]
+    for k in arrays:
+        lines += [
+            f"  %skipped{k} = mul i64 %from, %rows{k}",
+            f"  %mine{k} = getelementptr i8, ptr %bases{k}, i64 %skipped{k}",
+        ]
+    lines += [
+        "  br label %record",
+        "record:",
+        "  %r = phi i64 [ 0, %span ], [ %r.next, %recorded ]",
+        "  br label %step",
+        "step:",
+        "  %j = phi i64 [ 0, %record ], [ %j.next, %step ]",
+        "  %first = icmp eq i64 %j, 0",
+        "  %j.next = add i64 %j, 1",
+        "  %final = icmp eq i64 %j.next, %every",
+        "  %begun = mul i64 %r, %every",
+        "  %s = add i64 %begun, %j",
+    ]
+    for k in arrays:
+        is_feed = STATES <= k < inputs
+        kept = "%final" if inputs <= k < inputs + STATES else "%first"
+        lines += [
+            f"  %way{k} = mul i64 {'%s' if is_feed else '%r'}, %advances{k}",
+            f"  %there{k} = getelementptr i8, ptr %mine{k}, i64 %way{k}",
+        ]
+        if not is_feed:
+            lines.append(f"  %place{k} = select i1 {kept}, ptr %there{k}, ptr %scratch{k}")
+        lines.append(f"  store ptr %{'there' if is_feed else 'place'}{k}, ptr %slot{k}")
+    lines += [
+        "  store i64 0, ptr %own",
+        "  call void %kernel(i64 %count, ptr %in, ptr %in_strides, ptr %out, ptr %out_strides, ptr %work, ptr %own, "
+        "i64 %count)",
+        "  br i1 %final, label %recorded, label %step",
+        "recorded:",
+        "  %r.next = add i64 %r, 1",
+        "  %more = icmp slt i64 %r.next, %records",
+        "  br i1 %more, label %record, label %take",
+        "done:",
+        "  ret void",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)

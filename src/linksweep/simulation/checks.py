@@ -1,0 +1,96 @@
+"""What every argument of a simulation goes through before machine code sees it."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..names import shown
+
+
+def real_array(name: str, value: Any, size: int | None = None) -> np.ndarray:
+    """Finite real numbers as float64, contiguous; of shape (..., size) if one is given."""
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        array = np.array(None)
+    if array.dtype.kind not in "iufb":
+        raise ArgumentError(f"{name} is {shown(value)}, expected an array of real numbers.")
+    if size is not None and (array.ndim == 0 or array.shape[-1] != size):
+        raise ArgumentError(f"{name} has shape {array.shape}, expected (..., {size}).")
+    check_memory(name, array.shape)
+    array = np.array(array, dtype=np.float64, order="C")
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{name} holds NaN or infinity, expected finite numbers: remove them.")
+    return array
+
+
+def positive(name: str, value: Any) -> float:
+    try:
+        number = float(value) if not isinstance(value, (str, bytes)) else math.nan
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number > 0.0):
+        raise ArgumentError(f"{name} is {shown(value)}, expected a finite number above 0.")
+    return number
+
+
+def whole(name: str, value: Any) -> int:
+    try:
+        number = 0 if isinstance(value, (bool, np.bool_)) else operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise ArgumentError(f"{name} is {shown(value)}, expected a whole number of at least 1.")
+    return number
+
+
+def step_count(duration: float, dt: float, every: int) -> int:
+    """How many steps of dt make the duration, and a whole number of records."""
+    exact = duration / dt
+    if not exact < 1e15:
+        raise ArgumentError(f"duration {duration:g} takes {exact:.3g} steps of {dt:g}: choose a longer dt.")
+    steps = round(exact)
+    if steps < 1 or abs(steps - exact) > 1e-6 * max(1.0, exact * 1e-3):
+        whole_steps = max(1, math.ceil(exact - 1e-9))
+        raise ArgumentError(
+            f"duration {duration!r} is {exact:.6g} steps of dt={dt!r}, expected a whole number of steps: pass "
+            f"dt={duration / whole_steps!r} for {whole_steps}."
+        )
+    if steps % every:
+        raise ArgumentError(
+            f"every is {every}, which does not divide the {steps} steps: expected a divisor, so that the last state is "
+            f"recorded too."
+        )
+    return steps
+
+
+def broadcast_batch(**batches: tuple[int, ...]) -> tuple[int, ...]:
+    """The common batch shape of these arguments."""
+    try:
+        return np.broadcast_shapes(*batches.values())
+    except ValueError:
+        each = ", ".join(f"{name} {shape}" for name, shape in batches.items())
+        raise ArgumentError(
+            f"the batch shapes ({each}) do not broadcast together, expected lengths that are equal or 1 along each "
+            f"axis."
+        ) from None
+
+
+def check_memory(what: str, shape: tuple[int, ...], itemsize: int = 8) -> None:
+    """Refuse numbers that this machine cannot hold, before a page of them is touched."""
+    wanted = math.prod(shape) * itemsize
+    try:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        there = 2**40
+    if wanted > there:
+        raise ArgumentError(
+            f"{what} would hold {' x '.join(map(str, shape))} numbers, {wanted / 2**30:.3g} GiB where this machine has "
+            f"{there / 2**30:.3g}: simulate fewer rollouts at a time, or record less often (every=...)."
+        )

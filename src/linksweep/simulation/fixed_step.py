@@ -1,0 +1,93 @@
+"""Fixed steps: the feeds of every step laid out in memory, and one call that runs through all of them."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..backends.rollout import Feed, Recording, run
+from ..compiled import CompiledFunction
+from ..errors import ArgumentError
+from ..functions import ROLL_ABOVE, Request
+from .checks import broadcast_batch, check_memory
+from .columns import ColumnKernel
+from .laws import GIVEN, Function, Grid, Law
+from .step_program import StepRecipe
+
+if TYPE_CHECKING:
+    from ..robot import Robot
+
+_PIECE = 0.1  # seconds of work between two looks at the clock, and at whether the user wants to stop
+
+
+def step_kernel(robot: Robot, law: Law, integrator: str, request: Request, dtype: str, backend: str) -> Any:
+    """The kernel of one step: machine code or interpreter, or Python around compiled dynamics."""
+    recipe = StepRecipe(robot.canonical, (request,), integrator=integrator, law=law.kind)
+    if isinstance(law, Function):
+        return ColumnKernel(recipe, dtype, backend, law.function)
+    return _compiled_step(recipe, dtype, backend)
+
+
+@functools.lru_cache(maxsize=32)
+def _compiled_step(recipe: StepRecipe, dtype: str, backend: str) -> Any:
+    if len(recipe.model.links) > ROLL_ABOVE:
+        return ColumnKernel(recipe, dtype, backend)
+    return CompiledFunction(recipe, dtype, 1, backend).kernel(dtype)
+
+
+def feeds_of(robot: Robot, law: Law, grid: Grid, batch: tuple[int, ...], dtype: str) -> list[Feed]:
+    """dt, the signals of the law at each stage, and its constants, in the order of the step's inputs."""
+    feeds = [Feed(np.full((1, 1, 1), grid.dt, dtype))]
+    signals, constants = GIVEN[law.kind]
+    given = law.signals(robot, grid)
+    for name in signals:
+        signal = given[name]
+        values = _rows(name, signal.values, batch, dtype)
+        offsets = (0, 1, 2) if signal.rows == 2 else (0, 0, 0)
+        feeds += [Feed(values, offset, signal.rows) for offset in offsets[: grid.stages]]
+    fixed = law.constants(robot)
+    return feeds + [Feed(_rows(name, fixed[name][None], batch, dtype)) for name in constants]
+
+
+def _rows(name: str, values: np.ndarray, batch: tuple[int, ...], dtype: str) -> np.ndarray:
+    """(moments, ..., size) as (moments, n, size), or (moments, 1, size) where all rollouts share it."""
+    moments, own, size = values.shape[0], values.shape[1:-1], values.shape[-1]
+    if all(length == 1 for length in own):
+        return np.ascontiguousarray(values.reshape(moments, 1, size), dtype)
+    if broadcast_batch(**{"the rollouts": batch, name: own}) != batch:
+        raise ArgumentError(
+            f"{name} is given for a batch {own}, expected one that the rollouts' {batch} can hold: give q0 that batch."
+        )
+    check_memory(name, (moments, *batch, size), np.dtype(dtype).itemsize)
+    own = (1,) * (len(batch) - len(own)) + own
+    full = np.broadcast_to(values.reshape(moments, *own, size), (moments, *batch, size))
+    return np.ascontiguousarray(full.reshape(moments, math.prod(batch), size), dtype)
+
+
+def roll(kernel: Any, recording: Recording, feeds: list[Feed], threads: int, watch: Callable[[float], None]) -> None:
+    """Fill the recording from its first state on. `watch` is told the fraction that is done."""
+    records = len(recording.states[0]) - 1
+    done, piece = 0, 1
+    while done < records:
+        until = min(done + piece, records)
+        began = time.perf_counter()
+        run(kernel, recording, feeds, done, until, threads)
+        spent = time.perf_counter() - began
+        piece = max(1, min(64 * piece, round(piece * _PIECE / max(spent, 1e-6))))
+        done = until
+        watch(done / records)
+    _last_results(kernel, recording, feeds)
+
+
+def _last_results(kernel: Any, recording: Recording, feeds: list[Feed]) -> None:
+    """Accelerations and torques in the last state, where no step begins any more."""
+    steps = (len(recording.states[0]) - 1) * recording.every
+    inputs = [x[-1] for x in recording.states]
+    inputs += [feed.values[min(feed.first + feed.advance * steps, len(feed.values) - 1)] for feed in feeds]
+    outputs = [np.empty_like(x[-1]) for x in recording.states] + [x[-1] for x in recording.results]
+    kernel(inputs, outputs)

@@ -1,0 +1,150 @@
+"""What a simulation found: states, accelerations, torques, energy, limits, and files of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..joints import KINDS
+from ..lazy import lazy
+
+if TYPE_CHECKING:
+    from ..robot import Robot
+
+
+class SimulationWarning(UserWarning):
+    """The simulation ended, but not as one would wish: a rollout left the finite numbers."""
+
+
+class LimitCrossing(NamedTuple):
+    """A joint that left its limits for the first time: "lower" or "upper", when, and in which rollout of the batch."""
+
+    joint: str
+    bound: str
+    time: float
+    rollout: tuple[int, ...] = ()
+
+
+class Event(NamedTuple):
+    """The moments (n,) at which a user's event happened, and the states there: (n, nq) and (n, nv)."""
+
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+
+
+@dataclass
+class Simulation:
+    """Arrays over time: t (moments,), q (moments, ..., nq), and qd, qdd, tau (moments, ..., nv).
+
+    qdd and tau are the accelerations and the driving torques at that moment. `settings` says how it was made. From an
+    adaptive run, `events` holds one Event for each event function and `dense(t)` gives (q, qd) at any times.
+    """
+
+    robot: Robot
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    tau: np.ndarray
+    settings: dict[str, Any]
+    events: tuple[Event, ...] = ()
+    dense: Callable[[Any], tuple[np.ndarray, np.ndarray]] | None = None
+    found_crossings: tuple[LimitCrossing, ...] | None = field(default=None, repr=False)  # exact ones, by events
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        return self.q.shape[1:-1]
+
+    @lazy
+    def finite(self) -> np.ndarray:
+        """Whether each rollout (...) stayed finite; where not, everything is NaN from there on."""
+        state = np.concatenate([self.q, self.qd], axis=-1)
+        return np.asarray(np.isfinite(state).all(axis=(0, -1)))
+
+    @lazy
+    def kinetic_energy(self) -> np.ndarray:
+        """(moments, ...), motor inertias included."""
+        return self.robot.kinetic_energy(self.q, self.qd)
+
+    @lazy
+    def potential_energy(self) -> np.ndarray:
+        """(moments, ...), against gravity."""
+        return self.robot.potential_energy(self.q)
+
+    @property
+    def energy(self) -> np.ndarray:
+        """Kinetic and potential energy together, (moments, ...)."""
+        return self.kinetic_energy + self.potential_energy
+
+    @property
+    def energy_drift(self) -> np.ndarray:
+        """How much each rollout (...) left its first energy at most, over the range of its potential energy.
+
+        An error only where nothing drives and nothing brakes the robot: otherwise energy comes and goes.
+        """
+        energy, potential = self.energy, self.potential_energy
+        span = potential.max(axis=0) - potential.min(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.abs(energy - energy[0]).max(axis=0) / span
+
+    @lazy
+    def limit_crossings(self) -> tuple[LimitCrossing, ...]:
+        """The first time that each joint of each rollout is outside its limits, the earliest first.
+
+        Of fixed steps, from the recorded moments, with the time between two of them by a straight line.
+        """
+        if self.found_crossings is not None:
+            return self.found_crossings
+        found = []
+        q = self.q.reshape(len(self.t), -1, self.q.shape[-1])
+        for joint, place, bounds in limited_joints(self.robot):
+            for bound, value, outward in (("lower", bounds[0], -1.0), ("upper", bounds[1], 1.0)):
+                beyond = (q[:, :, place] - value) * outward  # above 0 outside; NaN is not outside
+                outside = beyond > 0.0
+                for rollout in np.flatnonzero(outside.any(axis=0)):
+                    k = int(outside[:, rollout].argmax())
+                    when = float(self.t[k])
+                    if k:
+                        before, after = beyond[k - 1, rollout], beyond[k, rollout]
+                        when = float(self.t[k - 1] - before / (after - before) * (self.t[k] - self.t[k - 1]))
+                    index = tuple(int(i) for i in np.unravel_index(rollout, self.batch)) if self.batch else ()
+                    found.append(LimitCrossing(joint, bound, when, index))
+        return tuple(sorted(found, key=lambda crossing: crossing.time))
+
+    def to_csv(self, path: str | Path) -> None:
+        """One row for each moment: t, then q, qd, qdd, tau of every joint by name, and the energy; in a batch all
+        moments of one rollout after the other, with its number in the first column."""
+        from .storage import write_csv
+
+        write_csv(self, Path(path))
+
+    def to_npz(self, path: str | Path) -> None:
+        """The arrays, and with them the robot and the settings: `linksweep.simulation.load` reads it again."""
+        from .storage import write_npz
+
+        write_npz(self, Path(path))
+
+    def to_parquet(self, path: str | Path) -> None:
+        """The columns of `to_csv` as a Parquet file; needs pyarrow."""
+        from .storage import write_parquet
+
+        write_parquet(self, Path(path))
+
+    def __repr__(self) -> str:
+        rollouts = f", {self.batch} rollouts" if self.batch else ""
+        return f"<Simulation of {self.robot.name}: {self.t[-1]:g} s, {len(self.t)} moments{rollouts}>"
+
+
+def limited_joints(robot: Robot) -> list[tuple[str, int, tuple[float, float]]]:
+    """Joints of one freedom with a finite bound: name, place in q, (lower, upper)."""
+    found = []
+    for link, described in zip(robot.canonical.links, robot.model.links, strict=True):
+        limits = described.joint.limits
+        if KINDS[link.kind].nq == 1 and (np.isfinite(limits.lower) or np.isfinite(limits.upper)):
+            found.append((described.joint.name, link.q_start, (float(limits.lower), float(limits.upper))))
+    return found
