@@ -1,1 +1,34 @@
-"""The papers' experiments, runnable."""
+"""The papers' experiments, runnable: `run("puma560", "out")` writes numbers, plots and a report into a folder.
+
+Nothing here imports NumPy: the command line lists the studies without it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from linksweep.errors import ArgumentError
+from linksweep.names import nearest, shown
+
+if TYPE_CHECKING:
+    from linksweep.studies.report import Written
+
+STUDIES = {
+    "puma560": "Kozłowski 1990, section 5: torques of a PUMA 560, and its accelerations back, by every method",
+    "stanford": "Angeles, Ma & Rojas 1988, example 1: torques and force of a Stanford arm (Figs 4 and 5)",
+    "six_axis": "Angeles, Ma & Rojas 1988, example 2: a straight line by a six-axis arm (Figs 6 to 8)",
+    "planar": "Rodriguez 1987, section XII: operations of filter and composite methods by number of links (Fig. 4)",
+}
+
+
+def run(name: str, out: str | Path, **options: Any) -> Written:
+    """Run the study `name` and write its files into the folder `out`: all of them, or none.
+
+    options: what the study's own `study` function takes, such as samples= for fewer samples than the paper's.
+    """
+    if name not in STUDIES:
+        known = ", ".join(STUDIES)
+        raise ArgumentError(f"there is no study {shown(name)}{nearest(name, STUDIES)}: expected one of {known}.")
+    return import_module(f"linksweep.studies.{name}").study(**options).write(Path(out))

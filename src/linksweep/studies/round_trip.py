@@ -16,7 +16,7 @@ import numpy as np
 
 from linksweep.files import write_atomically
 from linksweep.motion import JointMotion, Quintic
-from linksweep.motion.quintic import FloatArray
+from linksweep.motion.base import FloatArray
 
 if TYPE_CHECKING:
     from linksweep.robot import Robot

@@ -1,0 +1,28 @@
+"""Plots of results and of robots. Needs the extra `plot` (Matplotlib), no screen, and touches no global state.
+
+Every function gives a Matplotlib Figure; `save` writes it whole or not at all. Curves differ in line style as well as
+in colour, and the colours are those of Okabe and Ito: legible in grey and to the colour-blind.
+"""
+
+from linksweep.plots.animation import animate
+from linksweep.plots.channels import Channel, channels
+from linksweep.plots.charts import bars, errors, lines
+from linksweep.plots.figures import save
+from linksweep.plots.series import overlaid, panels, phase, time_series, torque_figure
+from linksweep.plots.sketch import sketch
+
+__all__ = [
+    "Channel",
+    "animate",
+    "bars",
+    "channels",
+    "errors",
+    "lines",
+    "overlaid",
+    "panels",
+    "phase",
+    "save",
+    "sketch",
+    "time_series",
+    "torque_figure",
+]

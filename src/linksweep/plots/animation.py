@@ -1,0 +1,71 @@
+"""A robot in motion, as a GIF or an MP4."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linksweep.errors import ArgumentError, BackendError
+from linksweep.files import write_atomically
+from linksweep.plots.figures import new_figure
+from linksweep.plots.sketch import Scene
+
+
+def animate(
+    robot: Any, t: Any, q: Any, path: str | Path, *, fps: float = 20.0, view: tuple[float, float] = (22.0, -58.0),
+    title: str | None = None, axes: bool = False, frames: Any = None, com: bool = False, dpi: float = 80.0,
+) -> None:  # fmt: skip
+    """Write the motion q (samples, nq) at times t (samples,) in real time, as sketches.
+
+    The ending of `path` chooses: .gif needs Pillow, which comes with Matplotlib, .mp4 needs ffmpeg. Between samples
+    the nearest one is shown.
+    """
+    path = Path(path)
+    t, q = np.asarray(t, dtype=float), np.asarray(q, dtype=float)
+    if t.ndim != 1 or not len(t) or (np.diff(t) <= 0).any():
+        raise ArgumentError(
+            f"animate got times of shape {t.shape}, expected (samples,), each later than the one before."
+        )
+    if q.shape != (len(t), robot.nq):
+        raise ArgumentError(
+            f"animate got q of shape {q.shape}, expected ({len(t)}, {robot.nq}): a row for each time, a column for "
+            f"each coordinate."
+        )
+    new_figure(1.0, 1.0)  # says what to install if Matplotlib is not there
+    writer = _writer(path, fps)
+    moments = np.arange(t[0], t[-1] + 0.5 / fps, 1.0 / fps)
+    nearest = np.abs(t[None] - moments[:, None]).argmin(axis=1)
+    scene = Scene(robot, q[nearest], axes=axes, frames=frames, com=com)
+    heading = robot.name if title is None else title
+    figure = scene.figure(view, heading)
+    # the layout is found once, at the first picture: otherwise the robot would jump
+    scene.draw(0)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+    def write(to: Path) -> None:
+        with writer.saving(figure, str(to), dpi):
+            for sample, moment in enumerate(moments):
+                scene.title = f"{heading}, t = {moment:.2f} s"
+                scene.draw(sample)
+                writer.grab_frame()
+
+    write_atomically(path, write)
+
+
+def _writer(path: Path, fps: float) -> Any:
+    from matplotlib.animation import FFMpegWriter, PillowWriter
+
+    kinds = {".gif": PillowWriter, ".mp4": FFMpegWriter}
+    kind = kinds.get(path.suffix.lower())
+    if kind is None:
+        raise ArgumentError(f"the animation {path} has the ending {path.suffix!r}, expected .gif or .mp4.")
+    if not 0 < fps <= 100:
+        raise ArgumentError(f"animate got fps = {fps!r}, expected pictures per second, between 0 and 100.")
+    if not kind.isAvailable():
+        raise BackendError(
+            f"The animation {path} needs ffmpeg, which is not installed: install it, or write a .gif instead."
+        )
+    return kind(fps=fps)

@@ -1,0 +1,64 @@
+"""What all plots share: figures without pyplot, line styles, and writing them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from linksweep.errors import ArgumentError, BackendError
+from linksweep.files import write_atomically
+from linksweep.names import nearest
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours without the yellow, which white paper swallows.
+COLORS = ("#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+# As many dashes as share no factor with the colours: 42 different lines.
+DASHES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)), (0, (10, 2)), (0, (4, 1.2, 1, 1.2, 1, 1.2)))
+GREY = "0.45"
+
+
+def line_style(index: int) -> dict[str, Any]:
+    """Colour and dashes of the curve with this number."""
+    return {"color": COLORS[index % len(COLORS)], "linestyle": DASHES[index % len(DASHES)], "linewidth": 1.4}
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """A figure in inches that belongs to nobody else: pyplot, its windows and its list of figures stay out of it."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as missing:
+        raise BackendError(
+            "Plotting needs Matplotlib, which is not installed: run pip install 'linksweep[plot]'."
+        ) from missing
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save(figure: Figure, path: str | Path, dpi: float = 150) -> None:
+    """Write the figure as .png, .svg or .pdf, by the ending of `path`; the same figure gives the same file."""
+    import matplotlib
+
+    path = Path(path)
+    known = figure.canvas.get_supported_filetypes()
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in known:
+        raise ArgumentError(
+            f"the plot {path} has the ending {path.suffix!r}{nearest(ending, known)}, expected a format that "
+            f"Matplotlib writes, such as .png, .svg or .pdf."
+        )
+    undated: Mapping[str, Mapping[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+
+    def write(to: Path) -> None:
+        with matplotlib.rc_context({"svg.hashsalt": "linksweep"}):  # otherwise names inside an SVG are random
+            figure.savefig(to, dpi=dpi, metadata=undated.get(ending))
+
+    write_atomically(path, write)
+
+
+def style(axes: Any) -> None:
+    """A light grid and only the two spines that carry numbers."""
+    axes.grid(color="0.9", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,205 @@
+"""Time series: one panel per joint, or overlaid; and phase portraits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linksweep.errors import ArgumentError
+from linksweep.plots.channels import TITLES, Channel, channels
+from linksweep.plots.figures import GREY, line_style, new_figure, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def time_series(
+    robot: Any, t: Any, values: Any, quantity: str = "tau", *, overlay: bool = False, limits: bool = True,
+    title: str | None = None,
+) -> Figure:  # fmt: skip
+    """What `robot` does over the times t (samples,): q, qd, qdd or tau, each (samples, joints).
+
+    values: an array, or {label: array} to compare several. One panel per joint with the joint's limits shaded, or all
+    joints in one panel for each unit with overlay=True.
+    """
+    wanted = channels(robot, quantity)
+    if not limits:
+        wanted = tuple(Channel(channel.name, channel.unit) for channel in wanted)
+    heading = f"{robot.name}: {TITLES[quantity]}" if title is None else title
+    if not overlay:
+        return panels(wanted, t, values, heading)
+    if isinstance(values, Mapping):
+        raise ArgumentError("time_series: overlay=True takes one array, got several by name: plot them one by one.")
+    return overlaid(wanted, t, values, heading)
+
+
+def panels(wanted: Sequence[Channel], t: Any, values: Any, title: str = "") -> Figure:
+    """One panel per channel over the same times; several curves, {label: (samples, channels)}, share each panel."""
+    t, curves = _checked(wanted, t, values)
+    columns, rows = _grid(len(wanted))
+    figure = new_figure(3.5 * columns + 0.3, 2.25 * rows + 0.6)
+    figure.suptitle(title)
+    places = list(figure.subplots(rows, columns, squeeze=False, sharex=True).flat)
+    largest = _largest(wanted, curves)
+    for k, (channel, axes) in enumerate(zip(wanted, places, strict=False)):
+        own = [curve[:, k] for curve in curves.values()]
+        for index, (label, curve) in enumerate(zip(curves, own, strict=True)):
+            axes.plot(t, curve, label=label, **line_style(index))
+        floor = 1e-12 * largest[channel.unit]
+        _heading(axes, channel, t, own, _shade_limits(axes, channel, own, floor), floor)
+        axes.set_xlim(t[0], t[-1] if len(t) > 1 else None)
+        axes.set_ylabel(_axis_label("", channel.unit))
+        # every number whole: a common factor above the axis would meet the heading
+        axes.yaxis.set_major_formatter(lambda value, place: f"{value:.6g}".replace("-", "−"))
+        style(axes)
+    last = len(wanted) - columns  # the lowest panel of each column
+    for k, axes in enumerate(places[: len(wanted)]):
+        if k >= last:
+            axes.set_xlabel("time (s)")
+            axes.tick_params(labelbottom=True)
+    for axes in places[len(wanted) :]:
+        axes.remove()
+    if len(curves) > 1:
+        handles, labels = places[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 2 * columns), frameon=False)
+    return figure
+
+
+def overlaid(wanted: Sequence[Channel], t: Any, values: Any, title: str = "") -> Figure:
+    """All channels (samples, channels) of one unit in one panel, panels of different units above each other."""
+    t, curves = _checked(wanted, t, values)
+    (curve,) = curves.values()
+    units = list(dict.fromkeys(channel.unit for channel in wanted))
+    most = max(sum(channel.unit == unit for channel in wanted) for unit in units)
+    figure = new_figure(8.0 + 1.8 * ((most - 1) // 16), max(3.6, 2.8 * len(units)) + 0.5)
+    figure.suptitle(title)
+    for unit, axes in zip(units, figure.subplots(len(units), 1, squeeze=False, sharex=True).flat, strict=True):
+        own = [k for k, channel in enumerate(wanted) if channel.unit == unit]
+        for k in own:
+            axes.plot(t, curve[:, k], label=wanted[k].name, **line_style(k))
+        axes.set_ylabel(_axis_label("", unit))
+        axes.set_xlim(t[0], t[-1] if len(t) > 1 else None)
+        axes.tick_params(labelbottom=True)
+        style(axes)
+        axes.legend(
+            loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, ncols=-(-len(own) // 16), fontsize="small",
+            handlelength=3.2, borderaxespad=0.0,
+        )  # fmt: skip
+        axes.set_xlabel("time (s)" if unit == units[-1] else "")
+    return figure
+
+
+def phase(robot: Any, q: Any, qd: Any, *, title: str | None = None) -> Figure:
+    """Velocity against position, a panel for each joint of one freedom; a ring where it starts, a dot where it ends."""
+    position, velocity = channels(robot, "q"), channels(robot, "qd")
+    names = {channel.name: k for k, channel in enumerate(velocity)}
+    pairs = [(k, names[channel.name]) for k, channel in enumerate(position) if channel.name in names and channel.unit]
+    q, qd = (np.asarray(x, dtype=float) for x in (q, qd))
+    for name, array, wanted in (("q", q, position), ("qd", qd, velocity)):
+        if array.ndim != 2 or array.shape[1] != len(wanted) or len(array) != len(q):
+            raise ArgumentError(f"phase got {name} of shape {array.shape}, expected ({len(q)}, {len(wanted)}).")
+    columns, rows = _grid(len(pairs))
+    figure = new_figure(3.1 * columns + 0.3, 2.7 * rows + 0.6)
+    figure.suptitle(f"{robot.name}: velocity against position" if title is None else title)
+    places = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for (a, b), axes in zip(pairs, places, strict=False):
+        axes.plot(q[:, a], qd[:, b], color="black", linewidth=1.3)
+        axes.plot(q[0, a], qd[0, b], "o", markerfacecolor="white", markeredgecolor="black", markersize=6)
+        axes.plot(q[-1, a], qd[-1, b], "o", color="black", markersize=4)
+        axes.set_title(position[a].name, fontsize="medium")
+        axes.set_xlabel(_axis_label("position", position[a].unit))
+        axes.set_ylabel(_axis_label("velocity", velocity[b].unit))
+        style(axes)
+    for axes in places[len(pairs) :]:
+        axes.remove()
+    return figure
+
+
+def torque_figure(title: str, names: Sequence[str], units: Sequence[str], t: Any, tau: Any) -> Figure:
+    """One panel per joint: tau (samples, n) over t (samples,), its peak marked."""
+    return panels([Channel(name, unit) for name, unit in zip(names, units, strict=True)], t, tau, title)
+
+
+def _checked(wanted: Sequence[Channel], t: Any, values: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    t = np.asarray(t, dtype=float)
+    named = values if isinstance(values, Mapping) else {"": values}
+    curves = {str(label): np.asarray(value, dtype=float) for label, value in named.items()}
+    if t.ndim != 1 or not len(t):
+        raise ArgumentError(f"a plot got times of shape {t.shape}, expected (samples,) with at least one sample.")
+    if not curves or not wanted:
+        raise ArgumentError("a plot got no curves, expected at least one array (samples, joints).")
+    for label, curve in curves.items():
+        if curve.shape != (len(t), len(wanted)):
+            which = f" {label!r}" if label else ""
+            raise ArgumentError(
+                f"a plot got an array{which} of shape {curve.shape}, expected ({len(t)}, {len(wanted)}): a row for "
+                f"each time, a column for each of {wanted[0].name} ... {wanted[-1].name}."
+            )
+    return t, curves
+
+
+def _grid(count: int) -> tuple[int, int]:
+    """Columns and rows: up to three columns for an arm, up to six for a humanoid."""
+    few = {1: 1, 2: 2, 4: 2}
+    columns = few.get(count) or next((c for c, most in ((3, 9), (4, 16), (5, 25)) if count <= most), 6)
+    return columns, -(-count // columns)
+
+
+def _axis_label(name: str, unit: str) -> str:
+    return f"{name} ({unit})" if name and unit else name or unit
+
+
+def _heading(axes: Any, channel: Channel, t: np.ndarray, curves: list[np.ndarray], unseen: str, floor: float) -> None:
+    """The channel's name; below it the peak of a single curve, which gets a dot, and limits that are out of view."""
+    facts = []
+    if len(curves) == 1 and np.isfinite(curves[0]).any():
+        (curve,) = curves
+        peak = np.nanargmax(np.abs(curve))
+        size = curve[peak] if abs(curve[peak]) > floor else 0.0
+        digits = f"{size:.3g}" if abs(size) < 1000.0 else f"{size:.4g}"
+        facts.append(f"peak {digits} {channel.unit}".rstrip() + f" at {t[peak]:.2f} s")
+        axes.plot(t[peak], curve[peak], "o", color="black", markersize=4, clip_on=False)
+    if unseen:
+        facts.append(unseen)
+    axes.set_title(channel.name, loc="left", fontsize="medium", pad=16 if facts else 4)
+    below = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": "small", "color": GREY}
+    axes.annotate(", ".join(facts).replace("-", "−"), (0, 1), (0, 3), **below)
+
+
+def _largest(wanted: Sequence[Channel], curves: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """The largest size of each unit: what is below 1e-12 of it is rounding, and is not blown up to fill a panel."""
+    found: dict[str, float] = {}
+    for k, channel in enumerate(wanted):
+        for curve in curves.values():
+            sizes = np.abs(curve[np.isfinite(curve[:, k]), k])
+            found[channel.unit] = max(found.get(channel.unit, 0.0), float(sizes.max(initial=0.0)))
+    return found
+
+
+def _shade_limits(axes: Any, channel: Channel, curves: list[np.ndarray], floor: float) -> str:
+    """Shade what lies beyond the limits where the curves come near them; otherwise give the limits in words."""
+    finite = np.concatenate([curve[np.isfinite(curve)] for curve in curves])
+    if not finite.size:
+        return ""
+    low, high = float(finite.min()), float(finite.max())
+    if max(abs(low), abs(high)) <= floor:
+        low, high = -1.0, 1.0
+    span = high - low if high - low > floor else max(abs(high), 1.0)
+    near_low, near_high = channel.low > low - 0.8 * span, channel.high < high + 0.8 * span
+    bottom = min(low, channel.low if near_low else math.inf) - 0.08 * span
+    top = max(high, channel.high if near_high else -math.inf) + 0.08 * span
+    if bottom < 0.0 < top:
+        axes.axhline(0.0, color="0.75", linewidth=0.8, zorder=1)
+    axes.set_ylim(bottom, top)
+    hatched = {"facecolor": "0.9", "edgecolor": "0.65", "hatch": "///", "linewidth": 0.0, "zorder": 0.5}
+    if near_low:
+        axes.axhspan(bottom, channel.low, **hatched)
+    if near_high:
+        axes.axhspan(channel.high, top, **hatched)
+    unseen = [x for x, near in ((channel.low, near_low), (channel.high, near_high)) if not near and math.isfinite(x)]
+    if len(unseen) == 2 and unseen[0] == -unseen[1]:
+        return f"limits ±{unseen[1]:.4g}"
+    return f"limit{'s' * (len(unseen) - 1)} " + " and ".join(f"{x:.4g}" for x in unseen) if unseen else ""

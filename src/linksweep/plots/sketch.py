@@ -1,0 +1,203 @@
+"""A kinematic sketch of a robot in 3-D: links, joints, axes, frames, mass centres."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linksweep.errors import ArgumentError
+from linksweep.names import nearest, shown
+from linksweep.plots.channels import described
+from linksweep.plots.figures import COLORS, new_figure
+from linksweep.plots.solids import box, cylinder, rod, shaded, sphere
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from linksweep.model import Model
+
+_LINK, _TURNING, _SLIDING, _OTHER = "#BDBDBD", "#56B4E9", "#E69F00", "#8C8C8C"
+_XYZ = (COLORS[1], COLORS[3], COLORS[2])
+
+
+def sketch(
+    robot: Any, q: Any = None, *, axes: bool = True, frames: Any = None, com: bool = True,
+    view: tuple[float, float] = (22.0, -58.0), title: str | None = None,
+) -> Figure:  # fmt: skip
+    """The robot at the configuration q (its neutral one if not given), to scale, with equal axes.
+
+    Links are rods; a joint that turns is a cylinder along its axis, one that slides is a box around its path. axes:
+    draw the joint axes. frames: names of frames to draw with their x, y, z, or "all" (base and end of the arm if not
+    given). com: mark each link's mass centre, sized by its mass, and that of the whole robot. view: elevation and
+    azimuth in degrees.
+    """
+    q = robot.neutral() if q is None else np.asarray(q, dtype=float)
+    if q.ndim != 1:
+        raise ArgumentError(f"sketch got q of shape {q.shape}, expected one configuration: give q[0], or use animate.")
+    scene = Scene(robot, q[None], axes=axes, frames=frames, com=com)
+    figure = scene.figure(view, robot.name if title is None else title)
+    scene.draw(0)
+    return figure
+
+
+class Scene:
+    """A robot at several configurations (samples, nq), to be drawn one at a time in the same box."""
+
+    def __init__(self, robot: Any, q: np.ndarray, *, axes: bool = True, frames: Any = None, com: bool = True):
+        q = robot.expand(q) if hasattr(robot, "expand") else q
+        self.model: Model = described(robot)
+        self.show_axes, self.show_com = axes, com
+        names = tuple(frame.name for frame in self.model.frames)
+        rigid = robot.robot if hasattr(robot, "expand") else robot
+        # a program for one look is not worth compiling
+        backend = "interpreter" if len(q) < 10 else None
+        self.poses: np.ndarray = rigid.compile("poses", backend=backend)(q)
+        self.index = {name: k for k, name in enumerate(names)}
+        self.frames = self._chosen_frames(frames)
+        self.masses = np.array([float(link.inertial.mass) for link in self.model.links])
+        points = self.poses[:, :, :3, 3].reshape(-1, 3)
+        self.low, self.high = points.min(axis=0), points.max(axis=0)
+        self.extent = float((self.high - self.low).max()) or 1.0
+        # Joints of a humanoid stand closer together than those of an arm.
+        self.size = self.extent * min(0.032, 0.085 / np.sqrt(len(self.model.links)))
+        self.axes: Any = None
+
+    def figure(self, view: tuple[float, float], title: str) -> Figure:
+        figure = new_figure(6.2, 6.2)
+        self.axes = figure.add_subplot(projection="3d", computed_zorder=False)
+        self.view, self.title = view, title
+        return figure
+
+    def draw(self, sample: int) -> None:
+        """Draw one configuration in the place of what was drawn before."""
+        axes = self.axes
+        axes.clear()
+        faces: list[np.ndarray] = []
+        colors: list[Any] = []
+        for solid, color in self._solids(sample):
+            faces += solid
+            colors += shaded(solid, color)
+        from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
+
+        solids = Poly3DCollection(faces, facecolors=colors, edgecolors=colors, linewidths=0.2, zsort="average")
+        axes.add_collection3d(solids, autolim=False)
+        if self.show_axes:
+            dashed = {"colors": "0.25", "linewidths": 0.9, "linestyles": [(0, (7, 2, 1.5, 2))]}
+            axes.add_collection3d(Line3DCollection(self._axes_of_joints(sample), **dashed), autolim=False)
+        self._draw_frames(axes, sample, Line3DCollection)
+        if self.show_com:
+            self._draw_com(axes, sample)
+        self._fit(axes)
+
+    def _pose(self, sample: int, link: int) -> np.ndarray:
+        name = self.model.base if link < 0 else self.model.links[link].name
+        return self.poses[sample, self.index[name]]
+
+    def _chosen_frames(self, frames: Any) -> tuple[str, ...]:
+        if frames is None:
+            ends = [name for name in ("tool",) if name in self.index]
+            if not ends and _is_arm(self.model):
+                ends = [self.model.links[-1].name]
+            return (self.model.base, *ends)
+        chosen = tuple(self.index) if frames == "all" else (frames,) if isinstance(frames, str) else tuple(frames)
+        for name in chosen:
+            if name not in self.index:
+                raise ArgumentError(
+                    f"sketch: {self.model.name} has no frame {shown(name)}{nearest(name, self.index)}: expected names "
+                    f"of robot.frame_names, or 'all'."
+                )
+        return chosen
+
+    def _solids(self, sample: int) -> list[tuple[list[np.ndarray], str]]:
+        size = self.size
+        found: list[tuple[list[np.ndarray], str]] = []
+        carriers = {link.parent for link in self.model.links}
+        for k, link in enumerate(self.model.links):
+            parent, own = self._pose(sample, link.parent), self._pose(sample, k)
+            place = parent[:3, :3] @ np.array(link.joint.placement.position, dtype=float) + parent[:3, 3]
+            free = link.joint.kind in ("free", "planar")  # nothing connects a floating base with the ground
+            if not free:
+                found += [(piece, _LINK) for piece in rod(parent[:3, 3], place, 0.36 * size)]
+                found += [(piece, _LINK) for piece in rod(place, own[:3, 3], 0.3 * size)]
+            axis = own[:3, :3] @ np.array(link.joint.axis, dtype=float)
+            if link.joint.kind in ("revolute", "helical"):
+                found.append((cylinder(own[:3, 3], axis, size, 2.6 * size), _TURNING))
+            elif link.joint.kind == "prismatic":
+                found.append((box(place, axis, own[:3, 0], 0.9 * size, 5.0 * size), _SLIDING))
+            elif not free:
+                found.append((sphere(own[:3, 3], 1.1 * size), _OTHER))
+            if k not in carriers:  # the last link of a branch reaches as far as its own frames do
+                for frame in self.model.frames:
+                    if frame.link == k:
+                        tip = self.poses[sample, self.index[frame.name], :3, 3]
+                        found += [(piece, _LINK) for piece in rod(own[:3, 3], tip, 0.36 * size)]
+        return found
+
+    def _axes_of_joints(self, sample: int) -> list[np.ndarray]:
+        segments = []
+        for k, link in enumerate(self.model.links):
+            if link.joint.kind in ("revolute", "helical", "prismatic"):
+                own = self._pose(sample, k)
+                reach = 3.6 * self.size * (own[:3, :3] @ np.array(link.joint.axis, dtype=float))
+                segments.append(np.stack([own[:3, 3] - reach, own[:3, 3] + reach]))
+        return segments
+
+    def _draw_frames(self, axes: Any, sample: int, collection: Any) -> None:
+        length = 5.0 * self.size
+        for name in self.frames:
+            pose = self.poses[sample, self.index[name]]
+            tips = pose[:3, 3, None] + length * pose[:3, :3]
+            segments = [np.stack([pose[:3, 3], tips[:, k]]) for k in range(3)]
+            axes.add_collection3d(collection(segments, colors=_XYZ, linewidths=1.8), autolim=False)
+            if len(self.frames) <= 4:
+                for k, letter in enumerate("xyz"):
+                    at = pose[:3, 3] + 1.22 * length * pose[:3, k]
+                    axes.text(*at, letter, color=_XYZ[k], fontsize=8, ha="center", va="center")
+
+    def _draw_com(self, axes: Any, sample: int) -> None:
+        if not self.masses.any():
+            return
+        heavy = [k for k, mass in enumerate(self.masses) if mass > 0.0]
+        coms = np.array([self._com(sample, k) for k in heavy])
+        share = self.masses[heavy] / self.masses.max()
+        axes.scatter(*coms.T, s=14 + 46 * np.sqrt(share), facecolors="white", edgecolors="black", linewidths=1.0,
+                     depthshade=False, label="mass centre of a link")  # fmt: skip
+        axes.scatter(*coms.T, s=3, color="black", depthshade=False)
+        whole = self.masses[heavy] @ coms / self.masses.sum()
+        axes.scatter(*whole[:, None], s=90, marker="P", facecolors=COLORS[4], edgecolors="black", linewidths=0.8,
+                     depthshade=False, label="of the whole robot")  # fmt: skip
+        if not axes.figure.legends:
+            axes.figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
+
+    def _com(self, sample: int, link: int) -> np.ndarray:
+        pose = self._pose(sample, link)
+        return pose[:3, :3] @ np.array(self.model.links[link].inertial.com, dtype=float) + pose[:3, 3]
+
+    def _fit(self, axes: Any) -> None:
+        """The same box for every sample, with equal scales and room for axes and frames."""
+        room = 6.2 * self.size
+        low, high = self.low - room, self.high + room
+        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
+        spans = high - low
+        slender = spans.max() > 1.6 * np.median(spans)  # its labels hang far beyond it
+        axes.set_box_aspect(spans, zoom=0.78 if slender else 0.9)
+        axes.set_proj_type("ortho")
+        axes.view_init(*self.view)
+        axes.set(xlabel="x (m)", ylabel="y (m)", zlabel="z (m)")
+        axes.zaxis.labelpad = 8
+        axes.set_title(self.title)
+        from matplotlib.ticker import MaxNLocator
+
+        for axis, span in zip((axes.xaxis, axes.yaxis, axes.zaxis), spans, strict=True):
+            axis.set_major_locator(MaxNLocator(max(2, round(6 * span / spans.max()))))
+            axis.set_tick_params(labelsize="x-small", pad=0)
+            axis.line.set_color("0.5")
+            # Matplotlib has no public way to the grid of a 3-D axis
+            axis._axinfo["grid"].update(color="0.88", linewidth=0.6)
+            axis.pane.set_facecolor("white")
+            axis.pane.set_edgecolor("0.8")
+
+
+def _is_arm(model: Model) -> bool:
+    return all(link.parent == k - 1 for k, link in enumerate(model.links))

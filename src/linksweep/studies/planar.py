@@ -1,0 +1,206 @@
+"""Rodriguez 1987, section XII: operations of filter and smoother against the composite method, by number of links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from linksweep.algorithms.composite import composite
+from linksweep.algorithms.filter_smoother import filter_smoother
+from linksweep.errors import ArgumentError
+from linksweep.planar_counts import forward_program, mass_matrix_program
+from linksweep.published_counts import FIGURE_4, RODRIGUEZ_2, RODRIGUEZ_3
+from linksweep.published_counts import crossing as published_crossing
+from linksweep.studies.report import Check, Study, markdown_table
+from linksweep.tracing.count import Counts, count
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LINKS = 12
+METHODS = {"filter_smoother": filter_smoother, "composite": composite}
+# for each link; the paper's flops are pairs of a multiplication and an addition, hence 27N
+TABLE_2 = Counts(*(int(part(1)) for part in (RODRIGUEZ_2.total.mul, RODRIGUEZ_2.total.add, RODRIGUEZ_2.total.div)))
+FILTER, COMPOSITE, PRINTED_COMPOSITE = FIGURE_4.values()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What forward dynamics of n links costs by each method, without and with bias terms, and assembling M."""
+
+    n: int
+    plain: dict[str, Counts]
+    with_bias: dict[str, Counts]
+    assembly: Counts
+
+
+def compute(links: int = LINKS) -> list[Row]:
+    """Counts for 1 to `links` links."""
+    if links < 7:
+        raise ArgumentError(f"the planar study got links = {links}, expected at least 7: the curves cross before that.")
+    rows = []
+    for n in range(1, links + 1):
+        plain, bias = (
+            {name: count(forward_program(n, method, with_bias)) for name, method in METHODS.items()}
+            for with_bias in (False, True)
+        )
+        rows.append(Row(n, plain, bias, count(mass_matrix_program(n))))
+    return rows
+
+
+def flops(counts: Counts) -> float:
+    """The paper's: pairs of a multiplication and an addition; divisions are not in its 27N."""
+    return (counts.mul + counts.add) / 2
+
+
+def operations(counts: Counts) -> int:
+    return counts.mul + counts.add + counts.div
+
+
+def crossing(numbers: list[int], filtered: list[float], composed: list[float]) -> int | None:
+    """The number of links from which on the filter costs less; None if it never does."""
+    above = [n for n, a, b in zip(numbers, filtered, composed, strict=True) if a >= b]
+    later = [n for n in numbers if not above or n > max(above)]
+    return min(later, default=None)
+
+
+def study(links: int = LINKS) -> Study:
+    rows = compute(links)
+    numbers = [row.n for row in rows]
+    published, printed = (published_crossing(FILTER, composed) for composed in (COMPOSITE, PRINTED_COMPOSITE))
+    ours = crossing(numbers, *([flops(row.plain[name]) for row in rows] for name in METHODS))
+    bias = crossing(numbers, *([flops(row.with_bias[name]) for row in rows] for name in METHODS))
+    found = {"published": published, "printed": printed, "ours": ours, "bias": bias}
+    slope = _slope(rows)
+    per_link = Counts(TABLE_2.mul + TABLE_2.div, TABLE_2.add, 1)
+    checks = [
+        Check("crossing of the published estimates, by Table III", published or 0, "stated N ≥ 5", published == 5),
+        Check(
+            "operations for each further link, traced",
+            operations(slope), f"Table II: {operations(TABLE_2)}, with one reciprocal {operations(per_link)}",
+            slope == per_link,
+        ),
+    ]  # fmt: skip
+    header = ["links"]
+    for kind in ("plain", "bias"):
+        header += [f"{kind}.{name}.{op}" for name in METHODS for op in ("mul", "add", "div")]
+    header += ["assembly.mul", "assembly.add", "published.filter_smoother", "published.composite", "printed.composite"]
+    table = [
+        [
+            row.n,
+            *(x for by in (row.plain, row.with_bias) for name in METHODS for x in _three(by[name])),
+            row.assembly.mul, row.assembly.add,
+            float(FILTER(row.n)), float(COMPOSITE(row.n)), float(PRINTED_COMPOSITE(row.n)),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return Study("planar", _report(rows, found, slope), {"planar": (header, table)}, _figures(rows), checks)
+
+
+def _table_3(n: int) -> Counts:
+    return Counts(int(RODRIGUEZ_3.total.mul(n)), int(RODRIGUEZ_3.total.add(n)))
+
+
+def _three(counts: Counts) -> tuple[int, int, int]:
+    return counts.mul, counts.add, counts.div
+
+
+def _slope(rows: list[Row]) -> Counts:
+    """What one more link costs by the filter; the first few are cheaper."""
+    last, before = rows[-1].plain["filter_smoother"], rows[-2].plain["filter_smoother"]
+    return Counts(last.mul - before.mul, last.add - before.add, last.div - before.div)
+
+
+def _figures(rows: list[Row]) -> dict:
+    from linksweep import plots
+
+    n = [row.n for row in rows]
+
+    def figure_4() -> Figure:
+        curves = {
+            "filter and smoother, paper: 27N": [float(FILTER(k)) for k in n],
+            "composite, paper: N³/3 + N² + N(2N + 7)": [float(COMPOSITE(k)) for k in n],
+            "filter and smoother, traced": [flops(row.plain["filter_smoother"]) for row in rows],
+            "composite, traced": [flops(row.plain["composite"]) for row in rows],
+        }
+        title = "Forward dynamics of a planar chain, no bias terms"
+        return plots.lines(n, curves, title=title, x_label="links", y_label="flops (multiply-add pairs)", markers=True)
+
+    def with_bias() -> Figure:
+        curves = {name: [float(operations(row.with_bias[name])) for row in rows] for name in METHODS}
+        return plots.lines(
+            n, curves, title="Forward dynamics of a planar chain, with velocities and gravity", x_label="links",
+            y_label="operations", markers=True,
+        )  # fmt: skip
+
+    return {
+        "planar_fig4": ("Fig. 4: operation count for two methods.", figure_4),
+        "planar_bias": ("All multiplications, additions and divisions, bias terms included.", with_bias),
+    }
+
+
+def _report(rows: list[Row], found: dict[str, int | None], slope: Counts) -> str:
+    words = {key: f"from {n} links on" if n else "not in this range" for key, n in found.items()}
+    head = [
+        "links",
+        "filter, paper",
+        "filter, traced",
+        "composite, paper",
+        "composite, as printed",
+        "composite, traced",
+    ]
+    table = [
+        [
+            row.n, f"{float(FILTER(row.n)):g}", f"{flops(row.plain['filter_smoother']):g}",
+            f"{float(COMPOSITE(row.n)):.1f}", f"{float(PRINTED_COMPOSITE(row.n)):.1f}",
+            f"{flops(row.plain['composite']):g}",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    assembly = [
+        [row.n, *(f"{counts.mul} / {counts.add}" for counts in (_table_3(row.n), row.assembly))] for row in rows
+    ]
+    full = [[row.n, *(" / ".join(map(str, _three(row.with_bias[name]))) for name in METHODS)] for row in rows]
+    return f"""# Planar chain: operations of two methods
+
+G. Rodriguez, *Kalman filtering, smoothing, and recursive robot arm forward and inverse dynamics* (1987), section
+XII. The paper counts by hand the scalar equations of a chain that stays in a plane. Here the general recursions
+for bodies in space are traced on the planar robot; what is zero or constant folds away, and what is left is
+counted. Links differ in length, mass and inertia. Sines and cosines are not counted, as in the paper.
+
+## Fig. 4: flops without bias terms
+
+A flop is a pair of a multiplication and an addition; divisions are not in the paper's 27N either.
+
+{markdown_table(head, table)}
+
+{{figure:planar_fig4}}
+
+The filter needs fewer flops
+
+- by the paper's estimates, 27N against N³/3 + N² + N(2N + 7): {words["published"]}, as the paper states (N ≥ 5);
+- with the assembly as printed, 2N(N + 5): {words["printed"]}; but Table III adds up to N(2N + 7);
+- traced: {words["ours"]}.
+
+The traced composite method is below the estimate, so the crossing comes later: its assembly costs less than Table
+III (below), and its factors N³/6 pairs where the paper takes N³/3, which is the number of single operations.
+
+For each further link the traced filter has {slope.mul} multiplications, {slope.add} additions and {slope.div}
+division. Table II has {TABLE_2.mul}, {TABLE_2.add} and {TABLE_2.div}: its three divisions by D are here one
+reciprocal and three products.
+
+## Table III: assembly of the mass matrix
+
+Multiplications / additions:
+
+{markdown_table(["links", "Table III", "traced"], assembly)}
+
+## With velocities and gravity
+
+Multiplications / additions / divisions of forward dynamics with all bias terms. The filter needs fewer flops
+{words["bias"]}.
+
+{markdown_table(["links", *METHODS], full)}
+
+{{figure:planar_bias}}
+"""

@@ -1,0 +1,138 @@
+"""What a study leaves behind: tables as CSV, figures as PNG and SVG, and a report in Markdown that shows them."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linksweep.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Something that must hold: what it is, the number found, and what it was held against."""
+
+    what: str
+    value: float
+    wanted: str
+    ok: bool
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.value:.6g}, {self.wanted}: {'ok' if self.ok else 'NOT MET'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The files of a study that ran, and how its checks came out."""
+
+    name: str
+    files: tuple[Path, ...]
+    checks: tuple[Check, ...]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return all(check.ok for check in self.checks)
+
+    def __str__(self) -> str:
+        where = f"Written into {self.files[0].parent}: {' '.join(path.name for path in self.files)}"
+        return "\n".join([*map(str, self.checks), *self.remarks, where])
+
+
+@dataclass(slots=True)
+class Study:
+    """Results of a study, not yet written. `text` is the report; a picture is shown where `{figure:name}` stands."""
+
+    name: str
+    text: str
+    tables: Mapping[str, tuple[Sequence[str], Any]]
+    figures: Mapping[str, tuple[str, Callable[[], Figure]]]
+    checks: list[Check] = field(default_factory=list)
+
+    def write(self, out: Path) -> Written:
+        """Write every file into the folder `out`, or none: they are made elsewhere and moved when all are there."""
+        drawn = find_spec("matplotlib") is not None
+        made = [folder for folder in (out, *out.parents) if not folder.exists()]
+        stage = None
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            stage = Path(tempfile.mkdtemp(prefix=f".{self.name}.", dir=out))
+            self._fill(stage, drawn)
+            names = sorted(path.name for path in stage.iterdir())
+            blocked = [name for name in names if (out / name).is_dir()]
+            if blocked:
+                raise ArgumentError(f"{out / blocked[0]} is a folder, expected to write a file there: choose another.")
+            for name in names:
+                (stage / name).replace(out / name)
+        except OSError as reason:
+            raise ArgumentError(
+                f"The folder {out} cannot be written ({reason.strerror}), expected room and permission: choose another."
+            ) from reason
+        finally:
+            if stage is not None:
+                shutil.rmtree(stage, ignore_errors=True)
+            for folder in made:  # folders that a failed study made are empty, and go
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+        remarks = () if drawn else ("No plots: Matplotlib is not installed (pip install 'linksweep[plot]').",)
+        return Written(self.name, tuple(out / name for name in names), tuple(self.checks), remarks)
+
+    def _fill(self, folder: Path, drawn: bool) -> None:
+        for table, (header, rows) in self.tables.items():
+            with (folder / f"{table}.csv").open("w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow(header)
+                writer.writerows(rows.tolist() if isinstance(rows, np.ndarray) else rows)
+        text = self.text
+        for name, (caption, draw) in self.figures.items():
+            if drawn:
+                from linksweep import plots
+
+                figure = draw()
+                for ending in ("png", "svg"):
+                    plots.save(figure, folder / f"{name}.{ending}")
+            shown = f"![{caption}]({name}.png)\n\n{caption} ([SVG]({name}.svg))" if drawn else f"(No plot: {caption})"
+            text = text.replace(f"{{figure:{name}}}", shown)
+        (folder / f"{self.name}.md").write_text(text.rstrip() + "\n\n" + self._verdicts(), encoding="utf-8")
+
+    def _verdicts(self) -> str:
+        rows = [
+            [check.what, f"{check.value:.6g}", check.wanted, "yes" if check.ok else "**no**"] for check in self.checks
+        ]
+        files = ", ".join(f"[{table}.csv]({table}.csv)" for table in self.tables)
+        return f"## Checks\n\n{markdown_table(['what', 'found', 'wanted', 'met'], rows)}\n\nNumbers: {files}.\n"
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Columns of numbers stand to the right, the first column to the left."""
+    lines = [header, [":--", *["--:"] * (len(header) - 1)], *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def time_table(t: np.ndarray, names: Sequence[str], **blocks: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """A CSV table: t, then each block (samples, names) as columns block.name; to the last bit."""
+    header = ["t", *(f"{block}.{name}" for block in blocks for name in names)]
+    return header, np.column_stack([t, *blocks.values()])
+
+
+def at_most(what: str, value: float, bar: float) -> Check:
+    return Check(what, float(value), f"at most {bar:g}", bool(value <= bar))
+
+
+def known_as(what: str, value: float, known: float, decimals: int) -> Check:
+    """A number that is known otherwise, to so many decimals."""
+    return Check(
+        what, float(value), f"expected {known:.{decimals}f}", bool(abs(value - known) <= 0.5 * 10.0**-decimals)
+    )
