@@ -365,8 +365,8 @@ def test_command_draws_a_table_on_a_terminal():
     process.communicate()
     assert process.returncode == 2  # a file that is not there
     code = (
-        "from linksweep import cli, robots\nfrom linksweep.checking import check\n"
-        "cli._print_report(check(robots.planar(2), samples=2))"
+        "from linksweep import robots\nfrom linksweep.checking import check\n"
+        "from linksweep.cli.check import _print_report\n_print_report(check(robots.planar(2), samples=2))"
     )
     environment = {**os.environ, "COLUMNS": "100", "LINKSWEEP_BACKEND": "interpreter", "TERM": "xterm"}
     subprocess.run([sys.executable, "-c", code], stdout=theirs, env=environment, check=True)

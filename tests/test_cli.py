@@ -15,6 +15,7 @@ import pytest
 
 import linksweep
 from linksweep import plots
+from linksweep.cli import COMMANDS
 from linksweep.errors import ArgumentError
 from linksweep.files import write_atomically
 
@@ -25,7 +26,7 @@ def run(*arguments: str, cwd: Path | None = None, **variables: str) -> subproces
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=environment)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"], ["info", "--help"], ["--version"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([command, "--help"] for command in COMMANDS)])
 def test_help_imports_neither_numpy_nor_llvmlite(arguments: list[str]):
     code = (
         "import sys; from linksweep.cli import app\n"
@@ -36,6 +37,33 @@ def test_help_imports_neither_numpy_nor_llvmlite(arguments: list[str]):
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "finds"),
+    [
+        ("linksweep inv", ["inverse"]),
+        ("linksweep inverse pu", ["puma560"]),
+        ("linksweep inverse ar", ["arm.urdf", "arms/"]),
+        ("linksweep inverse puma560 --traj", ["--trajectory"]),
+        ("linksweep inverse puma560 --method newt", ["newton_euler"]),
+        ("linksweep forward puma560 --method filter_smoother_u", ["filter_smoother_ud"]),
+        ("linksweep simulate puma560 --torque comp", ["computed_torque"]),
+        ("linksweep study pla", ["planar"]),
+    ],
+)
+def test_completion(tmp_path: Path, words: str, finds: list[str]):
+    (tmp_path / "arm.urdf").touch()
+    (tmp_path / "arms").mkdir()
+    (tmp_path / "arm.txt").touch()
+    place = str(len(words.split()) - 1)
+    result = run(cwd=tmp_path, COMP_WORDS=words, COMP_CWORD=place, _LINKSWEEP_COMPLETE="complete_bash")
+    assert result.stdout.split() == finds, result.stderr
+
+
+def test_a_bare_command_is_its_help_and_no_success():
+    result = run()
+    assert result.returncode == 2 and "Usage: linksweep" in result.stdout + result.stderr
 
 
 def test_version():
@@ -130,7 +158,11 @@ def test_info_of_a_file_with_markup_in_its_names(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("argument", "says"),
-    [("puma650", "no robot 'puma650'"), ("missing.urdf", "missing.urdf"), ("broken.urdf", "broken.urdf")],
+    [
+        ("puma650", r"no robot 'puma650' \(did you mean 'puma560'\?\)"),
+        ("missing.urdf", "missing.urdf"),
+        ("broken.urdf", "broken.urdf"),
+    ],
 )
 def test_bad_robots_are_one_sentence_and_exit_code_2(tmp_path: Path, argument: str, says: str):
     (tmp_path / "broken.urdf").write_text("<robot><link")

@@ -1,0 +1,92 @@
+"""The `linksweep` command.
+
+One module per command: `linksweep.cli.NAME` holds the function `NAME`, written for typer; its docstring is the help.
+To add a command, write the module and add its name to `COMMANDS`. Robots are found by `cli.common.find_robot`, bad
+input is an error of `linksweep.errors` (exit code 2), and whatever is heavy (NumPy, the compiler, Matplotlib) is
+imported inside the function, so that --help is quick.
+"""
+
+from __future__ import annotations
+
+import io
+import signal
+import sys
+import warnings
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from linksweep import __version__
+from linksweep.cli.common import BAD_INPUT
+from linksweep.errors import LinksweepError
+
+COMMANDS = (
+    "info",
+    "check",
+    "count",
+    "demo",
+    "export",
+    "inverse",
+    "forward",
+    "simulate",
+    "study",
+    "bench",
+)  # fmt: skip
+
+app = typer.Typer(
+    no_args_is_help=True, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
+)
+for _name in COMMANDS:
+    app.command(_name)(getattr(import_module(f"linksweep.cli.{_name}"), _name))
+
+_UsageError: Any = typer.BadParameter.__base__  # of the click that this version of typer brings
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command; errors and warnings become one sentence each on stderr."""
+    warnings.formatwarning = lambda message, *place, **source: f"linksweep: warning: {message}\n"
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without ° and ² gets ? instead of a traceback
+            stream.reconfigure(errors="replace")
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # temporary files are removed
+    try:
+        code = app(prog_name="linksweep", standalone_mode=False)
+    except LinksweepError as error:
+        _fail(str(error))
+    except _UsageError as error:
+        _fail_usage(error)
+    except (KeyboardInterrupt, typer.Abort):
+        raise SystemExit(INTERRUPTED) from None
+    raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"linksweep: {message}", file=sys.stderr)
+    raise SystemExit(BAD_INPUT) from None
+
+
+def _fail_usage(error: Any) -> NoReturn:
+    """What is wrong with the words of the command, and where its help is."""
+    if type(error).__name__ == "NoArgsIsHelpError":  # `linksweep` alone; rich has printed the help already
+        print(error.format_message(), file=sys.stderr)
+        raise SystemExit(BAD_INPUT) from None
+    message = " ".join(error.format_message().split())
+    command = error.ctx.command_path if error.ctx is not None else "linksweep"
+    _fail(f"{message.rstrip('.')} (see {command} --help).")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"linksweep {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def linksweep(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Robot dynamics from published recursions, compiled for one robot."""

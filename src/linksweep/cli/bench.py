@@ -1,0 +1,140 @@
+"""`linksweep bench`: how fast each method is on this machine."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from linksweep.cli.common import AsJson, RobotName, find_robot
+from linksweep.errors import ArgumentError, LinksweepError
+from linksweep.names import nearest
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from linksweep.robot import Robot
+
+FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse")
+PINOCCHIO = {"inverse_dynamics": "rnea", "forward_dynamics": "aba", "mass_matrix": "crba"}
+PINOCCHIO["mass_matrix_inverse"] = "computeMinverse"
+ROUNDS, AT_LEAST = 5, 0.01  # the best of so many turns of so many seconds
+
+
+def _functions(incomplete: str) -> list[str]:
+    return [name for name in FUNCTIONS if name.startswith(incomplete)]
+
+
+def bench(
+    robot: RobotName,
+    function: Annotated[
+        str | None, typer.Option(help=f"Only this one of {', '.join(FUNCTIONS)}.", autocompletion=_functions)
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, max=1_000_000, help="Samples of one call.")] = 4096,
+    threads: Annotated[int, typer.Option(min=1, help="Threads for a batch.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluations per second of every method, and of Pinocchio where it is installed: a quick look, not a contest."""
+    if function is not None and function not in FUNCTIONS:
+        raise ArgumentError(
+            f"The function is {function!r}{nearest(function, FUNCTIONS)}, expected one of {', '.join(FUNCTIONS)}."
+        )
+    arm = find_robot(robot)
+    rows = [row for name in FUNCTIONS if function in (None, name) for row in _measured(arm, name, batch, threads)]
+    if as_json:
+        facts = {"robot": arm.name, "batch": batch, "threads": threads, "rows": rows}
+        print(json.dumps(facts, indent=2, allow_nan=False))
+    else:
+        _print_rows(arm.name, batch, threads, rows)
+
+
+def _measured(arm: Robot, function: str, batch: int, threads: int) -> list[dict[str, Any]]:
+    """Each method's evaluations per second, in a batch and one at a time, and its operations."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    q = np.stack([arm.random(rng) for _ in range(batch)])
+    rates = rng.uniform(-1.0, 1.0, (2, batch, arm.nv))
+    args = (q, *rates) if function in ("inverse_dynamics", "forward_dynamics") else (q,)
+    one = tuple(x[0].copy() for x in args)
+    rows = []
+    for method in arm.methods(function):
+        together = arm.compile(function, method=method, dtype="float64", threads=threads)
+        alone = arm.compile(function, method=method, dtype="float64")
+        rows.append(
+            {
+                "function": function,
+                "method": method,
+                "per_second": batch / _seconds(lambda f=together: f(*args)),
+                "single_per_second": 1.0 / _seconds(lambda f=alone: f(*one)),
+                "mul": together.counts.mul,
+                "add": together.counts.add,
+            }
+        )
+    rival = _pinocchio(arm, function, one)
+    if rival is not None:
+        rows.append({"function": function, "method": "Pinocchio", "single_per_second": 1.0 / _seconds(rival)})
+    return rows
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    """The best time of a call, after a first one that compiles."""
+    call()
+    began = time.perf_counter()
+    call()
+    repeats = max(1, round(AT_LEAST / max(time.perf_counter() - began, 1e-7)))
+    best = float("inf")
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        best = min(best, (time.perf_counter() - began) / repeats)
+    return best
+
+
+def _pinocchio(arm: Robot, function: str, args: tuple[np.ndarray, ...]) -> Callable[[], Any] | None:
+    """A call of Pinocchio from Python for the same robot; nothing where it is not installed, or has no such robot."""
+    import numpy as np
+
+    try:
+        import pinocchio
+    except ImportError:
+        return None
+    module: Any = pinocchio
+    try:
+        model = module.buildModelFromXML(arm.to_urdf())
+    except (LinksweepError, ValueError):
+        return None  # a joint that URDF has not
+    if model.nv != arm.nv:
+        return None
+    # its own coordinates: an angle without limits is cosine and sine there
+    args = (module.integrate(model, module.neutral(model), np.ones(arm.nv)), *args[1:])
+    data, rival = model.createData(), getattr(module, PINOCCHIO[function])
+    return lambda: rival(model, data, *args)
+
+
+def _print_rows(name: str, batch: int, threads: int, rows: list[dict[str, Any]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    words = f"{name}: evaluations per second, {threads} thread{'s' * (threads > 1)}, float64"
+    table = Table(title=Text(words), title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("method")
+    for heading in (f"batch of {batch}", "one at a time", "mul", "add"):
+        table.add_column(heading, justify="right")
+    above = ""
+    for row in rows:
+        if row["function"] != above:
+            if above:
+                table.add_section()
+            table.add_row(Text(row["function"], style="bold"))
+        numbers = [f"{row[key]:,.0f}" if key in row else "" for key in ("per_second", "single_per_second")]
+        counts = [str(row[key]) if key in row else "" for key in ("mul", "add")]
+        table.add_row(f"  {row['method']}", *numbers, *counts)
+        above = row["function"]
+    Console().print(table)

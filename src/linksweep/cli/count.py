@@ -1,0 +1,164 @@
+"""`linksweep count`: operations of a robot's functions, of general arms, and the papers' tables beside ours."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from linksweep.cli.common import BUNDLED, AsJson, find_robot
+from linksweep.errors import ArgumentError
+from linksweep.names import nearest
+
+if TYPE_CHECKING:
+    from linksweep.count_tables import Compared
+
+MAIN = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse")
+EXPLICIT = "explicit_model"  # I* and P* in one program
+TWISTS = ("any", "right")
+
+
+def count(
+    robot: Annotated[
+        str | None, typer.Argument(metavar="ROBOT", help=f"A file (.urdf, .xml, .toml), or {BUNDLED}.")
+    ] = None,
+    function: Annotated[
+        list[str] | None, typer.Option(help=f"A function, or {EXPLICIT} for I* and P*; may be repeated.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="One method, or all.")] = "all",
+    frame: Annotated[str | None, typer.Option(help="Of functions such as pose and jacobian.")] = None,
+    base_parameters: Annotated[
+        bool | None, typer.Option("--base-parameters/--no-base-parameters", help="With regrouped inertias; else both.")
+    ] = None,
+    general: Annotated[bool, typer.Option("--general", help="Count arms whose numbers are parameters.")] = False,
+    joints: Annotated[str | None, typer.Option(help="Of --general: R and P; repeated with --fit.")] = None,
+    twist: Annotated[str | None, typer.Option(help="Of --general: any, or right (90 degrees).")] = None,
+    fit: Annotated[bool, typer.Option("--fit", help="Of --general: polynomials in n, from n = 3 to 12.")] = False,
+    tables: Annotated[bool, typer.Option("--tables", help="The papers' tables beside ours.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Count multiplications and additions; sines, negations and work among constants are free."""
+    _check_choice(robot, general, tables, {"--joints": joints, "--twist": twist, "--fit": fit})
+    if twist is not None and twist not in TWISTS:
+        raise ArgumentError(f"--twist is {twist!r}, expected any or right.")
+    names = tuple(function or ())
+    if tables:
+        from linksweep.count_tables import tables as make_tables
+
+        found = make_tables()
+    elif fit:
+        found = [_fits(names, method, frame, base_parameters, joints or "R", twist or "any")]
+    elif general:
+        from linksweep.robots.general_arm import GeneralArm
+
+        arm = GeneralArm(joints or "RRRRRR", twist or "any")
+        title = f"general arm, joints {arm.joints}, twists {twist or 'any'}"
+        found = [_counts(arm, title, names, method, frame, base_parameters)]
+    else:
+        arm = find_robot(robot or "")
+        found = [_counts(arm, arm.name, names, method, frame, base_parameters)]
+    if as_json:
+        print(json.dumps([table.as_dict() for table in found], indent=2))
+    else:
+        print("\n\n".join(str(table) for table in found))
+
+
+def _check_choice(robot: str | None, general: bool, tables: bool, of_general: dict[str, Any]) -> None:
+    chosen = [word for word, given in ((robot, robot), ("--general", general), ("--tables", tables)) if given]
+    if len(chosen) != 1:
+        got = " and ".join(str(word) for word in chosen) or "none of them"
+        raise ArgumentError(f"linksweep count got {got}, expected one of a robot, --general or --tables.")
+    for option, value in of_general.items():
+        if value and not general:
+            raise ArgumentError(f"{option} goes with --general, got {chosen[0]}: add --general or leave {option} out.")
+
+
+def _request(name: str, frame: str | None) -> Any:
+    from linksweep.functions import FUNCTIONS
+
+    if name == EXPLICIT:
+        return ["effective_inertia", "inertia_power"]
+    if not frame and FUNCTIONS[name].needs_frame:
+        raise ArgumentError(f"{name} is of a frame, got none: add --frame with its name (`linksweep info` lists them).")
+    return (name, frame) if frame else name
+
+
+def _methods(arm: Any, name: str, method: str) -> list[str | None]:
+    """The methods to count."""
+    able = arm.methods("inertia_power" if name == EXPLICIT else name)
+    if method == "all":
+        return list(able) or [None]
+    if method not in able:
+        names = ", ".join(able) or "no method by name"
+        raise ArgumentError(f"{name} has no method {method!r}{nearest(method, able)}: expected {names}, or all.")
+    return [method]
+
+
+def _having(arm: Any, names: tuple[str, ...], method: str) -> tuple[str, ...]:
+    """Of the functions that are counted by default, those that have the method."""
+    found = tuple(name for name in names if method == "all" or method in _methods(arm, name, "all"))
+    if not found:
+        known = list(dict.fromkeys(str(other) for name in names for other in _methods(arm, name, "all")))
+        raise ArgumentError(
+            f"there is no method {method!r}{nearest(method, known)}: expected one of {', '.join(known)}, or all."
+        )
+    return found
+
+
+def _choices(name: str, method: str | None, wanted: bool | None) -> list[bool]:
+    """Without and with base parameters, where they can be used."""
+    from linksweep.functions import FUNCTIONS
+
+    known = FUNCTIONS["inertia_power" if name == EXPLICIT else name].methods.get(method or "")
+    able = known is not None and known.linear
+    if wanted is None:
+        return [False, True] if able else [False]
+    return [wanted] if able or not wanted else []
+
+
+def _counts(
+    arm: Any, title: str, names: tuple[str, ...], method: str, frame: str | None, wanted: bool | None
+) -> Compared:
+    from linksweep.count_tables import Cell, Compared
+    from linksweep.published_counts import ROBOTS
+
+    rows: list[tuple[Cell, ...]] = []
+    names = names or _having(arm, MAIN, method)
+    for name in names:
+        for chosen in _methods(arm, name, method):
+            for base in _choices(name, chosen, wanted):
+                c = arm.operation_count(_request(name, frame), chosen, base)
+                rows.append((name, chosen or "", "yes" if base else "no", c.mul, c.add, c.div, c.sqrt, c.trig))
+    _check_rows(rows, names)
+    if "inverse_dynamics" in names:
+        rows += [("published", text, "", mul, add, "", "", "") for text, mul, add in ROBOTS.get(title, ())]
+    columns = ("function", "method", "base parameters", "mul", "add", "div", "sqrt", "angles")
+    return Compared(title, "operations for one sample", columns, tuple(rows))
+
+
+def _fits(
+    names: tuple[str, ...], method: str, frame: str | None, wanted: bool | None, joints: str, twist: str
+) -> Compared:
+    from linksweep.count_tables import SIX, Cell, Compared, published_for
+    from linksweep.counting import general_arm, general_fit
+
+    rows: list[tuple[Cell, ...]] = []
+    arm = general_arm(SIX, joints, twist)
+    names = names or _having(arm, (*MAIN[:3], EXPLICIT), method)
+    for name in names:
+        for chosen in _methods(arm, name, method):
+            for base in _choices(name, chosen, wanted):
+                fitted = general_fit(_request(name, frame), chosen, base, joints, twist)
+                six = fitted.points[SIX]
+                theirs = published_for(name, chosen, base, twist) if set(joints.upper()) == {"R"} else ""
+                label = f"{chosen or ''}{', base parameters' if base else ''}"
+                rows.append((name, label, str(fitted), f"{six.mul} / {six.add}", theirs))
+    _check_rows(rows, names)
+    columns = ("function", "method", "mul / add", "n = 6", "published")
+    return Compared(f"general arms, joints {joints.upper()}..., twists {twist}", "n = 3 to 12", columns, tuple(rows))
+
+
+def _check_rows(rows: list[Any], names: tuple[str, ...]) -> None:
+    if not rows:
+        raise ArgumentError(f"{', '.join(names)} cannot use base parameters: leave --base-parameters out.")

@@ -1,0 +1,47 @@
+"""`linksweep export`: a function of a robot as C files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from linksweep.cli.common import RobotName, find_robot
+from linksweep.errors import ArgumentError
+from linksweep.names import nearest
+
+LANGUAGES = ("c",)
+
+
+def export(
+    robot: RobotName,
+    function: Annotated[str, typer.Argument(help="What to compute: inverse_dynamics, mass_matrix, jacobian ...")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The .c file; the header goes beside it.")],
+    language: Annotated[str, typer.Option(help="Only c, so far.")] = "c",
+    method: Annotated[str | None, typer.Option(help="By which method; `linksweep info` lists them.")] = None,
+    dtype: Annotated[str, typer.Option(help="double or float.")] = "double",
+    frame: Annotated[str | None, typer.Option(help="Of which frame, for pose and jacobian.")] = None,
+    name: Annotated[str | None, typer.Option(help="The function's name in C.")] = None,
+    f_ext: Annotated[bool, typer.Option("--f-ext", help="Take external forces as a further input.")] = False,
+    dissipation: Annotated[bool, typer.Option("--dissipation", help="With damping and friction.")] = False,
+    base_motion: Annotated[bool, typer.Option("--base-motion", help="Take the base's motion as an input.")] = False,
+    parameter: Annotated[
+        list[str] | None, typer.Option(help="A number of the robot to take as an input: payload, gravity ...")
+    ] = None,
+) -> None:
+    """Write a function as self-contained C99: a .c file and a .h file that need nothing but math.h."""
+    from linksweep.c_export import export_c
+
+    if language not in LANGUAGES:
+        raise ArgumentError(f"the language is {language!r}{nearest(language, LANGUAGES)}, expected c.")
+    found = find_robot(robot)
+    options: dict[str, Any] = {"f_ext": f_ext, "dissipation": dissipation, "base_motion": base_motion}
+    item = function if frame is None else (function, frame)
+    # the interpreter, because nothing is called here that would have to be compiled
+    compiled = found.compile(item, method=method, backend="interpreter", parameters=tuple(parameter or ()), **options)
+    for option, wanted in options.items():
+        if wanted and not getattr(compiled.recipe.requests[0], option):
+            raise ArgumentError(f"{function} takes no {option}: leave out --{option.replace('_', '-')}.")
+    written = export_c(compiled, out, name=name, dtype=dtype, robot=found)
+    print("Written:", *written)

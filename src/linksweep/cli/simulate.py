@@ -1,0 +1,229 @@
+"""`linksweep simulate`: forward dynamics integrated in time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from linksweep.cli.common import AsJson, RobotName, check_plot, find_robot
+from linksweep.cli.dynamics import Dissipation, Output, method_option
+from linksweep.errors import ArgumentError
+from linksweep.names import nearest, shown
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from linksweep.robot import Robot
+    from linksweep.simulation import Simulation
+
+LAWS = {
+    "zero": "no torques",
+    "pd": "springs and dampers towards the start or along --motion, and gravity held",
+    "computed_torque": "inverse dynamics with feedback, the same",
+    "feed_forward": "inverse dynamics along --motion, without feedback",
+}
+INTEGRATORS = ("rk4", "semi_implicit_euler", "adaptive")
+PLOTTED = ("q", "qd", "qdd", "tau")
+
+
+def _laws(incomplete: str) -> list[tuple[str, str]]:
+    return [(law, about) for law, about in LAWS.items() if law.startswith(incomplete)]
+
+
+def _integrators(incomplete: str) -> list[str]:
+    return [name for name in INTEGRATORS if name.startswith(incomplete)]
+
+
+def simulate(
+    robot: RobotName,
+    duration: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Unless said, to the end of --motion or --torque, or 1.")
+    ] = None,
+    dt: Annotated[float, typer.Option(metavar="SECONDS", help="The step.")] = 1e-3,
+    q0: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBERS", help="Start: 0.1,0.2,... in joint order, or joint2=0.5,..., others at zero."),
+    ] = None,
+    qd0: Annotated[str | None, typer.Option(metavar="NUMBERS", help="Rates at the start, as --q0.")] = None,
+    torque: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LAW",
+            help=f"{', '.join(LAWS)}, or a .csv of t and tau; unless said, feed_forward with --motion, else zero.",
+            autocompletion=_laws,
+        ),
+    ] = None,
+    motion: Annotated[Path | None, typer.Option(metavar="FILE", help="A motion (.toml) to follow.")] = None,
+    kp: Annotated[float, typer.Option(help="Stiffness of pd and computed_torque.")] = 100.0,
+    kd: Annotated[float, typer.Option(help="Damping of pd and computed_torque.")] = 20.0,
+    integrator: Annotated[
+        str, typer.Option(metavar="NAME", help=f"{', '.join(INTEGRATORS)}.", autocompletion=_integrators)
+    ] = "rk4",
+    method: Annotated[str | None, method_option("forward_dynamics")] = None,
+    every: Annotated[int, typer.Option(help="Steps from one record to the next.")] = 1,
+    dissipation: Dissipation = False,
+    output: Output = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Plot --show as .png, .svg or .pdf.")] = None,
+    show: Annotated[str, typer.Option(help=f"What to plot: {', '.join(PLOTTED)}.")] = "q",
+    as_json: AsJson = False,
+) -> None:
+    """Let a robot move: t, q, qd, qdd, tau and energy to a file (-o), a plot, and a summary."""
+    from linksweep.simulation import simulate as run
+    from linksweep.tables import check_output
+    from linksweep.tables.motion_files import read_motion
+
+    if output is not None:
+        check_output(output)
+    if plot is not None:
+        check_plot(plot)
+    if show not in PLOTTED:
+        raise ArgumentError(f"--show is {show!r}{nearest(show, PLOTTED)}, expected one of {', '.join(PLOTTED)}.")
+    arm = find_robot(robot)
+    path = None if motion is None else read_motion(motion, arm.model)
+    start, rates = arm.neutral(), None
+    if path is not None:
+        start, rates, _ = path(max(path.start, 0.0))
+    if q0 is not None:
+        start = _numbers(arm, "q", q0)
+    if qd0 is not None:
+        rates = _numbers(arm, "qd", qd0)
+    law = _law(arm, torque or ("feed_forward" if path else "zero"), path, start, (kp, kd))
+    if duration is None:
+        times = getattr(law, "times", None)
+        duration = float(times[-1]) if times is not None else path.end if path else 1.0
+    found = run(
+        arm, start, rates, law, duration, dt=dt, integrator=integrator, every=every, dissipation=dissipation,
+        method=method,
+    )  # fmt: skip
+    if output is not None:
+        {".csv": found.to_csv, ".npz": found.to_npz, ".parquet": found.to_parquet}[output.suffix.lower()](output)
+    if plot is not None:
+        from linksweep import plots
+
+        plots.save(plots.time_series(arm, found.t, getattr(found, show), show), plot)
+    _print(found, as_json, output, plot)
+
+
+def _law(arm: Robot, torque: str, path: Any, start: np.ndarray, gains: tuple[float, float]) -> Any:
+    """The law that --torque names."""
+    from linksweep.simulation import PD, ComputedTorque, FeedForward, Sampled
+
+    if Path(torque).suffix.lower() == ".csv":
+        if path is not None:
+            raise ArgumentError("--torque is a file and --motion is given, expected one of them: leave one out.")
+        return Sampled(*_samples(arm, Path(torque)))
+    if torque not in LAWS:
+        raise ArgumentError(
+            f"--torque is {shown(torque)}{nearest(torque, LAWS)}, expected {', '.join(LAWS)}, or a .csv file."
+        )
+    if torque == "feed_forward":
+        if path is None:
+            raise ArgumentError("--torque feed_forward needs a motion to follow: give --motion FILE.toml.")
+        return FeedForward(path)
+    if torque == "zero":
+        return None
+    return (PD if torque == "pd" else ComputedTorque)(start if path is None else path, *gains)
+
+
+def _samples(arm: Robot, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Torques (samples, nv) and their times from a CSV file."""
+    import numpy as np
+
+    from linksweep.tables import open_trajectory
+
+    table = np.concatenate(list(open_trajectory(path, arm.model, ("tau",))))
+    return table[:, 1:], table[:, 0]
+
+
+def _numbers(arm: Robot, block: str, text: str) -> np.ndarray:
+    """Coordinates or rates from `0.1,0.2,...` in joint order or from `joint2=0.5,...`."""
+    import numpy as np
+
+    from linksweep.tables import joint_columns
+
+    names = [column.removeprefix(f"{block}.") for column in joint_columns(arm.model, block)]
+    values = arm.neutral() if block == "q" else np.zeros(arm.nv)
+    words = [word.strip() for word in text.split(",")]
+    option = f"--{block}0"
+    if not any("=" in word for word in words):
+        if len(words) != len(names):
+            raise ArgumentError(
+                f"{option} has {len(words)} numbers, expected {len(names)}, one for each of {', '.join(names[:6])}, or "
+                f"pairs such as {names[0]}=0.5."
+            )
+        words = [f"{name}={word}" for name, word in zip(names, words, strict=True)]
+    for word in words:
+        name, _, number = word.rpartition("=")
+        if name not in names:
+            raise ArgumentError(
+                f"{option} names {shown(name or word)}{nearest(name, names)}, expected joints of {arm.name}: "
+                f"{', '.join(names[:6])}."
+            )
+        try:
+            values[names.index(name)] = float(number)
+        except ValueError:
+            raise ArgumentError(f"{option} has {shown(number)} for {name}, expected a number.") from None
+    return values
+
+
+def _print(found: Simulation, as_json: bool, output: Path | None, plot: Path | None) -> None:
+    import numpy as np
+
+    energy = found.energy
+    kept = found.settings["torque"].startswith("Zero") and not found.settings["dissipation"]
+    facts: dict[str, Any] = {
+        "robot": found.robot.name,
+        **found.settings,
+        "moments": len(found.t),
+        "finite": bool(found.finite.all()),
+        "final": {name: _plain(getattr(found, name)[-1]) for name in ("t", "q", "qd")},
+        "energy": {
+            "start": _plain(energy[0]),
+            "end": _plain(energy[-1]),
+            "drift": _plain(found.energy_drift) if kept else None,
+        },
+        "limit_crossings": [{"joint": c.joint, "bound": c.bound, "t": c.time} for c in found.limit_crossings],
+        "output": None if output is None else str(output),
+        "plot": None if plot is None else str(plot),
+    }
+    if as_json:
+        print(json.dumps(facts, indent=2, allow_nan=False))
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from linksweep.tables import joint_columns
+
+    settings = f"{facts['integrator']}, dt {facts['dt']:g} s, torque {facts['torque']}"
+    title = f"{found.robot.name}: {found.t[-1]:g} s, {len(found.t)} moments ({settings})"
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("")
+    for heading in ("first", "last", "least", "most"):
+        table.add_column(heading, justify="right")
+    for block in ("q", "qd"):
+        for name, column in zip(joint_columns(found.robot.model, block), getattr(found, block).T, strict=True):
+            table.add_row(Text(name), *(f"{x:.6g}" for x in (column[0], column[-1], column.min(), column.max())))
+        table.add_section()
+    table.add_row("energy", *(f"{x:.6g}" for x in (energy[0], energy[-1], energy.min(), energy.max())))
+    Console().print(table)
+    if kept and np.isfinite(found.energy_drift):
+        print(f"energy drift over the range of potential energy: {float(found.energy_drift):.1e}")
+    for crossing in found.limit_crossings:
+        print(f"{crossing.joint} leaves its {crossing.bound} limit at {crossing.time:.4g} s")
+    for path in filter(None, (output, plot)):
+        print("Written:", path)
+
+
+def _plain(value: Any) -> Any:
+    """A float or a list of them, null for what JSON has no number for."""
+    import numpy as np
+
+    array = np.asarray(value, dtype=float)
+    if array.ndim:
+        return [_plain(entry) for entry in array]
+    return float(array) if np.isfinite(array) else None
