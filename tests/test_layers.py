@@ -97,7 +97,8 @@ ALLOWED = {
     "kinematics_methods": {"motion"},
     "conventions": {"formats.mujoco_names", "external_forces", "joints", "model", "errors"},
     "editing": {"assembly", "canonical", "joints", "model", "names", "errors"},
-    "edit_methods": {"editing", "formats", "model"},
+    "edit_methods": {"editing", "formats", "model", "snapping"},
+    "snapping": {"model", "names", "errors"},
     "coupling": {"joints", "model", "names", "errors"},
     "motion": {"motion", "coordinates", "joints", "lazy", "model", "names", "errors"},
     "simulation": {

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from . import editing
 from .model import Model
+from .snapping import snapped
 
 if TYPE_CHECKING:
     from .robot import Robot
@@ -15,6 +18,7 @@ class EditMethods:
     """The part of `Robot` that gives an edited robot, or its description in another format."""
 
     model: Model
+    snapping: Mapping[str, float] = MappingProxyType({})  # what `snapped` moved
 
     def _edited(self, model: Model) -> Robot:
         raise NotImplementedError  # Robot makes one
@@ -40,6 +44,18 @@ class EditMethods:
         fold: what branches off is locked at neutral and folded in with its inertia; False drops it.
         """
         return self._edited(editing.subchain(self.model, base, tip, fold))
+
+    def snapped(self, tolerance: float = 1e-5) -> Robot:
+        """The same robot with nearly special joint directions made exact, which saves operations.
+
+        tolerance: entries of joint rotations and axes this close to 0, 1 and -1 are meant so. `.snapping` of the new
+        robot says by what angle (rad) each joint that moved has turned. Inertias and positions stay.
+        """
+        model, moved = snapped(self.model, tolerance)
+        robot = self._edited(model)
+        if robot is not self:
+            robot.snapping = moved
+        return robot
 
     def to_urdf(self) -> str:
         """URDF text of the same dynamics; gravity is not part of it, and motor inertia is an attribute of our own."""

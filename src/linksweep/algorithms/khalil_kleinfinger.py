@@ -22,12 +22,16 @@ from ..sweeps import LinkView, PerLink, Sweep
 
 @dataclass(slots=True)
 class State:
-    """Angular velocity w and acceleration dw, the tensor U, and the origin's acceleration dv less gravity."""
+    """Angular velocity w and acceleration dw, and the origin's acceleration dv less gravity."""
 
     w: Vec
     dw: Vec
-    U: Mat
     dv: Vec
+
+    @property
+    def U(self) -> Mat:
+        """dw~ + w~ w~. Not a field: a loop over links would store nine numbers that are quicker made again."""
+        return rotation_tensor(self.w, self.dw)
 
 
 @dataclass(slots=True)
@@ -80,29 +84,29 @@ def motion_of_links(sweep: Sweep, qd: PerLink, qdd: PerLink, base: BaseMotion) -
         w = w_inner + rate.angular                                                               # step: velocity
         joint = joint_bias_acceleration(link, Motion(w_inner, ZERO_VEC), qd)
         dw = link.X.turn_back(inner.dw) + (joint.angular + acceleration.angular)                 # step: acceleration
-        U = rotation_tensor(w, dw)                                                               # step: U = dw~ + w~ w~
         dv_foot = link.X.turn_back(inner.dv + inner.U @ link.foot)                               # step: on the axis
+        U = rotation_tensor(w, dw)                                                               # step: U = dw~ + w~ w~
         dv = dv_foot + U @ link.offset + (joint.linear + acceleration.linear)                    # step: at the origin
-        state = State(w, dw, U, dv)
+        state = State(w, dw, dv)
         return state, state
 
-    start = State(base.w, base.dw, rotation_tensor(base.w, base.dw), base.a)
-    return sweep.outward(outward_step, start, qd, qdd)
+    return sweep.outward(outward_step, State(base.w, base.dw, base.a), qd, qdd)
 
 
 def inertial_force(at: State, M: Inertia) -> Force:
     """What accelerates a body that moves like this, at its origin; linear in the ten numbers of M."""
-    force = at.dv * M.mass + at.U @ M.mp                                                         # step: Newton
-    moment = moment_of(at, M.second_moments()) + M.mp.cross(at.dv)                               # step: Euler
+    U = at.U
+    force = at.dv * M.mass + U @ M.mp                                                            # step: Newton
+    moment = moment_of(at, U, M.second_moments()) + M.mp.cross(at.dv)                            # step: Euler
     return Force(moment, force)
 
 
-def moment_of(at: State, J: Sym) -> Vec:
+def moment_of(at: State, U: Mat, J: Sym) -> Vec:
     """The sum of r x U r dm = I dw + w x I w: twice the axial vector of U J.
 
     Across the joint's axis J.zz is 0 in base parameters, so U serves; along it U.y.x and U.x.y may not be needed else.
     """
-    x, y, z = at.U.x, at.U.y, at.U.z
+    x, y, z = U.x, U.y, U.z
     along = at.dw.z * (J.xx + J.yy) + (at.w.x * at.w.y) * (J.xx - J.yy)  # = y.x * J.xx - x.y * J.yy
     return Vec(
         (z.y * J.yy - y.z * J.zz) + (z.x * J.xy - y.x * J.xz) + (z.z - y.y) * J.yz,
