@@ -181,13 +181,13 @@ class ParametricFunction(CompiledFunction):
         return make_function(replace(self.recipe, varied=True), self.dtype, self.threads, self.backend)
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
-        if len(args) != len(self.inputs) or np.ndim(args[0]) <= len(self.signature.inputs[0].shape):
-            return self._varied(*args, out=out)
-        own = len(self.recipe.parameters)
-        wanted = self.signature.inputs[-own:]
-        if any(np.ndim(given) != len(argument.shape) for given, argument in zip(args[-own:], wanted, strict=True)):
-            return self._varied(*args, out=out)
-        return self._checked_call(*args, out=out)
+        cores = self.signature.input_cores
+        if len(args) == len(cores) and np.ndim(args[0]) > len(cores[0][0]):
+            own = len(self.recipe.parameters)
+            shared = (np.ndim(a) == len(core) for a, (core, _) in zip(args[-own:], cores[-own:], strict=True))
+            if all(shared):
+                return self._checked_call(*args, out=out)
+        return self._varied(*args) if out is None else self._varied(*args, out=out)
 
 
 def make_function(recipe: Recipe, dtype: str | None, thread_count: int, backend: str) -> CompiledFunction:

@@ -128,7 +128,7 @@ def call(
 
 
 def _plain_inputs(signature: Signature, args: Sequence[Any], dtype: np.dtype | None):
-    """The short path: contiguous arrays of one dtype and one batch shape. None if it is anything else."""
+    """The short path: contiguous arrays of one dtype, of the first one's batch shape or of none. Else None."""
     cores = signature.input_cores
     if not cores or len(args) != len(cores) or type(args[0]) is not np.ndarray:
         return None
@@ -142,13 +142,13 @@ def _plain_inputs(signature: Signature, args: Sequence[Any], dtype: np.dtype | N
     count = math.prod(batch)
     inputs = []
     for array, (core, size) in zip(args, cores, strict=True):
-        if (
-            type(array) is not np.ndarray
-            or array.dtype is not dtype
-            or array.shape != batch + core
-            or array.flags.num & _PLAIN != _PLAIN
-        ):
+        if type(array) is not np.ndarray or array.dtype is not dtype or array.flags.num & _PLAIN != _PLAIN:
             return None
+        if array.shape != batch + core:
+            if array.shape != core:
+                return None
+            inputs.append(array.reshape(-1).reshape(1, size))  # one for all samples
+            continue
         # An axis of length one may have any stride, and keeps it until a change of shape: go through flat.
         if size > 1 and array.ndim == 1:
             array = array[None]
