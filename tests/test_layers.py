@@ -98,6 +98,7 @@ ALLOWED = {
     "conventions": {"formats.mujoco_names", "external_forces", "joints", "model", "errors"},
     "editing": {"assembly", "canonical", "joints", "model", "names", "errors"},
     "edit_methods": {"editing", "formats", "model", "snapping"},
+    "timing": set(),
     "snapping": {"model", "names", "errors"},
     "coupling": {"joints", "model", "names", "errors"},
     "motion": {"motion", "coordinates", "joints", "lazy", "model", "names", "errors"},

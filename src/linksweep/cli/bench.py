@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse")
 PINOCCHIO = {"inverse_dynamics": "rnea", "forward_dynamics": "aba", "mass_matrix": "crba"}
 PINOCCHIO["mass_matrix_inverse"] = "computeMinverse"
-ROUNDS, AT_LEAST = 5, 0.01  # the best of so many turns of so many seconds
 
 
 def _functions(incomplete: str) -> list[str]:
@@ -55,44 +54,33 @@ def _measured(arm: Robot, function: str, batch: int, threads: int) -> list[dict[
     """Each method's evaluations per second, in a batch and one at a time, and its operations."""
     import numpy as np
 
+    from linksweep.timing import best_seconds
+
     rng = np.random.default_rng(0)
     q = np.stack([arm.random(rng) for _ in range(batch)])
     rates = rng.uniform(-1.0, 1.0, (2, batch, arm.nv))
     args = (q, *rates) if function in ("inverse_dynamics", "forward_dynamics") else (q,)
     one = tuple(x[0].copy() for x in args)
-    rows = []
-    for method in arm.methods(function):
-        together = arm.compile(function, method=method, dtype="float64", threads=threads)
-        alone = arm.compile(function, method=method, dtype="float64")
-        rows.append(
-            {
-                "function": function,
-                "method": method,
-                "per_second": batch / _seconds(lambda f=together: f(*args)),
-                "single_per_second": 1.0 / _seconds(lambda f=alone: f(*one)),
-                "mul": together.counts.mul,
-                "add": together.counts.add,
-            }
-        )
+    methods = arm.methods(function)
+    together = [arm.compile(function, method=method, dtype="float64", threads=threads) for method in methods]
+    alone = [arm.compile(function, method=method, dtype="float64") for method in methods]
+    batches = best_seconds([functools.partial(f, *args) for f in together])
     rival = _pinocchio(arm, function, one)
+    singles = best_seconds([*(functools.partial(f, *one) for f in alone), *([rival] if rival else [])])
+    rows: list[dict[str, Any]] = [
+        {
+            "function": function,
+            "method": method,
+            "per_second": batch / batches[k],
+            "single_per_second": 1.0 / singles[k],
+            "mul": together[k].counts.mul,
+            "add": together[k].counts.add,
+        }
+        for k, method in enumerate(methods)
+    ]
     if rival is not None:
-        rows.append({"function": function, "method": "Pinocchio", "single_per_second": 1.0 / _seconds(rival)})
+        rows.append({"function": function, "method": "Pinocchio", "single_per_second": 1.0 / singles[-1]})
     return rows
-
-
-def _seconds(call: Callable[[], Any]) -> float:
-    """The best time of a call, after a first one that compiles."""
-    call()
-    began = time.perf_counter()
-    call()
-    repeats = max(1, round(AT_LEAST / max(time.perf_counter() - began, 1e-7)))
-    best = float("inf")
-    for _ in range(ROUNDS):
-        began = time.perf_counter()
-        for _ in range(repeats):
-            call()
-        best = min(best, (time.perf_counter() - began) / repeats)
-    return best
 
 
 def _pinocchio(arm: Robot, function: str, args: tuple[np.ndarray, ...]) -> Callable[[], Any] | None:

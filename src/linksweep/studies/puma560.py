@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from linksweep.motion import JointMotion, Quintic
 from linksweep.motion.base import FloatArray
 from linksweep.studies.report import Study, at_most, markdown_table, time_table
 from linksweep.studies.round_trip import PUMA_DURATION, PUMA_RANGES_DEG, PUMA_SAMPLES
-from linksweep.studies.timing import evaluations_per_second, machine
+from linksweep.timing import best_seconds, machine
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,18 +65,15 @@ def compute(samples: int = PUMA_SAMPLES) -> Results:
 
 def rates(robot: Robot, motion: JointMotion, seconds: float = 0.02) -> dict[tuple[str, str], tuple[float, float]]:
     """Evaluations per second by (function, method): one sample for each call, and all samples in one call."""
-    found = {}
+    calls: dict[tuple[str, str], tuple[Callable[[], object], Callable[[], object]]] = {}
     for function in PAPER_HZ:
         third = motion.qdd if function == "inverse_dynamics" else robot.inverse_dynamics(*motion)
         for method in robot.methods(function):
             compiled = robot.compile(function, method=method)
             one = functools.partial(compiled, motion.q[0], motion.qd[0], third[0])
-            all_at_once = functools.partial(compiled, motion.q, motion.qd, third)
-            found[function, method] = (
-                evaluations_per_second(one, 1, seconds),
-                evaluations_per_second(all_at_once, len(third), seconds),
-            )
-    return found
+            calls[function, method] = one, functools.partial(compiled, motion.q, motion.qd, third)
+    times = iter(best_seconds([call for pair in calls.values() for call in pair], seconds, rounds=3))
+    return {name: (1.0 / next(times), len(motion.q) / next(times)) for name in calls}
 
 
 def study(samples: int = PUMA_SAMPLES, seconds: float = 0.02) -> Study:
