@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -158,3 +160,21 @@ def test_bad_requests():
         one.base_parameters("guess")
     with pytest.raises(ls.ArgumentError, match="there is no base parameter 'ZZ9'"):
         one.base_parameters()["ZZ9"]
+
+
+@pytest.mark.parametrize(
+    "exponents", [np.linspace(0, 8, 6), np.linspace(8, 0, 6), [0, 8, 0, 8, 0, 8], [0, 0, 8, 0, 0, 0]]
+)
+def test_masses_that_differ_by_1e8_cost_no_digits(exponents: np.ndarray):
+    """Regrouped inertias are differences of large numbers; the torques are not worse for it."""
+    model = ls.robots.chain_model(6, 3)
+    links = []
+    for link, exponent in zip(model.links, exponents, strict=True):
+        body, factor = link.inertial, 10.0**exponent
+        inertia = tuple(tuple(factor * x for x in row) for row in body.inertia)
+        links.append(replace(link, inertial=replace(body, mass=factor * body.mass, inertia=inertia)))
+    one = ls.Robot(replace(model, links=tuple(links)))
+    q, qd, qdd = motions(one)
+    found, expected = (one.compile("inverse_dynamics", base_parameters=b)(q, qd, qdd) for b in (True, False))
+    largest = np.abs(expected).max(axis=1, keepdims=True)
+    assert np.abs((found - expected) / largest).max() <= 1e-14

@@ -252,7 +252,7 @@ def test_count_command():
         (("--general", "--joints", "RQ"), "expected letters R and P"),
         (("puma560", "--method", "kain"), "did you mean 'kane'"),
         (("puma560", "--function", "mass_matrix", "--method", "kane"), "mass_matrix has no method 'kane'"),
-        (("puma560", "--function", "forward_dynamics", "--base-parameters"), "cannot use base parameters"),
+        (("puma560", "--function", "kinetic_energy", "--base-parameters"), "cannot use base parameters"),
         (("puma560", "--function", "pose"), "add --frame"),
         (("pumma",), "did you mean 'puma560'"),
     ],

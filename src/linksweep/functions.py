@@ -170,8 +170,8 @@ def check_options(
     if base_parameters and not may_regroup(requests):
         names = ", ".join(f"{request.function} by {request.method!r}" for request in requests)
         raise ArgumentError(
-            f"{names} cannot use base parameters: they serve inverse_dynamics, bias_forces, gravity_forces and "
-            f"mass_matrix by methods linear in them ({', '.join(LINEAR)}); leave base_parameters to None."
+            f"{names} cannot use base parameters: they serve inverse_dynamics, bias_forces, gravity_forces, "
+            f"mass_matrix and forward_dynamics by methods linear in them ({', '.join(LINEAR)}); leave base_parameters to None."
         )
     if rolled and parameters:
         raise ArgumentError("a loop over links cannot take parameters as inputs: leave rolled to False.")
@@ -322,7 +322,7 @@ FORWARD = {
     "filter_smoother": Method(filter_smoother), "filter_smoother_50": _form("50"), "filter_smoother_51": _form("51"),
     "filter_smoother_ud": Method(filter_smoother_ud, serial=True, single=True),
     "fd1": Method(fd1), "fd2": Method(fd2), "fd3": Method(fd3), "fd4": Method(fd4),
-    "composite": Method(composite, written_out=True), "closed_form": Method(closed_form, serial=True, single=True),
+    "composite": Method(composite, written_out=True, linear=True), "closed_form": Method(closed_form, serial=True, single=True),
 }  # fmt: skip
 ALL = ("f_ext", "dissipation", "base_motion")
 FACTOR = {"factorization": Method(factorization, written_out=True)}

@@ -13,7 +13,7 @@ from typing import Any
 from ..bias import BaseMotion
 from ..sweeps import PerLink, Sweep
 from .mass_matrix import mass_matrix
-from .newton_euler import newton_euler
+from .khalil_kleinfinger import khalil_kleinfinger
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ def composite(
     sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint accelerations that the joint forces tau produce; arguments as of filter_smoother."""
-    bias = newton_euler(sweep, qd, sweep.zeros(), f_ext, base, dissipation)
+    bias = khalil_kleinfinger(sweep, qd, sweep.zeros(), f_ext, base, dissipation)
     T_free = sweep.subtract(tau, bias.tau)                                                       # (3.22)
     elements = mass_matrix(sweep).elements                                                       # (32)
     return Result(sweep.solve(elements, T_free), T_free, elements)
