@@ -65,6 +65,15 @@ class CanonicalModel:
     frames: tuple[Frame, ...]
     gravity: tuple[Any, Any, Any]
 
+    @property
+    def is_serial(self) -> bool:
+        return all(link.parent == i - 1 for i, link in enumerate(self.links))
+
+    @property
+    def is_single(self) -> bool:
+        """Whether every joint has one freedom."""
+        return all(KINDS[link.kind].nv == 1 for link in self.links)
+
     def frame(self, name: str) -> Frame:
         return next(frame for frame in self.frames if frame.name == name)
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from .compiled import chosen_backend
 from .errors import ArgumentError
-from .functions import FUNCTIONS, ROLL_ABOVE, is_serial
+from .functions import FUNCTIONS, ROLL_ABOVE
 from .joints import KINDS
 from .lint import Finding, lint
 from .names import shown
@@ -261,7 +261,7 @@ class _Comparison:
         results = {}
         for method, properties in known.methods.items():
             if method not in able:
-                chain = properties.serial and not is_serial(self.robot.canonical)
+                chain = properties.serial and not self.robot.canonical.is_serial
                 needed = "a serial chain" if chain else "joints of one freedom"
                 self.skipped.append(Skipped(function, method, f"which needs {needed}"))
             elif properties.written_out and len(self.robot.model.links) > largest:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .canonical import CanonicalLink, CanonicalModel
-from .functions import Request, is_serial, record_of, signature
+from .functions import Request, record_of, signature
 from .joints import Coordinates
 from .spatial import ArticulatedInertia, Compliance, Force, Inertia, Mat, Motion, Vec, centripetal
 from .sweeps import Records
@@ -44,7 +44,7 @@ def trace_details(model: CanonicalModel, request: Request) -> Program:
         if name not in {array.name for array in arrays}:
             tracer.write(len(arrays), values)
             arrays.append(Array(name, shape))
-    if is_serial(model) and {"alpha", "V"} <= {array.name for array in arrays}:
+    if model.is_serial and {"alpha", "V"} <= {array.name for array in arrays}:
         tracer.write(len(arrays), _tip_acceleration(tracer, record))
         arrays.append(Array("alpha_tip", (6,)))
     return tracer.program(f"{request.function}_{request.method}_details", arrays).verify()

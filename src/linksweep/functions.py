@@ -171,7 +171,8 @@ def check_options(
         names = ", ".join(f"{request.function} by {request.method!r}" for request in requests)
         raise ArgumentError(
             f"{names} cannot use base parameters: they serve inverse_dynamics, bias_forces, gravity_forces, "
-            f"mass_matrix and forward_dynamics by methods linear in them ({', '.join(LINEAR)}); leave base_parameters to None."
+            f"mass_matrix and forward_dynamics by methods linear in them ({', '.join(LINEAR)}): leave "
+            f"base_parameters to None."
         )
     if rolled and parameters:
         raise ArgumentError("a loop over links cannot take parameters as inputs: leave rolled to False.")
@@ -200,15 +201,6 @@ def signature(
         outputs.append(Array(function.result, tuple(sizes.get(axis, axis) for axis in function.axes)))
     level = ONLINE if varied else PARAMETER
     return (*inputs, *(Array(chosen.name, chosen.shape, level) for chosen in parameters)), tuple(outputs)
-
-
-def is_serial(model: CanonicalModel) -> bool:
-    return all(link.parent == i - 1 for i, link in enumerate(model.links))
-
-
-def is_single(model: CanonicalModel) -> bool:
-    """Whether every joint has one freedom."""
-    return all(KINDS[link.kind].nv == 1 for link in model.links)
 
 
 def _method(request: Request) -> Method:
@@ -322,7 +314,8 @@ FORWARD = {
     "filter_smoother": Method(filter_smoother), "filter_smoother_50": _form("50"), "filter_smoother_51": _form("51"),
     "filter_smoother_ud": Method(filter_smoother_ud, serial=True, single=True),
     "fd1": Method(fd1), "fd2": Method(fd2), "fd3": Method(fd3), "fd4": Method(fd4),
-    "composite": Method(composite, written_out=True, linear=True), "closed_form": Method(closed_form, serial=True, single=True),
+    "composite": Method(composite, written_out=True, linear=True),
+    "closed_form": Method(closed_form, serial=True, single=True),
 }  # fmt: skip
 ALL = ("f_ext", "dissipation", "base_motion")
 FACTOR = {"factorization": Method(factorization, written_out=True)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import ArgumentError, DescriptionError, SingularError
-from .functions import FUNCTIONS, Function, Method, Request, is_serial, is_single
+from .functions import FUNCTIONS, Function, Method, Request
 from .names import nearest, shown
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def methods_of(robot: Robot, function: str) -> tuple[str, ...]:
 
 def _hindrance(robot: Robot, method: Method) -> str:
     """Why this robot cannot use a method; nothing if it can."""
-    if method.serial and not is_serial(robot.canonical):
+    if method.serial and not robot.canonical.is_serial:
         return f"needs a serial chain, but {robot.name} branches"
-    if method.single and not is_single(robot.canonical):
+    if method.single and not robot.canonical.is_single:
         return f"needs joints of one freedom, but {robot.name} has others"
     return ""
 
