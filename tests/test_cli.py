@@ -177,6 +177,24 @@ def assert_one_sentence(result: subprocess.CompletedProcess[str], says: str) -> 
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments", [["info", "a" * 300], ["inverse", "puma560", "-t", "x.csv", "-o", "a" * 300 + ".csv"]]
+)
+def test_a_name_that_no_file_system_takes(arguments: list[str]):
+    assert_one_sentence(run(*arguments), "File name too long")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", [["info", "puma560"], ["--help"], ["study", "--json"], ["--version"]])
+def test_a_full_standard_output(arguments: list[str]):
+    command = [sys.executable, "-m", "linksweep", *arguments]
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr.startswith("linksweep: The standard output cannot be written (No space left on device)")
+    assert result.stderr.count("\n") == 1
+
+
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path):
     path = tmp_path / "table.csv"
     path.write_text("old")

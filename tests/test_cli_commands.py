@@ -71,6 +71,7 @@ def test_simulate_holds_where_it_starts(run, law: str):
     [
         ("--q0 1,2", "--q0 has 2 numbers, expected 6"),
         ("--q0 jiont1=1", "'jiont1' .did you mean 'joint1'"),
+        ("--q0 joint1=1,joint1=2", "'joint1' twice"),
         ("--qd0 joint1=x", "--qd0 has 'x' for joint1"),
         ("--torque pid", "--torque is 'pid'"),
         ("--torque feed_forward", "needs a motion"),

@@ -37,13 +37,14 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)  # main() puts its own there
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
 
     def call(*arguments: str) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["linksweep", *map(str, arguments)])
         with pytest.raises(SystemExit) as stop:
             main()
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         out, err = capfd.readouterr()
         return Outcome(int(stop.value.code or 0), str(out), str(err))
 
@@ -231,7 +232,8 @@ def test_a_mistake_keeps_the_old_result(run, motion: np.ndarray):
     assert Path("out.csv").read_text() == "old"
 
 
-def test_a_terminated_run_leaves_nothing(tmp_path: Path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_terminated_run_leaves_nothing(tmp_path: Path, number: signal.Signals):
     os.mkfifo(tmp_path / "pipe")  # without an end, so that the run is met in its middle
     command = [sys.executable, "-m", "linksweep", "inverse", "puma560", "-t", "pipe", "-o", "out.csv"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as process:
@@ -240,8 +242,8 @@ def test_a_terminated_run_leaves_nothing(tmp_path: Path):
             for row in range(10_000_000):
                 pipe.write(f"{row}{',0.1' * 18}\n".encode())
                 if row % 100 == 0 and list(tmp_path.glob(".out.*")):
-                    process.terminate()
-        assert process.wait() == 128 + signal.SIGTERM
+                    process.send_signal(number)
+        assert process.wait() == 128 + number
         assert process.stderr is not None and process.stderr.read() == b""
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 

@@ -165,6 +165,28 @@ def test_unlimited_joints_come_without_whole_turns():
     np.testing.assert_allclose(near.q, wound, atol=1e-12)
 
 
+@pytest.mark.parametrize("turns", [1e6, 1e300])
+def test_a_start_too_many_turns_away_for_the_tolerance(turns: float):
+    robot = arm("puma560")
+    target = robot.pose(np.full(6, 0.3), "tool")
+    found = robot.inverse_kinematics(target, "tool", np.full(6, turns))
+    assert found.solved and found.reason == "converged"
+    assert max(off(robot.pose(found.q, "tool")[None], target[None])) < 1e-9
+
+
+def test_a_solution_on_the_limits_is_a_solution():
+    """From the benchmark of random corners: the search within limits comes near and creeps, the free one arrives."""
+    robot = oracles.twin("z1_description/urdf/z1.urdf").robot
+    lower, upper = limits_of(robot)
+    rng = np.random.default_rng(5)
+    q = np.where(rng.random((200, robot.nq)) < 0.5, lower, upper)
+    found = robot.inverse_kinematics(robot.pose(q, "gripperStator"), "gripperStator")
+    assert found.solved.mean() > 0.9  # 0.88 without the free search
+    assert ((lower <= found.q) & (found.q <= upper)).all()
+    reached = robot.pose(found.q[found.solved], "gripperStator")
+    assert max(off(reached, robot.pose(q[found.solved], "gripperStator"))) < 1e-9
+
+
 def test_singular_poses():
     """A stretched arm and a wrist with two axes in line: the Jacobian has no inverse, the poses have solutions."""
     robot = arm("puma560")

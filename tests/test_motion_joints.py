@@ -234,3 +234,9 @@ def test_bad_input(make: Callable[[], Motion], says: str):
 
 def test_public_names():
     assert all(hasattr(ls.motion, name) for name in ls.motion.__all__)
+
+
+@pytest.mark.parametrize("kind", [Quintic, NormalSpline, CubicSpline, QuinticSpline])
+def test_times_too_near_for_velocities_are_refused(kind: type):
+    with pytest.raises(ArgumentError, match="1e-300 s apart, expected at least 1e-12"):
+        kind([[0.0], [1.0]], [0.0, 1e-300])

@@ -311,3 +311,34 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     ):
         with pytest.raises(BackendError, match=r"pip install 'linksweep\[plot\]'"):
             draw()
+
+
+def test_what_cannot_be_drawn_is_one_sentence(tmp_path: Path):
+    robot, path = ls.robots.planar(2), tmp_path / "a.gif"
+    with pytest.raises(ArgumentError, match="NaN"):
+        plots.sketch(robot, [0.0, np.nan])
+    with pytest.raises(ArgumentError, match="at most 100000"):
+        plots.animate(robot, [0.0, 1e9], np.zeros((2, 2)), path)
+    with pytest.raises(ArgumentError, match="expected a figure"):
+        plots.save("a.png", tmp_path / "a.png")  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_animation_shows_the_nearest_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Of many samples too, for which a table of all distances would fill the memory."""
+    from linksweep.plots import animation
+
+    drawn: list[np.ndarray] = []
+
+    class Noted(animation.Scene):
+        def __init__(self, robot: ls.Robot, q: np.ndarray, **options: object):
+            drawn.append(q[:, 0])
+            super().__init__(robot, q[:1], **options)  # type: ignore[arg-type]
+
+        def draw(self, sample: int) -> None:
+            super().draw(0)
+
+    monkeypatch.setattr(animation, "Scene", Noted)
+    t = np.linspace(0.0, 1.0, 1_000_001)
+    plots.animate(ls.robots.planar(1), t, t[:, None], tmp_path / "a.gif", fps=4)
+    assert np.allclose(drawn[0], [0.0, 0.25, 0.5, 0.75, 1.0], rtol=0, atol=5e-7)  # half a sample

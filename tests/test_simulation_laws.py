@@ -205,3 +205,25 @@ def test_adaptive_steps_that_cannot_go_on_are_nan_from_there():
         )
     assert not found.finite and np.isfinite(found.q[3]).all() and np.isnan(found.q[-1]).all() and len(found.t) == 41
     assert "failure" in found.settings
+
+
+@pytest.mark.parametrize("begins", [0.0, 1e-300])
+def test_adaptive_steps_end_where_the_torque_is_not_a_number(puma: ls.Robot, begins: float):
+    """SciPy never ends if the first rate is NaN, and has an IndexError if only the first step is."""
+
+    def torque(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        return np.full(6, np.nan if t >= begins else 0.0)
+
+    def never(t: float, q: np.ndarray, qd: np.ndarray) -> float:
+        return 1.0
+
+    with pytest.warns(SimulationWarning, match="left the finite numbers"):
+        run = ls.simulate(puma, np.zeros(6), None, torque, 0.1, integrator="adaptive", dt=0.05, events=[never])
+    assert not run.finite and run.q.shape == (3, 6) and np.isnan(run.q[1:]).all() and (run.q[0] == 0.0).all()
+    assert len(run.events) == 1 and not len(run.events[0].t) and "failure" in run.settings
+
+
+@pytest.mark.parametrize("value", [None, np.zeros(2), np.zeros(1), "0"])
+def test_an_event_is_one_number(puma: ls.Robot, value: object):
+    with pytest.raises(ls.ArgumentError, match="expected one real number that crosses 0"):
+        ls.simulate(puma, np.zeros(6), None, None, 0.1, integrator="adaptive", events=[lambda t, q, qd: value])

@@ -412,3 +412,12 @@ def test_elements_know_their_lines():
     assert [(e.tag, e.line) for e in (root, *root.children, *root.children[1].children)] == [
         ("a", 1), ("b", 2), ("c", 4), ("d", 5),
     ]  # fmt: skip
+
+
+def test_an_empty_file_and_a_folder_get_one_sentence(tmp_path: Path):
+    (tmp_path / "empty.urdf").write_text("")
+    (tmp_path / "folder.urdf").mkdir()
+    for name, reason in (("empty.urdf", "the description is empty"), ("folder.urdf", "this is a directory")):
+        with pytest.raises(DescriptionError) as refusal:
+            ls.load(tmp_path / name)
+        assert str(refusal.value).startswith(f"{tmp_path / name}: {reason}, expected")

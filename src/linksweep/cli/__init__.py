@@ -8,7 +8,9 @@ imported inside the function, so that --help is quick.
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
 import signal
 import sys
 import warnings
@@ -20,6 +22,7 @@ import typer
 from linksweep import __version__
 from linksweep.cli.common import BAD_INPUT
 from linksweep.errors import LinksweepError
+from linksweep.names import shown
 
 COMMANDS = (
     "info",
@@ -50,21 +53,48 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without ° and ² gets ? instead of a traceback
             stream.reconfigure(errors="replace")
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # temporary files are removed
+    _exit_on_signals()
     try:
         code = app(prog_name="linksweep", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except LinksweepError as error:
         _fail(str(error))
     except _UsageError as error:
         _fail_usage(error)
     except (KeyboardInterrupt, typer.Abort):
         raise SystemExit(INTERRUPTED) from None
+    except OSError as error:
+        _fail_file(error)
     raise SystemExit(code if isinstance(code, int) else 0)
 
 
+def _exit_on_signals() -> None:
+    """Leave through SystemExit, so that temporary files are removed: terminated, or the terminal was closed."""
+
+    def leave(number: int, frame: Any) -> None:
+        signal.signal(number, signal.SIG_IGN)  # a second one would stop the tidying up
+        sys.exit(128 + number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
+            signal.signal(number, leave)
+
+
 def _fail(message: str) -> NoReturn:
-    print(f"linksweep: {message}", file=sys.stderr)
+    with contextlib.suppress(OSError):
+        print(f"linksweep: {message}", file=sys.stderr)
     raise SystemExit(BAD_INPUT) from None
+
+
+def _fail_file(error: OSError) -> NoReturn:
+    """A path that the system does not take, or a standard output that takes nothing more."""
+    if error.filename is not None:
+        _fail(f"{shown(error.filename)} cannot be used ({error.strerror}), expected a file: choose another.")
+    with contextlib.suppress(OSError, ValueError):  # else Python would try again to write what is left, and complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _fail(f"The standard output cannot be written ({error.strerror}), expected room: send it elsewhere.")
 
 
 def _fail_usage(error: Any) -> NoReturn:

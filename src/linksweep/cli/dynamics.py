@@ -90,6 +90,6 @@ def _computed(
             row, column = np.argwhere(~np.isfinite(found))[0]
             raise ArgumentError(
                 f"At t = {values[row, 0]} {names[column]} comes out as {found[row, column]}, expected a finite number: "
-                "the trajectory's numbers there are too large."
+                "the trajectory's numbers there are too large, or a quaternion is zero."
             )
         yield np.concatenate([values if with_inputs else values[:, :1], found], axis=1)

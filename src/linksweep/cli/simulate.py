@@ -155,6 +155,7 @@ def _numbers(arm: Robot, block: str, text: str) -> np.ndarray:
                 f"pairs such as {names[0]}=0.5."
             )
         words = [f"{name}={word}" for name, word in zip(names, words, strict=True)]
+    given = [word.rpartition("=")[0] for word in words]
     for word in words:
         name, _, number = word.rpartition("=")
         if name not in names:
@@ -162,6 +163,8 @@ def _numbers(arm: Robot, block: str, text: str) -> np.ndarray:
                 f"{option} names {shown(name or word)}{nearest(name, names)}, expected joints of {arm.name}: "
                 f"{', '.join(names[:6])}."
             )
+        if given.count(name) > 1:
+            raise ArgumentError(f"{option} names {shown(name)} twice, expected once: remove one.")
         try:
             values[names.index(name)] = float(number)
         except ValueError:

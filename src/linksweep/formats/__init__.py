@@ -81,6 +81,8 @@ def read_bytes(file: Path, largest: int = LARGEST_FILE) -> bytes:
             data = stream.read(largest + 1)
     except FileNotFoundError:
         raise DescriptionError(f"{file}: there is no such file, expected a description: check the path.") from None
+    except DescriptionError:  # a ValueError too, but already a sentence
+        raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise DescriptionError(f"{file}: the file cannot be read ({reason}): check name and permissions.") from None

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from linksweep.errors import ArgumentError
 
 FloatArray = NDArray[np.float64]
+SHORTEST = 1e-12  # seconds between two points
 
 
 class JointMotion(NamedTuple):
@@ -76,6 +77,11 @@ class PointMotion(Motion):
             raise ArgumentError(
                 f"{name} got times {_short(self.times)}, expected each to be later than the one before: "
                 "sort them and remove repeats."
+            )
+        if np.diff(self.times).min() < SHORTEST:
+            raise ArgumentError(
+                f"{name} got times that are {np.diff(self.times).min():g} s apart, expected at least {SHORTEST:g}: "
+                "velocities and accelerations would overflow."
             )
         self.times.flags.writeable = False
         self.start, self.end = float(self.times[0]), float(self.times[-1])

@@ -95,32 +95,51 @@ def _block(task: Task, q0: FloatArray | None, at: int, restarts: int, seed: int)
     misses = task.misses(q)
     # what counts is the pose of the coordinates that are returned, whatever the search believed
     solved = np.all(misses <= task.tolerance, axis=1)
+    far = np.flatnonzero(found.solved & ~solved)  # so many turns away, near q0, that rounding moves the frame
+    if len(far):
+        _improve(task, far, chain.unwound(found.q[far], np.zeros(1), task.limited), q, misses, solved)
     reason = np.full(count, CONVERGED, dtype=f"<U{len(NOT_CONVERGED)}")
     if not solved.all():
         failed = np.flatnonzero(~solved)
-        reason[failed] = _reasons(task.take(failed), q[failed], found.moving[failed], restarts, seed)
+        reason[failed], others = _reasons(task.take(failed), q[failed], found.moving[failed], restarts, seed)
+        reason[_improve(task, failed, others, q, misses, solved)] = CONVERGED
     return q, solved, misses[:, 1], misses[:, 0], found.iterations, found.restarts, reason
 
 
-def _reasons(task: Task, q: FloatArray, moving: np.ndarray, restarts: int, seed: int) -> np.ndarray:
-    """Why these targets failed, found by asking for less: without limits, then for the position alone."""
-    chain = task.chain
+def _improve(
+    task: Task, which: np.ndarray, others: FloatArray, q: FloatArray, misses: FloatArray, solved: np.ndarray
+) -> np.ndarray:
+    """Put other coordinates in the place of q[which] where they are solutions; says where they were."""
+    there = task.take(which).misses(others)
+    good = np.all(there <= task.tolerance, axis=1)
+    which = which[good]
+    q[which], misses[which], solved[which] = others[good], there[good], True
+    return which
+
+
+def _reasons(task: Task, q: FloatArray, moving: np.ndarray, restarts: int, seed: int) -> tuple[np.ndarray, FloatArray]:
+    """Why these targets failed, found by asking for less: without limits, then for the position alone.
+
+    And what was found without limits, moved into them: a solution after all where it lies on a limit.
+    """
+    chain, others = task.chain, q.copy()
     reason = np.where(moving, NOT_CONVERGED, OUT_OF_REACH)
     too_far = np.linalg.norm(task.targets[:, :3, 3] - chain.root, axis=1) > chain.reach + task.tolerance
     reason[too_far] = OUT_OF_REACH
 
-    def can(which: np.ndarray, position_only: bool, limited: bool) -> np.ndarray:
+    def can(which: np.ndarray, position_only: bool, limited: bool) -> tuple[np.ndarray, FloatArray]:
         easier = Task(chain, task.targets[which], position_only, limited, task.tolerance, task.iterations)
         result: Found = solve(easier, q[which], restarts, seed)
-        return which[result.solved]
+        return which[result.solved], result.q[result.solved]
 
     open_cases = np.flatnonzero(~too_far)
-    if task.limited and len(open_cases):
-        reason[can(open_cases, task.position_only, False)] = LIMITS
+    if task.limited and chain.bounded and len(open_cases):
+        beyond, free = can(open_cases, task.position_only, False)
+        reason[beyond], others[beyond] = LIMITS, chain.unwound(free, q[beyond], True)
     open_cases = open_cases[reason[open_cases] == OUT_OF_REACH]
     if not task.position_only and len(open_cases):
-        reason[can(open_cases, True, task.limited)] = ORIENTATION
-    return reason
+        reason[can(open_cases, True, task.limited)[0]] = ORIENTATION
+    return reason, others
 
 
 def _targets(target: Any, position_only: bool) -> FloatArray:

@@ -12,6 +12,8 @@ from linksweep.files import write_atomically
 from linksweep.plots.figures import new_figure
 from linksweep.plots.sketch import Scene
 
+MOST_PICTURES = 100_000  # hours of drawing
+
 
 def animate(
     robot: Any, t: Any, q: Any, path: str | Path, *, fps: float = 20.0, view: tuple[float, float] = (22.0, -58.0),
@@ -24,7 +26,7 @@ def animate(
     """
     path = Path(path)
     t, q = np.asarray(t, dtype=float), np.asarray(q, dtype=float)
-    if t.ndim != 1 or not len(t) or (np.diff(t) <= 0).any():
+    if t.ndim != 1 or not len(t) or not np.isfinite(t).all() or (np.diff(t) <= 0).any():
         raise ArgumentError(
             f"animate got times of shape {t.shape}, expected (samples,), each later than the one before."
         )
@@ -35,8 +37,13 @@ def animate(
         )
     new_figure(1.0, 1.0)  # says what to install if Matplotlib is not there
     writer = _writer(path, fps)
+    if (t[-1] - t[0]) * fps > MOST_PICTURES:
+        raise ArgumentError(
+            f"animate got {t[-1] - t[0]:g} s, {(t[-1] - t[0]) * fps:.3g} pictures, expected at most {MOST_PICTURES}: "
+            "give a part of it, or fewer fps."
+        )
     moments = np.arange(t[0], t[-1] + 0.5 / fps, 1.0 / fps)
-    nearest = np.abs(t[None] - moments[:, None]).argmin(axis=1)
+    nearest = np.searchsorted(0.5 * (t[1:] + t[:-1]), moments)
     scene = Scene(robot, q[nearest], axes=axes, frames=frames, com=com)
     heading = robot.name if title is None else title
     figure = scene.figure(view, heading)

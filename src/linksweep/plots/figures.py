@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from linksweep.errors import ArgumentError, BackendError
 from linksweep.files import write_atomically
-from linksweep.names import nearest
+from linksweep.names import nearest, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,6 +41,8 @@ def save(figure: Figure, path: str | Path, dpi: float = 150) -> None:
     import matplotlib
 
     path = Path(path)
+    if not hasattr(figure, "savefig"):
+        raise ArgumentError(f"save got {shown(figure)}, expected a figure: pass it first, then the path.")
     known = figure.canvas.get_supported_filetypes()
     ending = path.suffix.lower().removeprefix(".")
     if ending not in known:

@@ -45,6 +45,8 @@ class Scene:
     """A robot at several configurations (samples, nq), to be drawn one at a time in the same box."""
 
     def __init__(self, robot: Any, q: np.ndarray, *, axes: bool = True, frames: Any = None, com: bool = True):
+        if not np.isfinite(q).all():
+            raise ArgumentError("a sketch got q with NaN or infinity, expected finite coordinates: leave those out.")
         q = robot.expand(q) if hasattr(robot, "expand") else q
         self.model: Model = described(robot)
         self.show_axes, self.show_com = axes, com

@@ -44,10 +44,11 @@ def integrate_adaptively(
     stops = [event for joint in bounded for event in _limit_events(joint, limits == "stop")]
     _check_start(bounded, q0, limits)
     asked = [_user_event(event, nq) for event in events]
+    start, watched = np.concatenate([q0, qd0]), [event for _, _, event in stops] + asked
     with np.errstate(all="ignore"):
-        found = solve_ivp(
-            rate, (0.0, grid.duration), np.concatenate([q0, qd0]), method="DOP853", t_eval=t, rtol=rtol, atol=atol,
-            events=[event for _, _, event in stops] + asked or None, dense_output=True,
+        found = _stuck(rate, start, grid.duration, rtol, atol, len(watched)) or solve_ivp(
+            rate, (0.0, grid.duration), start, method="DOP853", t_eval=t, rtol=rtol, atol=atol, events=watched or None,
+            dense_output=True,
         )  # fmt: skip
     times, states = np.asarray(found.t), np.asarray(found.y).T.reshape(-1, nq + nv)
     moments = list(found.t_events or [])
@@ -68,8 +69,27 @@ def integrate_adaptively(
     return Simulation(
         robot, times, q, qd, forward(q, qd, tau), tau, settings,
         tuple(Event(np.asarray(m), _normalized(robot, y[:, :nq]), y[:, nq:]) for m, y in own),
-        _dense(robot, found.sol, float(times[-1]) if found.status >= 0 else float(found.t[-1])),
+        found.sol and _dense(robot, found.sol, float(times[-1]) if found.status >= 0 else float(found.t[-1])),
         tuple(sorted(crossings, key=lambda crossing: crossing.time)),
+    )  # fmt: skip
+
+
+def _stuck(
+    rate: Callable[..., np.ndarray], start: np.ndarray, duration: float, rtol: float, atol: float, events: int
+) -> Any:
+    """What solve_ivp should say where not even the first step succeeds: it ends in an IndexError, or not at all."""
+    from scipy.integrate import DOP853
+    from scipy.optimize import OptimizeResult
+
+    # from rates that are not finite a first step of NaN would be guessed, which never gets too small
+    first = None if np.isfinite(rate(0.0, start)).all() else duration
+    solver = DOP853(rate, 0.0, start, duration, rtol=rtol, atol=atol, first_step=first)
+    message = solver.step()
+    if solver.status != "failed":
+        return None
+    return OptimizeResult(
+        t=np.zeros(1), y=start[:, None], sol=None, status=-1, message=message, t_events=[np.empty(0)] * events,
+        y_events=[np.empty((0, len(start)))] * events,
     )  # fmt: skip
 
 
@@ -128,6 +148,10 @@ def _user_event(event: Any, nq: int) -> Callable[..., float]:
 
     def wrapped(t: float, state: np.ndarray) -> float:
         found: Any = event(t, state[:nq], state[nq:])
+        if np.ndim(found) or not isinstance(found, (float, int, np.number, np.ndarray)):
+            raise ArgumentError(
+                f"event(t, q, qd) gave {shown(found)} at t = {t:g}, expected one real number that crosses 0."
+            )
         return float(found)
 
     wrapped.terminal = getattr(event, "terminal", False)  # type: ignore[attr-defined]
