@@ -419,5 +419,5 @@ def test_an_empty_file_and_a_folder_get_one_sentence(tmp_path: Path):
     (tmp_path / "folder.urdf").mkdir()
     for name, reason in (("empty.urdf", "the description is empty"), ("folder.urdf", "this is a directory")):
         with pytest.raises(DescriptionError) as refusal:
-            ls.load(tmp_path / name)
+            load_model(tmp_path / name)
         assert str(refusal.value).startswith(f"{tmp_path / name}: {reason}, expected")
