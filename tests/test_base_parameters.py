@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
 import pytest
 from oracles import FILES, Twin
-from robots_for_tests import ROBOTS, robot
+from robots_for_tests import ROBOTS, nested, random_inertial, robot
 
 import linksweep as ls
+from linksweep.assembly import Part, assemble
+from linksweep.model import Inertial, Joint, Limits, Placement
 from linksweep.regrouping import regroup
 
 # ../shared/data/manipulators.md
@@ -178,3 +181,43 @@ def test_masses_that_differ_by_1e8_cost_no_digits(exponents: np.ndarray):
     found, expected = (one.compile("inverse_dynamics", base_parameters=b)(q, qd, qdd) for b in (True, False))
     largest = np.abs(expected).max(axis=1, keepdims=True)
     assert np.abs((found - expected) / largest).max() <= 1e-14
+
+
+def wrist(angle: float, size: float = 1.0, room: float = np.inf) -> ls.Robot:
+    """Axes that are meant to be at right angles, by `angle`; lengths in units of `size`; limits +-room."""
+    rng = np.random.default_rng(14)
+    turn: Any = ((1.0, 0.0, 0.0), (0.0, np.cos(angle), -np.sin(angle)), (0.0, np.sin(angle), np.cos(angle)))
+    parts = []
+    for i, kind in enumerate(("revolute", "prismatic", "revolute", "revolute")):
+        body = random_inertial(rng)
+        centre: Any = tuple(size * x for x in body.com)
+        body = Inertial(body.mass, centre, nested(size**2 * np.array(body.inertia)))
+        at = Placement(turn, (0.3 * size, 0.0, 0.2 * size))
+        joint = Joint(f"joint{i}", kind, (0.0, 0.0, 1.0), at, limits=Limits(-room, room))
+        parts.append(Part(f"link{i}", f"link{i - 1}" if i else "base", joint, body))
+    return ls.Robot(assemble("wrist", parts, base="base", gravity=(0.0, 0.0, -9.81)))
+
+
+@pytest.mark.parametrize("method", ["symbolic", "numeric"])
+@pytest.mark.parametrize("angle", [np.pi / 2, 1.5708, 1.571, np.pi / 2 + 1e-9])
+@pytest.mark.parametrize("size", [1e-4, 1.0, 1e3])
+def test_axes_that_are_almost_at_right_angles_and_robots_of_any_size(method: str, angle: float, size: float):
+    """1.5708 for pi/2 makes parameters that matter by 1e-6 and less: they may not be mixed up with rounding."""
+    one = wrist(angle, size)
+    q, qd, qdd = motions(one)
+    expected = one.inverse_dynamics(q, qd, qdd, method="kane")
+    found = one.base_parameters(method)
+    difference = np.abs(found.inverse_dynamics(q, qd, qdd) - expected).max(axis=0)
+    assert (difference <= 1e-12 * np.abs(expected).max()).all()
+    terms = (np.abs(found.matrix) @ np.abs(found.standard)).max()  # squares of lengths
+    assert np.abs(found.matrix @ found.standard - np.eye(len(found))).max() <= 1e-12 * terms
+    assert len(found) == len(one.base_parameters("symbolic" if method == "numeric" else "numeric"))
+
+
+def test_they_hold_beyond_the_limits_of_joints():
+    """A description may leave no room between limits: double_pendulum.urdf of example-robot-data has both at 0."""
+    free, stuck = wrist(1.2), wrist(1.2, room=0.0)
+    assert stuck.base_parameters().names == free.base_parameters().names
+    q, qd, qdd = motions(free)
+    expected = free.inverse_dynamics(q, qd, qdd, method="kane")
+    assert scaled(stuck.base_parameters().inverse_dynamics(q, qd, qdd), expected) <= 1e-12

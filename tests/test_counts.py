@@ -255,6 +255,10 @@ def test_count_command():
         (("puma560", "--function", "kinetic_energy", "--base-parameters"), "cannot use base parameters"),
         (("puma560", "--function", "pose"), "add --frame"),
         (("pumma",), "did you mean 'puma560'"),
+        (("--general", "--joints", ""), "expected letters R and P"),
+        (("--tables", "--method", "kane"), "leave --method out"),
+        (("--tables", "--function", "mass_matrix"), "leave --function out"),
+        (("puma560", "--function", "explicit_model", "--frame", "tool"), "takes no frame"),
     ],
 )
 def test_bad_command_lines(arguments: tuple[str, ...], words: str):

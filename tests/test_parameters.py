@@ -106,10 +106,27 @@ def test_wrong_arguments(backend: str):
     ((3,), "expected names"),
     (7, "expected names"),
     (("gravity", "gravity"), "names one twice"),
+    (("payload:",), "names nothing behind its colon"),
+    (("inertia:",), "names nothing behind its colon"),
+    (("payload", "inertia"), "'inertia' replaces the body that 'payload' gives"),
+    (("payload", "inertia:link6"), "'inertia:link6' replaces the body that 'payload' gives"),
+    (("inertia:link2", "inertia"), "'inertia' replaces the body that 'inertia:link2' gives"),
 ])  # fmt: skip
 def test_bad_names(wanted: object, sentence: str):
     with pytest.raises(ls.ArgumentError, match=sentence):
         ls.robots.puma560().compile("inverse_dynamics", parameters=wanted)  # type: ignore[arg-type]
+
+
+def test_an_inertia_and_a_payload_on_the_same_link():
+    one = ls.robots.puma560()
+    q, qd, qdd = np.random.default_rng(6).normal(size=(3, 4, 6))
+    f = one.compile("inverse_dynamics", parameters=("inertia:link6", "payload"))
+    host, load = ls.body(2.0, (0.1, 0.0, 0.2), (0.1, 0.1, 0.05)), ls.body(1.0, (0.0, 0.3, 0.0))
+    bare = one.compile("inverse_dynamics", parameters=("inertia:link6",))
+    expected = bare(q, qd, qdd, host) + (
+        one.with_payload("tool", 1.0, (0.0, 0.3, 0.0)).inverse_dynamics(q, qd, qdd) - one.inverse_dynamics(q, qd, qdd)
+    )
+    assert np.abs(f(q, qd, qdd, host, load) - expected).max() <= 1e-12 * np.abs(expected).max()
 
 
 def test_a_tree_asks_for_the_frame():

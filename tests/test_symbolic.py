@@ -226,3 +226,10 @@ def test_without_sympy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'linksweep[symbolic]'" in done.stdout
+
+
+@pytest.mark.parametrize("inputs", [(), (1.0, 2.0), (np.zeros(3), np.zeros(2)), (np.zeros(2),) * 3])
+def test_lambdify_says_which_arrays_it_takes(inputs: tuple[object, ...]):
+    function = ls.robots.planar(2).symbolic("bias_forces").lambdify()
+    with pytest.raises(ls.ArgumentError, match=r"expected q \(\.\.\., 2\), qd \(\.\.\., 2\)"):
+        function(*inputs)

@@ -25,7 +25,9 @@ from .spatial import leaves
 if TYPE_CHECKING:
     from .robot import Robot
 
-RANK = 1e-9  # of the largest pivot; independent columns of random motions stand well above it
+# A column is kept if it stands out of those kept before by one of these parts of its natural size: the clear cases
+# first, so that what tells two parameters apart only by 1e-6 of a radian is not taken for a direction of its own.
+PARTS = (1e-3, 1e-5, 1e-7, 1e-9, 1e-11, 1e-12)  # the last one stands above rounding
 # columns are kept in this order where they depend on one another: Khalil's choice
 PREFERENCE = ("ZZ", "XX", "XY", "XZ", "YZ", "mx", "my", "mz", "m", "YY")
 
@@ -35,21 +37,21 @@ class BaseParameters:
     """values = matrix @ robot.standard_parameters[:10 * links]: tau = regressor @ values + armature * qdd.
 
     names: quantity and link, as "ZZ1": XX ... YZ inertias about the origin of the link's canonical frame, MX, MY, MZ
-    first moments, M masses; numbers count links in document order. matrix: (base, 10 links).
+    first moments, M masses; numbers count links in document order. matrix: (base, 10 links). standard: (10 links,
+    base), standard parameters that have a base parameter of 1 and no other: matrix @ standard = 1.
     """
 
     robot: Robot
     names: tuple[str, ...]
     values: np.ndarray
     matrix: np.ndarray
+    standard: np.ndarray
     armature: np.ndarray
     method: str
 
     def regressor(self, q: Any, qd: Any, qdd: Any) -> np.ndarray:
         """Y (..., nv, base): what each base parameter asks of each joint."""
-        standard = self.robot.regressor(q, qd, qdd)[..., : self.matrix.shape[1]]
-        # any standard parameters that have these base parameters will do: the least ones
-        return standard @ np.linalg.pinv(self.matrix)
+        return self.robot.regressor(q, qd, qdd)[..., : self.matrix.shape[1]] @ self.standard
 
     def inverse_dynamics(self, q: Any, qd: Any, qdd: Any) -> np.ndarray:
         """Joint forces (..., nv), from the base parameters and the armatures alone."""
@@ -81,55 +83,77 @@ def base_parameters(robot: Robot, method: str = "symbolic") -> BaseParameters:
         raise ArgumentError(f"base_parameters: method is {shown(method)}, expected 'symbolic' or 'numeric'.")
     links = len(robot.canonical.links)
     to_canonical = _canonical_from_standard(robot)
+    from_canonical = np.linalg.inv(to_canonical)
     grouped = _regrouping_matrix(robot) if method == "symbolic" else np.eye(10 * links)
-    motions = _sampled_regressor(robot, 10 * links) @ np.linalg.inv(to_canonical)
-    order = _preferred(robot, grouped)
-    kept, dependent = _independent(motions[:, order])
+    motions, sizes = _sampled_regressor(robot, from_canonical)
+    order = _preferred(grouped)
+    kept, shares = _independent(motions[:, order] / sizes[order])
+    columns = [order[k] for k in kept]
     # beta = kept parameters, and what the dependent ones add to them
     selection = np.zeros((len(kept), 10 * links))
-    selection[np.arange(len(kept)), [order[k] for k in kept]] = 1.0
-    for column, shares in dependent.items():
-        selection[:, order[column]] = shares
+    selection[:, order] = shares * sizes[order] / sizes[columns][:, None]
+    by_place = sorted(range(len(kept)), key=lambda row: _place(columns[row]))
+    columns = [columns[row] for row in by_place]
+    matrix = _clean((selection @ grouped @ to_canonical)[by_place], sizes[columns], sizes)
     names = _all_names(links)
-    by_place = sorted(range(len(kept)), key=lambda row: _place(order[kept[row]]))
-    matrix = _clean((selection @ grouped @ to_canonical)[by_place])
-    standard = robot.standard_parameters
     return BaseParameters(
-        robot, tuple(names[order[kept[row]]] for row in by_place), matrix @ standard[: 10 * links], matrix,
-        robot.armatures, method,
+        robot, tuple(names[column] for column in columns), matrix @ robot.standard_parameters[: 10 * links], matrix,
+        from_canonical[:, columns], robot.armatures, method,
     )  # fmt: skip
 
 
-def _independent(motions: np.ndarray) -> tuple[list[int], dict[int, np.ndarray]]:
-    """The columns that do not depend on earlier ones; of the others, how they depend on those that are kept."""
-    upper = np.linalg.qr(motions, mode="r")
-    scale = np.abs(upper).max()
+def _independent(motions: np.ndarray) -> tuple[list[int], np.ndarray]:
+    """Columns on which all depend, earlier ones preferred; and the shares (kept, columns) that each has in them."""
+    reduced = np.asarray(np.linalg.qr(motions, mode="r"))
     kept: list[int] = []
-    dependent: dict[int, np.ndarray] = {}
-    basis = np.zeros((0, motions.shape[0]))
-    for column in range(motions.shape[1]):
-        vector = motions[:, column]
-        rest = vector - basis.T @ (basis @ vector)
-        rest = rest - basis.T @ (basis @ rest)  # once more: the first pass leaves rounding
-        size = np.linalg.norm(rest)
-        if size > RANK * scale:
-            kept.append(column)
-            basis = np.vstack([basis, rest / size])
-        else:
-            dependent[column] = np.zeros(0)
-    for column in dependent:
-        dependent[column] = np.linalg.lstsq(motions[:, kept], motions[:, column], rcond=None)[0]
-    return kept, dependent
+    basis = np.zeros((len(reduced), 0))
+    for part in PARTS:
+        rest = _without(basis, reduced)
+        for column in range(reduced.shape[1]):
+            if column in kept or np.linalg.norm(rest[:, column]) <= part:
+                continue
+            vector = _without(basis, rest[:, column])
+            size = np.linalg.norm(vector)
+            if size > part:
+                kept.append(column)
+                basis = np.column_stack([basis, vector / size])
+                rest -= np.outer(basis[:, -1], basis[:, -1] @ rest)
+    shares = np.linalg.solve(basis.T @ reduced[:, kept], basis.T @ reduced)
+    shares[:, kept] = np.eye(len(kept))
+    return kept, shares
 
 
-def _sampled_regressor(robot: Robot, columns: int) -> np.ndarray:
-    """The regressor's inertial columns at random motions, one under the other, scaled alike."""
+def _without(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """What of the vectors is orthogonal to the basis."""
+    for _ in range(2):  # the first pass leaves rounding
+        vectors = vectors - basis @ (basis.T @ vectors)
+    return vectors
+
+
+def _sampled_regressor(robot: Robot, from_canonical: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Inertial columns of the regressor at random motions, one under the other, and the natural size of each.
+
+    A natural size is that on a moving base under gravity from anywhere, the largest of all links: what rounding is
+    relative to. Motions go beyond the joints' limits, which may leave no room at all.
+    """
     rng = np.random.default_rng(20)
-    samples = max(20, -(-4 * columns // robot.nv))
-    q = np.stack([robot.random(rng) for _ in range(samples)])
+    size = len(from_canonical)
+    samples = max(20, -(-4 * size // robot.nv))
+    q = robot.integrate(robot.neutral(), rng.uniform(-np.pi, np.pi, (samples, robot.nv)))
     qd, qdd = rng.normal(size=(2, samples, robot.nv))
-    function = CompiledFunction(robot.recipe("regressor"), "float64", 1, "interpreter")  # once: not worth compiling
-    return function(q, qd, qdd)[..., :columns].reshape(-1, columns)
+    base = rng.normal(size=(samples, 9))
+    directions = base[:, 6:] / np.linalg.norm(base[:, 6:], axis=1, keepdims=True)
+    base[:, 6:] = np.linalg.norm(robot.gravity) * directions + np.array(robot.gravity)
+    # once: not worth compiling
+    function = CompiledFunction(robot.recipe("regressor", base_motion=True), "float64", 1, "interpreter")
+    still, moving = (
+        (function(q, qd, qdd, motion)[..., :size] @ from_canonical).reshape(-1, size)
+        for motion in (np.zeros_like(base), base)
+    )
+    norms = np.linalg.norm(moving, axis=0).reshape(-1, 10)
+    groups = [norms[:, :1].max(), *[norms[:, 1:4].max()] * 3, *[norms[:, 4:].max()] * 6]
+    sizes = np.tile([norm or 1.0 for norm in groups], size // 10)
+    return still, sizes
 
 
 def _canonical_from_standard(robot: Robot) -> np.ndarray:
@@ -161,7 +185,7 @@ def _regrouping_matrix(robot: Robot) -> np.ndarray:
     return np.array(columns).T
 
 
-def _preferred(robot: Robot, grouped: np.ndarray) -> list[int]:
+def _preferred(grouped: np.ndarray) -> list[int]:
     """The columns that regrouping leaves, in the order in which they are kept."""
     left = [column for column in range(len(grouped)) if grouped[column].any()]
     return sorted(left, key=lambda column: (PREFERENCE.index(TEN[column % 10]), column))
@@ -177,7 +201,7 @@ def _place(column: int) -> tuple[int, int]:
     return link, (quantity + 6) % 10
 
 
-def _clean(matrix: np.ndarray) -> np.ndarray:
-    """Without what least squares left of zeros and ones."""
+def _clean(matrix: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Without what rounding left of zeros and ones; rows, columns: natural sizes of the parameters."""
     rounded = np.round(matrix)
-    return np.where(np.abs(matrix - rounded) < 1e-12, rounded, matrix) + 0.0
+    return np.where(np.abs(matrix - rounded) * rows[:, None] < 1e-13 * columns, rounded, matrix) + 0.0

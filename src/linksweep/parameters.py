@@ -137,12 +137,32 @@ def parameter_sets(robot: Robot, wanted: Any) -> tuple[ParameterSet, ...]:
         )
     if len(set(names)) < len(names):
         raise ArgumentError(f"parameters names one twice in {shown(wanted)}, expected each once.")
-    return tuple(_parameter_set(robot, name) for name in names)
+    sets = tuple(_parameter_set(robot, name) for name in names)
+    _check_order(sets)
+    return sets
+
+
+def _check_order(sets: Sequence[ParameterSet]) -> None:
+    """Each is applied to what those before it left: nothing may be replaced that another one has put there."""
+    touched: dict[int, str] = {}
+    for found in sets:
+        if isinstance(found, Inertias):
+            for link in found.links:
+                if link in touched:
+                    raise ArgumentError(
+                        f"parameters: {found.name!r} replaces the body that {touched[link]!r} gives the same link: "
+                        f"name an inertia only once, and before a payload."
+                    )
+                touched[link] = found.name
+        elif isinstance(found, Payload):
+            touched[found.link] = found.name
 
 
 def _parameter_set(robot: Robot, name: str) -> ParameterSet:
-    kind, _, where = name.partition(":")
+    kind, colon, where = name.partition(":")
     model = robot.canonical
+    if colon and not where:
+        raise ArgumentError(f"parameters: {name!r} names nothing behind its colon, expected a name there, or {kind!r}.")
     if kind == "payload":
         frame = _frame(robot, where)
         return Payload(name, frame.link, frame.placement)

@@ -55,6 +55,10 @@ class Symbolic:
 
         def function(*inputs: Any) -> Any:
             arrays = [np.asarray(x) for x in inputs]
+            sizes = [len(symbols) for symbols in self.symbols.values()]
+            if [x.shape[-1:] for x in arrays] != [(size,) for size in sizes]:
+                wanted = ", ".join(f"{name} (..., {size})" for name, size in zip(self.symbols, sizes, strict=True))
+                raise ArgumentError(f"{self.function} got {[x.shape for x in arrays]}, expected {wanted}.")
             values = evaluate(*(list(np.moveaxis(x, -1, 0)) for x in arrays))
             batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
             stacked = np.stack([np.broadcast_to(value, batch) for value in values], axis=-1)

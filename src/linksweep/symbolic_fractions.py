@@ -19,6 +19,7 @@ from .tracing.program import Program
 
 TRIGONOMETRIC = ("sin", "cos")
 SUMS_UP_TO = 100  # terms; to look for sums of angles in more takes SymPy long
+SUMS_IN_ALL = 1500  # terms of all results together
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,11 @@ def simplified(program: Program, written: Any, limit: int, what: str, inverted: 
         args = () if node.op in TRIGONOMETRIC else node.args
         values[node] = field.apply(node, [value(arg) for arg in args])
     results = [value(effect.value) for effect in effects]
-    return [field.expression(result) for result in (field.inverse(results) if inverted else results)]
+    if inverted:
+        results = field.inverse(results)
+    terms = sum(len(result.upper) + len(result.lower) - 1 for result in results)
+    field.guard(terms)
+    return [field.expression(result, terms <= SUMS_IN_ALL) for result in results]
 
 
 def _needed(results: Sequence[Operand]) -> list[Node]:
@@ -155,14 +160,15 @@ class _Fractions:
             polynomial = total
         return polynomial
 
-    def expression(self, value: Ratio) -> Any:
-        upper, lower = (self._shorter(part) for part in (value.upper, value.lower))
+    def expression(self, value: Ratio, sums: bool) -> Any:
+        upper, lower = (self._shorter(part, sums) for part in (value.upper, value.lower))
         return upper / lower
 
-    def _shorter(self, polynomial: Any) -> Any:
-        """Products of sines and cosines, or cosines of sums of angles, whichever is shorter."""
+    def _shorter(self, polynomial: Any, sums: bool) -> Any:
+        """Products of sines and cosines, or, looked for where there are not too many, cosines of sums of angles,
+        whichever is shorter."""
         products = polynomial.as_expr(*self.generators) if self.generators else polynomial.as_expr()
-        if len(polynomial) > SUMS_UP_TO:
+        if not sums or len(polynomial) > SUMS_UP_TO:
             return products
         from sympy.simplify.fu import TR8
 

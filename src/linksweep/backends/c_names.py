@@ -21,6 +21,24 @@ _WORDS = """
     sin cos sqrt fma sinf cosf sqrtf fmaf own parent link first
 """
 KEYWORDS = frozenset(_WORDS.split())
+# of the standard library: compilers know them by themselves, and refuse a function of that name
+_LIBRARY = """
+    abort abs atan atan2 atexit atof atoi atol atoll bsearch calloc clearerr clock ctime difftime div exit fclose feof
+    ferror fflush fgetc fgets fopen fprintf fputc fputs fread free freopen fscanf fseek ftell fwrite getc getchar getenv
+    gets gmtime isalnum isalpha isblank iscntrl isdigit isgraph islower isprint ispunct isspace isupper isxdigit labs
+    ldiv llabs lldiv localtime longjmp malloc mblen memchr memcmp memcpy memmove memset mktime perror printf putc
+    putchar puts qsort raise rand realloc remove rename rewind scanf setbuf setjmp setvbuf signal snprintf sprintf
+    srand sscanf strcat strchr strcmp strcoll strcpy strcspn strerror strftime strlen strncat strncmp strncpy strpbrk
+    strrchr strspn strstr strtod strtof strtok strtol strtold strtoll strtoul strtoull strxfrm system time tmpfile
+    tmpnam tolower toupper ungetc va_arg va_copy va_end va_start vfprintf vfscanf vprintf vscanf vsnprintf vsprintf
+    vsscanf j0 j1 jn y0 y1 yn
+"""
+_MATH = """
+    acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax
+    fmin fmod frexp hypot ilogb ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nan nearbyint
+    nextafter nexttoward pow remainder remquo rint round scalbln scalbn sin sinh sqrt tan tanh tgamma trunc
+"""
+LIBRARY = frozenset(_LIBRARY.split()) | {name + kind for name in _MATH.split() for kind in ("", "f", "l")}
 
 
 class Names:
@@ -61,10 +79,10 @@ def identifier(text: str) -> str:
 
 def checked_name(name: object) -> str:
     """A function's name that a user chose."""
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][0-9A-Za-z_]*", name) or name in KEYWORDS:
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][0-9A-Za-z_]*", name) or name in KEYWORDS | LIBRARY:
         raise ArgumentError(
             f"the name of the C function is {name!r}, expected a C identifier such as puma_torques: letters, digits "
-            f"and underscores, a letter first, and no word of C."
+            f"and underscores, a letter first, and no word of C or of its library."
         )
     if len(name) > LONGEST:
         raise ArgumentError(

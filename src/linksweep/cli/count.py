@@ -39,7 +39,9 @@ def count(
     as_json: AsJson = False,
 ) -> None:
     """Count multiplications and additions; sines, negations and work among constants are free."""
-    _check_choice(robot, general, tables, {"--joints": joints, "--twist": twist, "--fit": fit})
+    asked = {"--function": function, "--frame": frame, "--base-parameters": base_parameters}
+    asked["--method"] = None if method == "all" else method
+    _check_choice(robot, general, tables, {"--joints": joints, "--twist": twist, "--fit": fit}, asked)
     if twist is not None and twist not in TWISTS:
         raise ArgumentError(f"--twist is {twist!r}, expected any or right.")
     names = tuple(function or ())
@@ -48,11 +50,11 @@ def count(
 
         found = make_tables()
     elif fit:
-        found = [_fits(names, method, frame, base_parameters, joints or "R", twist or "any")]
+        found = [_fits(names, method, frame, base_parameters, "R" if joints is None else joints, twist or "any")]
     elif general:
         from linksweep.robots.general_arm import GeneralArm
 
-        arm = GeneralArm(joints or "RRRRRR", twist or "any")
+        arm = GeneralArm("RRRRRR" if joints is None else joints, twist or "any")
         title = f"general arm, joints {arm.joints}, twists {twist or 'any'}"
         found = [_counts(arm, title, names, method, frame, base_parameters)]
     else:
@@ -64,24 +66,31 @@ def count(
         print("\n\n".join(str(table) for table in found))
 
 
-def _check_choice(robot: str | None, general: bool, tables: bool, of_general: dict[str, Any]) -> None:
+def _check_choice(
+    robot: str | None, general: bool, tables: bool, of_general: dict[str, Any], of_functions: dict[str, Any]
+) -> None:
     chosen = [word for word, given in ((robot, robot), ("--general", general), ("--tables", tables)) if given]
     if len(chosen) != 1:
         got = " and ".join(str(word) for word in chosen) or "none of them"
         raise ArgumentError(f"linksweep count got {got}, expected one of a robot, --general or --tables.")
     for option, value in of_general.items():
-        if value and not general:
+        if value not in (None, False) and not general:
             raise ArgumentError(f"{option} goes with --general, got {chosen[0]}: add --general or leave {option} out.")
+    for option, value in of_functions.items():
+        if value is not None and tables:
+            raise ArgumentError(f"--tables prints every table, got {option} too: leave {option} out.")
 
 
 def _request(name: str, frame: str | None) -> Any:
     from linksweep.functions import FUNCTIONS
 
+    if name == EXPLICIT and frame is not None:
+        raise ArgumentError(f"{EXPLICIT} takes no frame, got {frame!r}: leave --frame out.")
     if name == EXPLICIT:
         return ["effective_inertia", "inertia_power"]
-    if not frame and FUNCTIONS[name].needs_frame:
+    if frame is None and FUNCTIONS[name].needs_frame:
         raise ArgumentError(f"{name} is of a frame, got none: add --frame with its name (`linksweep info` lists them).")
-    return (name, frame) if frame else name
+    return name if frame is None else (name, frame)
 
 
 def _methods(arm: Any, name: str, method: str) -> list[str | None]:

@@ -32,9 +32,14 @@ def export(
 ) -> None:
     """Write a function as self-contained C99: a .c file and a .h file that need nothing but math.h."""
     from linksweep.c_export import export_c
+    from linksweep.functions import FUNCTIONS
 
     if language not in LANGUAGES:
         raise ArgumentError(f"the language is {language!r}{nearest(language, LANGUAGES)}, expected c.")
+    if frame is None and function in FUNCTIONS and FUNCTIONS[function].needs_frame:
+        raise ArgumentError(
+            f"{function} is of a frame, got none: add --frame with its name (`linksweep info` lists them)."
+        )
     found = find_robot(robot)
     options: dict[str, Any] = {"f_ext": f_ext, "dissipation": dissipation, "base_motion": base_motion}
     item = function if frame is None else (function, frame)
