@@ -50,6 +50,9 @@ def test_help_imports_neither_numpy_nor_llvmlite(arguments: list[str]):
         ("linksweep forward puma560 --method filter_smoother_u", ["filter_smoother_ud"]),
         ("linksweep simulate puma560 --torque comp", ["computed_torque"]),
         ("linksweep study pla", ["planar"]),
+        ("linksweep count st", ["stanford"]),
+        ("linksweep count puma560 --function kin", ["kinetic_energy"]),
+        ("linksweep export puma560 inverse_d", ["inverse_dynamics"]),
     ],
 )
 def test_completion(tmp_path: Path, words: str, finds: list[str]):

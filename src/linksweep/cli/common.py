@@ -21,16 +21,22 @@ ENDINGS = (".urdf", ".xml", ".toml")
 BUNDLED = ", ".join(robots.names())
 
 
-def _completions(incomplete: str) -> list[str]:
+def complete_robot(incomplete: str) -> list[str]:
     folder, _, start = incomplete.rpartition("/")
     files = sorted(Path(folder or ".").glob(f"{escape(start)}*")) if not folder or Path(folder).is_dir() else []
     beside = [f"{path}/" if path.is_dir() else str(path) for path in files if path.is_dir() or path.suffix in ENDINGS]
     return [name for name in robots.names() if name.startswith(incomplete)] + beside
 
 
+def complete_function(incomplete: str) -> list[str]:
+    from linksweep.requests import PUBLIC
+
+    return [name for name in PUBLIC if name.startswith(incomplete)]
+
+
 RobotName = Annotated[
     str,
-    typer.Argument(metavar="ROBOT", help=f"A file (.urdf, .xml, .toml), or {BUNDLED}.", autocompletion=_completions),
+    typer.Argument(metavar="ROBOT", help=f"A file (.urdf, .xml, .toml), or {BUNDLED}.", autocompletion=complete_robot),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

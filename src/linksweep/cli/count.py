@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linksweep.cli.common import BUNDLED, AsJson, find_robot
+from linksweep.cli.common import BUNDLED, AsJson, complete_function, complete_robot, find_robot
 from linksweep.errors import ArgumentError
 from linksweep.names import nearest
 
@@ -21,10 +21,16 @@ TWISTS = ("any", "right")
 
 def count(
     robot: Annotated[
-        str | None, typer.Argument(metavar="ROBOT", help=f"A file (.urdf, .xml, .toml), or {BUNDLED}.")
+        str | None,
+        typer.Argument(
+            metavar="ROBOT", help=f"A file (.urdf, .xml, .toml), or {BUNDLED}.", autocompletion=complete_robot
+        ),
     ] = None,
     function: Annotated[
-        list[str] | None, typer.Option(help=f"A function, or {EXPLICIT} for I* and P*; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help=f"A function, or {EXPLICIT} for I* and P*; may be repeated.", autocompletion=complete_function
+        ),
     ] = None,
     method: Annotated[str, typer.Option(help="One method, or all.")] = "all",
     frame: Annotated[str | None, typer.Option(help="Of functions such as pose and jacobian.")] = None,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from linksweep.cli.common import RobotName, find_robot
+from linksweep.cli.common import RobotName, complete_function, find_robot
 from linksweep.errors import ArgumentError
 from linksweep.names import nearest
 
@@ -16,7 +16,12 @@ LANGUAGES = ("c",)
 
 def export(
     robot: RobotName,
-    function: Annotated[str, typer.Argument(help="What to compute: inverse_dynamics, mass_matrix, jacobian ...")],
+    function: Annotated[
+        str,
+        typer.Argument(
+            help="What to compute: inverse_dynamics, mass_matrix, jacobian ...", autocompletion=complete_function
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The .c file; the header goes beside it.")],
     language: Annotated[str, typer.Option(help="Only c, so far.")] = "c",
     method: Annotated[str | None, typer.Option(help="By which method; `linksweep info` lists them.")] = None,
