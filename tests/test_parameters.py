@@ -49,7 +49,8 @@ def test_all_inertias_armatures_and_gravity(name: str, method: str):
     q, qd, qdd = rng.normal(size=(3, 4, one.nv))
     found = compiled(q, qd, qdd, standard[: 10 * links].reshape(links, 10), standard[10 * links :], (1.0, 2.0, -8.0))
     if method == "kane" and (standard[: 10 * links : 10] == 0.0).any():
-        pytest.skip("kane divides by a link's mass, and one has none")
+        assert np.isnan(found).any(axis=-1).all()  # it divides by a link's mass, and one has none: as documented
+        return
     assert close(found, one.with_gravity((1.0, 2.0, -8.0)).inverse_dynamics(q, qd, qdd))
 
 

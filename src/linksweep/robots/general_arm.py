@@ -15,6 +15,7 @@ from linksweep.analysis_methods import GeneralAnalysis
 from linksweep.canonical import CanonicalModel
 from linksweep.compiled import CompiledFunction, Recipe, make_function
 from linksweep.errors import ArgumentError
+from linksweep.lazy import lazy
 from linksweep.model import IDENTITY3, ZERO3, Frame
 from linksweep.parameters import Gravity, with_body
 from linksweep.requests import make_request, methods_of
@@ -132,7 +133,7 @@ class GeneralArm(GeneralAnalysis):
         sets = (Geometry(self.twists, (self.nv, 13)), Gravity())
         return Recipe(self._example.canonical, requests, False, base_parameters=base_parameters, parameters=sets)
 
-    @property
+    @lazy
     def _example(self) -> Robot:
         """An arm of this kind: what joints, frames and methods there are."""
         return self.robot(self.random(np.random.default_rng(0)))
