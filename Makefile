@@ -9,11 +9,12 @@ PYTEST_ARGS ?= -n auto
 OUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench docs clean
+.PHONY: help demo test test-all lint format bench docs clean
 
 help:
 	@echo "make demo    set up .venv and run the PUMA 560 round trip into $(OUT)/"
 	@echo "make test    set up .venv with the test extras and run the whole suite"
+	@echo "make test-all  the suite and its slow tests (soak, abuse at scale, whole packages of files)"
 	@echo "make lint    ruff check, ruff format --check, pyright"
 	@echo "make format  let ruff rewrite the files"
 	@echo "make bench   measure against Pinocchio"
@@ -37,6 +38,9 @@ demo: $(VENV)/plot.stamp
 
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-all: $(VENV)/test.stamp
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m 'slow or not slow'
 
 lint: $(VENV)/test.stamp $(VENV)/dev.stamp
 	$(BIN)/ruff check .
