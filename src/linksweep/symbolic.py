@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from .errors import ArgumentError, BackendError
+from .foreign import refuse_foreign
 from .names import shown
 from .tracing.expression import Node, Operand
 from .tracing.program import Program
@@ -54,6 +55,8 @@ class Symbolic:
         evaluate = sympy().lambdify([list(s) for s in self.symbols.values()], flat, modules=modules, cse=True)
 
         def function(*inputs: Any) -> Any:
+            for name, x in zip(self.symbols, inputs, strict=False):
+                refuse_foreign(f"{self.function}: {name}", x)
             arrays = [np.asarray(x) for x in inputs]
             sizes = [len(symbols) for symbols in self.symbols.values()]
             if [x.shape[-1:] for x in arrays] != [(size,) for size in sizes]:

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from linksweep.errors import ArgumentError
+from linksweep.foreign import refuse_foreign
 
 Kernel = Callable[[list[np.ndarray], list[np.ndarray]], None]
 
@@ -186,6 +187,7 @@ def _real_array(signature: Signature, argument: Argument, value: Any) -> np.ndar
     name, wanted = argument.name, argument.wanted
     if value is None:
         _refuse(signature, f"{name} is None, expected numbers of shape {wanted}, pass an array or a list.")
+    refuse_foreign(f"{signature.function}: {name}", value)
     try:
         array = np.asarray(value)
     except Exception as error:  # also whatever an __array__ of somebody else raises
@@ -287,6 +289,7 @@ def _checked_out(signature: Signature, out: Any, batch: tuple[int, ...], dtype: 
     for argument, array in zip(signature.outputs, out if several else (out,), strict=True):
         name = f"out for {argument.name}" if several else "out"
         shape = batch + argument.shape
+        refuse_foreign(f"{signature.function}: {name}", array)
         wrong = _wrong_out(array, shape, dtype, arrays)
         if wrong:
             advice = f"pass np.empty({shape}, {dtype.name!r})"

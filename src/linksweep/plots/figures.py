@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from linksweep.errors import ArgumentError, BackendError
 from linksweep.files import write_atomically
+from linksweep.foreign import refuse_foreign
 from linksweep.names import nearest, shown
 
 if TYPE_CHECKING:
@@ -23,6 +26,15 @@ GREY = "0.45"
 def line_style(index: int) -> dict[str, Any]:
     """Colour and dashes of the curve with this number."""
     return {"color": COLORS[index % len(COLORS)], "linestyle": DASHES[index % len(DASHES)], "linewidth": 1.4}
+
+
+def numbers(what: str, value: Any) -> np.ndarray:
+    """What is plotted, as float64."""
+    refuse_foreign(f"a plot: {what}", value)
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"a plot got {what} = {shown(value)}, expected an array of real numbers.") from None
 
 
 def new_figure(width: float, height: float) -> Figure:

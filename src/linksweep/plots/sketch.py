@@ -9,7 +9,7 @@ import numpy as np
 from linksweep.errors import ArgumentError
 from linksweep.names import nearest, shown
 from linksweep.plots.channels import described
-from linksweep.plots.figures import COLORS, new_figure
+from linksweep.plots.figures import COLORS, new_figure, numbers
 from linksweep.plots.solids import box, cylinder, rod, shaded, sphere
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def sketch(
     given). com: mark each link's mass centre, sized by its mass, and that of the whole robot. view: elevation and
     azimuth in degrees.
     """
-    q = robot.neutral() if q is None else np.asarray(q, dtype=float)
+    q = robot.neutral() if q is None else numbers("q", q)
     if q.ndim != 1:
         raise ArgumentError(f"sketch got q of shape {q.shape}, expected one configuration: give q[0], or use animate.")
     scene = Scene(robot, q[None], axes=axes, frames=frames, com=com)
