@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -126,6 +126,21 @@ def call(
         if result.base is None:  # allocated here, because `out` itself could not be handed to the kernel
             array[...] = result
     return out
+
+
+def in_order(signature: Signature, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Arguments by position and by name, all by position."""
+    names = [argument.name for argument in signature.inputs]
+    listed = ", ".join(names)
+    for name in named:
+        if name not in names:
+            _refuse(signature, f"there is no argument {name!r}, expected {listed}, or out, use one of these names.")
+        if name in names[: len(args)]:
+            _refuse(signature, f"{name} is given by position and by name, expected it once, leave one out.")
+    missing = [name for name in names[len(args) :] if name not in named]
+    if missing:
+        _refuse(signature, f"{', '.join(missing)} is missing, expected {listed}, pass an array for each.")
+    return (*args, *(named[name] for name in names[len(args) :]))
 
 
 def _plain_inputs(signature: Signature, args: Sequence[Any], dtype: np.dtype | None):

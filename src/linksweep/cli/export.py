@@ -7,22 +7,25 @@ from typing import Annotated, Any
 
 import typer
 
-from linksweep.cli.common import RobotName, complete_function, find_robot
+from linksweep.cli.common import AskedRobot, complete_function, find_robot, names_a_robot
 from linksweep.errors import ArgumentError
 from linksweep.names import nearest
 
 LANGUAGES = ("c",)
 
 
+@names_a_robot
 def export(
-    robot: RobotName,
+    robot: AskedRobot,
     function: Annotated[
         str,
         typer.Argument(
             help="What to compute: inverse_dynamics, mass_matrix, jacobian ...", autocompletion=complete_function
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The .c file; the header goes beside it.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The .c file; the header goes beside it.")
+    ],
     language: Annotated[str, typer.Option(help="Only c, so far.")] = "c",
     method: Annotated[str | None, typer.Option(help="By which method; `linksweep info` lists them.")] = None,
     dtype: Annotated[str, typer.Option(help="double or float.")] = "double",
@@ -53,5 +56,5 @@ def export(
     for option, wanted in options.items():
         if wanted and not getattr(compiled.recipe.requests[0], option):
             raise ArgumentError(f"{function} takes no {option}: leave out --{option.replace('_', '-')}.")
-    written = export_c(compiled, out, name=name, dtype=dtype, robot=found)
+    written = export_c(compiled, output, name=name, dtype=dtype, robot=found)
     print("Written:", *written)
