@@ -73,7 +73,7 @@ def test_a_ur_arm_has_two_tools_and_says_so():
     # a payload has its mass centre in a frame: which one matters
     refused(
         ArgumentError,
-        "2 frames that may be its tool, ee_link, tool0, .*'payload:ee_link'",
+        "2 frames that may be its tool, ee_link, tool0, .*say 'payload:' and its name",
         lambda: ur.compile("inverse_dynamics", parameters=("payload",)),
     )
     ur.compile("inverse_dynamics", parameters=("payload:tool0",), backend="interpreter")

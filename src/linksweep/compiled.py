@@ -186,10 +186,9 @@ class ParametricFunction(CompiledFunction):
         if named:
             args = arrays.in_order(self.signature, args, named)
         cores = self.signature.input_cores
-        if len(args) == len(cores) and np.ndim(args[0]) > len(cores[0][0]):
-            own = len(self.recipe.parameters)
-            shared = (np.ndim(a) == len(core) for a, (core, _) in zip(args[-own:], cores[-own:], strict=True))
-            if all(shared):
+        if len(args) == len(cores) and arrays.axes(self.signature, 0, args[0]) > len(cores[0][0]):
+            first = len(cores) - len(self.recipe.parameters)
+            if all(arrays.axes(self.signature, k, args[k]) == len(cores[k][0]) for k in range(first, len(cores))):
                 return self._checked_call(*args, out=out)
         return self._varied(*args) if out is None else self._varied(*args, out=out)
 

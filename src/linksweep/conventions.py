@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 SWAPPED = (3, 4, 5, 0, 1, 2)
 _FREE, _BALL = 0, 1  # mjtJoint
 
+__all__ = ["from_mujoco", "from_pinocchio", "to_mujoco", "to_pinocchio"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 def to_pinocchio(
     robot: Robot, model: Any, *, q: Any = None, v: Any = None, a: Any = None, tau: Any = None, f_ext: Any = None

@@ -20,6 +20,7 @@ from .foreign import refuse_foreign
 from .joints import KINDS
 from .model import Inertial, Joint, Limits, Model, moved, symmetric
 from .names import nearest, shown
+from .notebook import html_table
 from .parameters import TEN
 from .tips import tips, tools
 
@@ -174,6 +175,18 @@ class DescriptionMethods:
                 check_body(link.name, inertial)
                 links[index] = replace(link, inertial=inertial)
         return self._edited(replace(self.model, links=tuple(links)) if bodies else self.model)
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for index in self.model.document_order:
+            link = self.model.links[index]
+            limits = link.joint.limits
+            sizes = (limits.lower, limits.upper, limits.velocity, limits.effort)
+            rows.append((link.joint.name, link.joint.kind, *map(float, sizes), link.name, float(link.inertial.mass)))
+        headings = ("joint", "kind", "lower", "upper", "velocity", "effort", "link", "mass")
+        ends = f"ends: {_listed(self.tips)}"
+        gravity = "gravity: " + " ".join(f"{x:g}" for x in self.model.gravity) + " m/s²"
+        return html_table(f"{self.name}: {len(rows)} joints, {self.nv} freedoms", headings, rows, (ends, gravity))
 
     # how numbers find their joints
 

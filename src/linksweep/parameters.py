@@ -195,7 +195,7 @@ def _frame(robot: Robot, name: str) -> Any:
             listed = ", ".join(found[:8]) + (", ..." if len(found) > 8 else "")
             raise ArgumentError(
                 f"parameters: {robot.name} has {len(found)} frames that may be its tool, {listed}, expected the frame "
-                f"of the payload: say 'payload:{found[0]}', or which of them it is."
+                f"of the payload: say 'payload:' and its name."
             )
         name = found[0]
     if name not in robot.frame_names:

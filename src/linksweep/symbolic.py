@@ -21,6 +21,7 @@ from .tracing.program import Program
 
 LIMIT = 20_000  # operations, written out without sharing; SymPy takes seconds for so many
 NUMBERS = ("rational", "float")
+LONGEST_FORMULA = 50_000  # characters of LaTeX that a notebook shows
 
 
 def sympy() -> Any:
@@ -78,6 +79,11 @@ class Symbolic:
     def operations(self) -> int:
         """SymPy's count of the operations in all expressions, nothing shared."""
         return int(sum(sympy().count_ops(expression) for expression in self.flat))
+
+    def _repr_latex_(self) -> str | None:
+        """The expressions as a formula, unless it is longer than anybody reads."""
+        text = sympy().latex(self.expressions)
+        return f"$\\displaystyle {text}$" if len(text) <= LONGEST_FORMULA else None
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name} ({len(symbols)})" for name, symbols in self.symbols.items())

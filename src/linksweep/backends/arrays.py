@@ -143,6 +143,13 @@ def in_order(signature: Signature, args: Sequence[Any], named: Mapping[str, Any]
     return (*args, *(named[name] for name in names[len(args) :]))
 
 
+def axes(signature: Signature, index: int, value: Any) -> int:
+    """How many axes an argument will have."""
+    if not isinstance(value, np.ndarray):
+        refuse_foreign(f"{signature.function}: {signature.inputs[index].name}", value)
+    return np.ndim(value)
+
+
 def _plain_inputs(signature: Signature, args: Sequence[Any], dtype: np.dtype | None):
     """The short path: contiguous arrays of one dtype, of the first one's batch shape or of none. Else None."""
     cores = signature.input_cores

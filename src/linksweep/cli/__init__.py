@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
 import warnings
@@ -111,6 +112,10 @@ def _fail_usage(error: Any) -> NoReturn:
         print(error.format_message(), file=sys.stderr)
         raise SystemExit(BAD_INPUT) from None
     message = " ".join(error.format_message().split())
+    if re.search(r"No such option: -[\d.]|extra argument\(s\) \([-\d. e]+\)", message):
+        message = (
+            f"{message.rstrip('.')}, expected several numbers as one word: write them as 0,0,-9.81, without spaces"
+        )
     command = error.ctx.command_path if error.ctx is not None else "linksweep"
     _fail(f"{message.rstrip('.')} (see {command} --help).")
 

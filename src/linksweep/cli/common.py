@@ -118,7 +118,8 @@ def names_a_robot(command: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(command, eval_str=True)
     own = dict(signature.parameters)
     required = own["robot"].default is inspect.Parameter.empty
-    own["robot"] = own["robot"].replace(annotation=Annotated[str if required else str | None, _ARGUMENT])
+    named = Annotated[str if required else str | None, _ARGUMENT]
+    own["robot"] = own["robot"].replace(annotation=named, **({} if required else {"default": None}))
     further = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, (annotation, default) in _ROBOT_OPTIONS.items()
@@ -177,10 +178,10 @@ def _tool(robot: Robot, payload: str) -> str:
 
 
 def _payload(text: str) -> tuple[float, tuple[float, ...], str]:
-    numbers, _, frame = text.partition("@")
+    numbers, at, frame = text.partition("@")
     mass, comma, com = numbers.partition(",")
     try:
-        kilograms = float(mass)
+        kilograms = float(mass if not at or frame else "")
     except ValueError:
         raise ArgumentError(
             f"--payload is {shown(text)}, expected MASS, MASS,X,Y,Z or MASS,X,Y,Z@FRAME, such as 2.5@tool: write it so."

@@ -42,6 +42,11 @@ def export(
     from linksweep.c_export import export_c
     from linksweep.functions import FUNCTIONS
 
+    if robot.name in FUNCTIONS and function not in FUNCTIONS:
+        raise ArgumentError(
+            f"The robot is {robot.name!r} and the function {function!r}, expected them the other way round: linksweep "
+            f"export {function} {robot.name}."
+        )
     if language not in LANGUAGES:
         raise ArgumentError(f"the language is {language!r}{nearest(language, LANGUAGES)}, expected c.")
     if frame is None and function in FUNCTIONS and FUNCTIONS[function].needs_frame:

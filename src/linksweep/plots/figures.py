@@ -40,12 +40,14 @@ def numbers(what: str, value: Any) -> np.ndarray:
 def new_figure(width: float, height: float) -> Figure:
     """A figure in inches that belongs to nobody else: pyplot, its windows and its list of figures stay out of it."""
     try:
-        from matplotlib.figure import Figure
+        import matplotlib.figure  # noqa: F401
     except ImportError as missing:
         raise BackendError(
             "Plotting needs Matplotlib, which is not installed: run pip install 'linksweep[plot]'."
         ) from missing
-    return Figure(figsize=(width, height), layout="constrained")
+    from linksweep.plots.shown import ShownFigure
+
+    return ShownFigure(figsize=(width, height), layout="constrained")
 
 
 def save(figure: Figure, path: str | Path, dpi: float = 150) -> None:

@@ -50,6 +50,7 @@ class SpatialOperator(LinearOperator):
     def dot(self, x: Any) -> Any:
         if isinstance(x, SpatialOperator):
             return self._times(x)
+        refuse_foreign(f"{self.name}: the array", x)  # before scipy makes a plain one of it
         return self._scaled(x) if isinstance(x, numbers.Real) else super().dot(x)
 
     def __mul__(self, x: Any) -> Any:
