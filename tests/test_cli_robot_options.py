@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,7 +113,7 @@ def test_coupled_joints(run):
     assert "beyond limits: open: position 1.5 rad at 1 s" in outcome.out
     names, table = table_of(Path("tau.csv"))
     assert names == ["t", "q.open", "qd.open", "qdd.open", "tau.open"]
-    coupled = ls.load("gripper.urdf", mimic="couple")
+    coupled: Any = ls.load("gripper.urdf", mimic="couple")
     wanted = coupled.inverse_dynamics(*(table[:, k : k + 1] for k in (1, 2, 3)))
     np.testing.assert_array_equal(table[:, 4:], wanted)
     assert run("forward", "gripper.urdf", "-t", "tau.csv", "-o", "qdd.csv", "--mimic", "couple").code == 0

@@ -17,7 +17,8 @@ import linksweep as ls
 from linksweep import motion, plots, simulation
 from linksweep.errors import ArgumentError
 
-PUMA = ls.robots.puma560()
+PUMA: Any = ls.robots.puma560()
+BODY: Any = ls.body
 Z = np.zeros(6)
 T = np.linspace(0.0, 1.0, 5)
 MASKED = np.ma.masked_equal([0.0, 0.0, 9999.0, 0.0, 0.0, 0.0], 9999.0)
@@ -76,7 +77,7 @@ WHERE: dict[str, Callable[[Path], Any]] = {
     "a payload's centre": lambda _: PUMA.with_payload("tool", 1.0, np.ma.zeros(3)),
     "a payload's mass": lambda _: PUMA.with_payload("tool", np.ma.masked_array(1.0)),
     "a payload's inertia": lambda _: PUMA.with_payload("tool", 1.0, inertia=np.ma.zeros((3, 3))),
-    "body": lambda _: ls.body(1.0, np.ma.zeros(3)),
+    "body": lambda _: BODY(1.0, np.ma.zeros(3)),
     "lock": lambda _: PUMA.lock("joint1", at=[np.ma.masked_array(0.5)]),
     "limits": lambda _: PUMA.with_limits(MASKED),
     "factor": lambda _: PUMA.factor(Z).solve(MASKED),

@@ -118,8 +118,9 @@ def names_a_robot(command: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(command, eval_str=True)
     own = dict(signature.parameters)
     required = own["robot"].default is inspect.Parameter.empty
+    default = inspect.Parameter.empty if required else None
     named = Annotated[str if required else str | None, _ARGUMENT]
-    own["robot"] = own["robot"].replace(annotation=named, **({} if required else {"default": None}))
+    own["robot"] = own["robot"].replace(annotation=named, default=default)
     further = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, (annotation, default) in _ROBOT_OPTIONS.items()

@@ -71,18 +71,27 @@ class LimitWatch:
         if not len(t):
             return
         for block, values in blocks.items():
-            lower, upper = self._bounds[block]
-            if block == "q" and not (self._simulated and self._started):
-                given = values[:1] if self._simulated else values
-                self._least = np.fmin(self._least, np.fmin.reduce(given, axis=0))
-                self._most = np.fmax(self._most, np.fmax.reduce(given, axis=0))
+            columns = np.ascontiguousarray(values.T)  # ten times as fast as along the rows
+            least, most = np.fmin.reduce(columns, axis=1), np.fmax.reduce(columns, axis=1)
+            if block == "q" and not self._simulated:
+                self._least, self._most = np.fmin(self._least, least), np.fmax(self._most, most)
+            elif block == "q" and not self._started:
+                self._least, self._most = np.fmin(self._least, values[0]), np.fmax(self._most, values[0])
                 self._started = True
-            sides = ((0, lower - values), (1, values - upper)) if block == "q" else ((1, np.abs(values) - upper),)
-            for side, beyond in sides:
-                outside = beyond > ROUNDING * np.maximum(1.0, np.abs((lower, upper)[side]))  # NaN is not
-                for column in np.flatnonzero(outside.any(axis=0)):
-                    row, first = int(np.nanargmax(beyond[:, column])), int(outside[:, column].argmax())
-                    self._note((block, int(column), side), values[row, column], beyond[row, column], t[row], t[first])
+            lower, upper = self._bounds[block]
+            slack = ROUNDING * np.maximum(1.0, np.abs(self._bounds[block]))
+            for column in np.flatnonzero((least < lower - slack[0]) | (most > upper + slack[1])):
+                self._look(block, int(column), t, columns[column], slack[:, column])
+
+    def _look(self, block: str, column: int, t: np.ndarray, values: np.ndarray, slack: np.ndarray) -> None:
+        """A column that somewhere goes beyond a limit."""
+        lower, upper = (bounds[column] for bounds in self._bounds[block])
+        sides = ((0, lower - values), (1, values - upper)) if block == "q" else ((1, np.abs(values) - upper),)
+        for side, beyond in sides:
+            outside = beyond > slack[side]  # NaN is not
+            if outside.any():
+                row, first = int(np.where(outside, beyond, 0.0).argmax()), int(outside.argmax())
+                self._note((block, column, side), values[row], beyond[row], t[row], t[first])
 
     def _note(self, key: tuple[str, int, int], value: float, by: float, t: float, first: float) -> None:
         block, column, side = key
