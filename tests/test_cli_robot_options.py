@@ -155,13 +155,19 @@ LONG = URDF.replace('"slide"', '"the_slide_with_a_name_that_is_longer_than_a_col
 
 def test_info_shows_every_name_whole_in_a_narrow_pipe(tmp_path: Path):
     (tmp_path / "long.urdf").write_text(LONG)
-    for file in (tmp_path / "long.urdf",):
-        result = command("info", str(file), COLUMNS="80")
-        assert result.returncode == 0, result.stderr
-        one = ls.load(file)
-        words = result.stdout.replace(",", " ").split()
-        for name in (*one.joint_names, *one.link_names, *one.frame_names, *one.tips):
-            assert name in words, name
+    result = command("info", str(tmp_path / "long.urdf"), COLUMNS="80")
+    assert result.returncode == 0, result.stderr
+    one = ls.load(tmp_path / "long.urdf")
+    words = result.stdout.replace(",", " ").split()
+    for name in (*one.joint_names, *one.link_names, *one.frame_names, *one.tips):
+        assert name in words, name
+
+
+def test_simulate_shows_every_name_whole_in_a_narrow_pipe(tmp_path: Path):
+    (tmp_path / "long.urdf").write_text(LONG)
+    result = command("simulate", str(tmp_path / "long.urdf"), "--duration", "0.01", COLUMNS="80")
+    assert result.returncode == 0, result.stderr
+    assert f"qd.{ls.load(tmp_path / 'long.urdf').joint_names[0]} " in result.stdout and "…" not in result.stdout
 
 
 def test_info_shows_limits_damping_friction_and_axis(run):

@@ -160,7 +160,7 @@ ALLOWED = {
     "files": {"errors"},
     "tables": {"tables", "motion", "files", "names", "joints", "model", "errors"},
     "c_export": {"", "backends", "tracing", "joints", "files", "names", "errors"},
-    "plots": {"plots", "files", "foreign", "joints", "model", "names", "errors"},
+    "plots": {"plots", "files", "foreign", "joints", "model", "names", "tips", "errors"},
 }
 MAY_IMPORT_ROBOT = {"", "__main__", "cli", "loading", "studies", "robots"}
 

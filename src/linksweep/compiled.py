@@ -186,7 +186,8 @@ class ParametricFunction(CompiledFunction):
         if named:
             args = arrays.in_order(self.signature, args, named)
         cores = self.signature.input_cores
-        if len(args) == len(cores) and arrays.axes(self.signature, 0, args[0]) > len(cores[0][0]):
+        alone = args and type(args[0]) is np.ndarray and args[0].ndim == len(cores[0][0])
+        if not alone and len(args) == len(cores) and arrays.axes(self.signature, 0, args[0]) > len(cores[0][0]):
             first = len(cores) - len(self.recipe.parameters)
             if all(arrays.axes(self.signature, k, args[k]) == len(cores[k][0]) for k in range(first, len(cores))):
                 return self._checked_call(*args, out=out)

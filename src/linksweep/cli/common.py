@@ -200,6 +200,15 @@ def _vector(option: str, text: str) -> tuple[float, ...]:
     return numbers
 
 
+def print_whole(table: Any) -> None:
+    """A table of rich's as wide as its names are: in a narrow pipe it would cut them."""
+    from rich.console import Console
+
+    wanted = Console(width=10_000).measure(table).maximum
+    console = Console()
+    Console(width=max(console.width, wanted)).print(table)
+
+
 def matplotlib_installed() -> bool:
     from importlib.util import find_spec
 

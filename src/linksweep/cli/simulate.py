@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linksweep.cli.common import AsJson, AskedRobot, OutputFile, check_plot, find_robot, names_a_robot
+from linksweep.cli.common import AsJson, AskedRobot, OutputFile, check_plot, find_robot, names_a_robot, print_whole
 from linksweep.cli.dynamics import Dissipation, method_option
 from linksweep.errors import ArgumentError
 from linksweep.names import nearest, shown
@@ -202,7 +202,6 @@ def _print(found: Simulation, watch: LimitWatch, as_json: bool, output: Path | N
         print(json.dumps(facts, indent=2, allow_nan=False))
         return
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -219,7 +218,7 @@ def _print(found: Simulation, watch: LimitWatch, as_json: bool, output: Path | N
             table.add_row(Text(name), *(f"{x:.6g}" for x in (column[0], column[-1], column.min(), column.max())))
         table.add_section()
     table.add_row("energy", *(f"{x:.6g}" for x in (energy[0], energy[-1], energy.min(), energy.max())))
-    Console().print(table)
+    print_whole(table)
     if kept and np.isfinite(found.energy_drift):
         print(f"energy drift over the range of potential energy: {float(found.energy_drift):.1e}")
     for line in watch.lines():
