@@ -63,7 +63,8 @@ def count(
         found = [_counts(arm, title, names, method, frame, base_parameters)]
     else:
         arm = find_robot(robot)
-        found = [_counts(arm, arm.name, names, method, frame, base_parameters)]
+        title = " ".join([arm.name, *robot.changes])  # published counts are of the robot as it is
+        found = [_counts(arm, title, names, method, frame, base_parameters)]
     if as_json:
         print(json.dumps([table.as_dict() for table in found], indent=2))
     else:
