@@ -110,8 +110,6 @@ class Fuzzer:
             return a.tolist()
         if kind == 8 and a.ndim:
             return tuple(a)
-        if kind == 9:
-            return np.ma.MaskedArray(a)
         if kind == 10:
             return Duck(a)
         if kind == 11 and 0 < a.nbytes <= 1 << 16:

@@ -105,7 +105,8 @@ def assemble(
     frames = [Frame(base, BASE)]
     for part in parts:
         index, at = carried[part.link]
-        frames.append(Frame(part.link, index, compose(at, part.frame)))
+        on = "" if FREEDOMS[part.joint.kind] else part.parent
+        frames.append(Frame(part.link, index, compose(at, part.frame), on))
     return Model(
         name=name,
         links=tuple(links),

@@ -98,7 +98,7 @@ def base_parameters(robot: Robot, method: str = "symbolic") -> BaseParameters:
     names = _all_names(links)
     return BaseParameters(
         robot, tuple(names[column] for column in columns), matrix @ robot.standard_parameters[: 10 * links], matrix,
-        from_canonical[:, columns], robot.armatures, method,
+        from_canonical[:, columns], robot.armature, method,
     )  # fmt: skip
 
 

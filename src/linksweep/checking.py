@@ -29,6 +29,7 @@ from .functions import FUNCTIONS, ROLL_ABOVE
 from .joints import KINDS
 from .lint import Finding, lint
 from .names import shown
+from .notebook import html_table
 
 if TYPE_CHECKING:
     from .robot import Robot
@@ -130,6 +131,11 @@ class Report:
             "skipped": [{"function": s.function, "method": s.method, "reason": s.reason} for s in self.skipped],
             "lint": [{"level": f.level, "what": f.what, "where": list(f.where)} for f in self.findings],
         }
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            f"{self.robot}: {self.samples} states", HEADINGS, self.rows(), [*self.remarks(), self.verdict]
+        )
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
         """The table: function, method, the method furthest from it, the difference, and "ok" or "DIFFERS"."""

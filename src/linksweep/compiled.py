@@ -74,7 +74,7 @@ class Recipe:
 
 
 class CompiledFunction:
-    """A function of a robot, compiled. Call it with arrays (..., size) in the order of `inputs`.
+    """A function of a robot, compiled. Call it with arrays (..., size) in the order of `inputs`, or by their names.
 
     One sample, or any batch shape; arguments broadcast. Several results come as a tuple. `out=` takes the result.
     """
@@ -142,7 +142,9 @@ class CompiledFunction:
         recipe = replace(self.recipe, rolled=False, derivative=by)
         return make_function(recipe, self.dtype, self.threads, self.backend)
 
-    def __call__(self, *args: Any, out: Any = None) -> Any:
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        if named:  # the fast entry hands keywords on; positions are its business alone
+            return self(*arrays.in_order(self.signature, args, named), out=out)
         if self.dtype is None and out is None and args and getattr(args[0], "dtype", None) is _FLOAT32:
             if self._single is None:
                 self._single = _fast_entry(self, "float32", self._checked_call) or self._checked_call
@@ -180,12 +182,14 @@ class ParametricFunction(CompiledFunction):
     def _varied(self) -> CompiledFunction:
         return make_function(replace(self.recipe, varied=True), self.dtype, self.threads, self.backend)
 
-    def __call__(self, *args: Any, out: Any = None) -> Any:
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        if named:
+            args = arrays.in_order(self.signature, args, named)
         cores = self.signature.input_cores
-        if len(args) == len(cores) and np.ndim(args[0]) > len(cores[0][0]):
-            own = len(self.recipe.parameters)
-            shared = (np.ndim(a) == len(core) for a, (core, _) in zip(args[-own:], cores[-own:], strict=True))
-            if all(shared):
+        alone = args and type(args[0]) is np.ndarray and args[0].ndim == len(cores[0][0])
+        if not alone and len(args) == len(cores) and arrays.axes(self.signature, 0, args[0]) > len(cores[0][0]):
+            first = len(cores) - len(self.recipe.parameters)
+            if all(arrays.axes(self.signature, k, args[k]) == len(cores[k][0]) for k in range(first, len(cores))):
                 return self._checked_call(*args, out=out)
         return self._varied(*args) if out is None else self._varied(*args, out=out)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import ArgumentError, DescriptionError, SingularError
+from .foreign import refuse_foreign
 from .joints import KINDS
 from .model import Mimic
 from .names import shown
@@ -216,6 +217,7 @@ def _refuse(function: str, options: dict[str, Any]) -> None:
 
 
 def _checked(name: str, value: Any, size: int) -> np.ndarray:
+    refuse_foreign(name, value)
     try:
         array = np.asarray(value)
     except ValueError:

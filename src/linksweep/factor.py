@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .errors import ArgumentError
+from .foreign import refuse_foreign
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Factor:
         return (matrix @ self._checked(vector)[..., None])[..., 0]
 
     def _checked(self, vector: Any) -> np.ndarray:
+        refuse_foreign("factor: the vector", vector)
         array = np.asarray(vector)
         size = self.D.shape[-1]
         if array.dtype.kind not in "iufb" or array.ndim == 0 or array.shape[-1] != size:

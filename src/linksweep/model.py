@@ -81,11 +81,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A named place on a link (or on the base, link = BASE)."""
+    """A named place on a link (or on the base, link = BASE); `on` names the frame to which it is fixed, if to one."""
 
     name: str
     link: int
     placement: Placement = Placement()
+    on: str = ""
 
 
 @dataclass(frozen=True, slots=True)

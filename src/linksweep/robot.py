@@ -21,6 +21,7 @@ from .edit_methods import EditMethods
 from .errors import ArgumentError, ModelWarning
 from .external_forces import link_forces
 from .factor import Factor
+from .foreign import refuse_foreign
 from .functions import Request
 from .joints import KINDS
 from .kinematics_methods import KinematicsMethods
@@ -105,6 +106,7 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
 
     def with_gravity(self, gravity: Sequence[float]) -> Robot:
         """The same robot under another gravity, an acceleration in the base frame (m/s^2)."""
+        refuse_foreign("gravity", gravity)
         vector = np.asarray(gravity, dtype=float) if _is_numbers(gravity) else np.array([])
         if vector.shape != (3,) or not np.isfinite(vector).all():
             raise ArgumentError(

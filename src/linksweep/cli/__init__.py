@@ -1,9 +1,10 @@
 """The `linksweep` command.
 
 One module per command: `linksweep.cli.NAME` holds the function `NAME`, written for typer; its docstring is the help.
-To add a command, write the module and add its name to `COMMANDS`. Robots are found by `cli.common.find_robot`, bad
-input is an error of `linksweep.errors` (exit code 2), and whatever is heavy (NumPy, the compiler, Matplotlib) is
-imported inside the function, so that --help is quick.
+To add a command, write the module and add its name to `COMMANDS`. A command about a robot is decorated with
+`cli.common.names_a_robot` and finds it by `cli.common.find_robot`; what it writes goes to `--output` (`-o`). Bad input
+is an error of `linksweep.errors` (exit code 2), and whatever is heavy (NumPy, the compiler, Matplotlib) is imported
+inside the function, so that --help is quick.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
 import warnings
@@ -37,8 +39,15 @@ COMMANDS = (
     "bench",
 )  # fmt: skip
 
+FORMER = {"out": "output"}  # options that had other names
+
 app = typer.Typer(
-    no_args_is_help=True, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "token_normalize_func": lambda word: FORMER.get(word, word),
+    },
 )
 for _name in COMMANDS:
     app.command(_name)(getattr(import_module(f"linksweep.cli.{_name}"), _name))
@@ -103,6 +112,10 @@ def _fail_usage(error: Any) -> NoReturn:
         print(error.format_message(), file=sys.stderr)
         raise SystemExit(BAD_INPUT) from None
     message = " ".join(error.format_message().split())
+    if re.search(r"No such option: -[\d.]|extra argument\(s\) \([-\d. e]+\)", message):
+        message = (
+            f"{message.rstrip('.')}, expected several numbers as one word: write them as 0,0,-9.81, without spaces"
+        )
     command = error.ctx.command_path if error.ctx is not None else "linksweep"
     _fail(f"{message.rstrip('.')} (see {command} --help).")
 

@@ -15,6 +15,7 @@ from linksweep.analysis_methods import GeneralAnalysis
 from linksweep.canonical import CanonicalModel
 from linksweep.compiled import CompiledFunction, Recipe, make_function
 from linksweep.errors import ArgumentError
+from linksweep.foreign import refuse_foreign
 from linksweep.lazy import lazy
 from linksweep.model import IDENTITY3, ZERO3, Frame
 from linksweep.parameters import Gravity, with_body
@@ -98,6 +99,7 @@ class GeneralArm(GeneralAnalysis):
 
     def robot(self, parameters: Any, gravity: Sequence[float] = (0.0, 0.0, -9.81)) -> Robot:
         """The robot with these numbers."""
+        refuse_foreign("parameters", parameters)
         values = np.asarray(parameters, dtype=float)
         if values.shape != (self.nv, 13) or not np.isfinite(values).all():
             raise ArgumentError(

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
+from ..foreign import refuse_foreign
 from ..names import shown
 
 
 def real_array(name: str, value: Any, size: int | None = None) -> np.ndarray:
     """Finite real numbers as float64, contiguous; of shape (..., size) if one is given."""
+    refuse_foreign(name, value)
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):

@@ -14,6 +14,7 @@ import numpy as np
 from ..canonical import CanonicalModel
 from ..compiled import CompiledFunction, Recipe
 from ..errors import ArgumentError
+from ..foreign import refuse_foreign
 from ..functions import Request
 from .step_program import StepRecipe
 from .stepping import Values
@@ -76,7 +77,9 @@ class ColumnKernel:
 def checked_torque(function: Callable[..., Any] | None, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
     """What the user's torque(t, q, qd) gives, if it is one number for each rate."""
     assert function is not None
-    tau = np.asarray(function(t, q.copy(), qd.copy()))
+    given = function(t, q.copy(), qd.copy())
+    refuse_foreign("what torque(t, q, qd) gives", given)
+    tau = np.asarray(given)
     if tau.shape != qd.shape or tau.dtype.kind not in "iufb":
         raise ArgumentError(
             f"torque(t, q, qd) gave {tau.dtype} of shape {tau.shape} at t = {t:g}, expected {len(qd)} real numbers."

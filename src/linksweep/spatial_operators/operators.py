@@ -15,6 +15,7 @@ from ..algorithms.factorization import Gain, gains
 from ..bias import classical_bias_force
 from ..canonical import CanonicalModel, canonical
 from ..errors import ArgumentError, DescriptionError, SingularError
+from ..foreign import refuse_foreign
 from ..joints import KINDS, Coordinates, Span
 from ..spatial import ZERO_MOTION, Force, Motion, Vec, centripetal
 from ..sweeps import PerLink
@@ -70,11 +71,11 @@ class SpatialOperators:
 
     def to_paper(self, x: Any) -> np.ndarray:
         """Joint vectors (..., N) in the order of robot.joint_names, as theta(1) ... theta(N)."""
-        return np.asarray(x)[..., self.order]
+        return _vectors(x)[..., self.order]
 
     def from_paper(self, x: Any) -> np.ndarray:
         """Joint vectors (..., N) theta(1) ... theta(N), in the order of robot.joint_names."""
-        return np.asarray(x)[..., np.argsort(self.order)]
+        return _vectors(x)[..., np.argsort(self.order)]
 
     # section 3
 
@@ -356,7 +357,13 @@ def _check_serial(name: str, model: CanonicalModel) -> None:
             )
 
 
+def _vectors(x: Any) -> np.ndarray:
+    refuse_foreign("operators: the vector", x)
+    return np.asarray(x)
+
+
 def _checked_vector(what: str, x: Any, size: int) -> np.ndarray:
+    refuse_foreign(what, x)
     try:
         vector = np.asarray(x, dtype=float)
     except (TypeError, ValueError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from ..notebook import html_table
 from .expression import ONLINE
 from .program import Block, Body, Loop, Program
 
@@ -36,6 +37,11 @@ class Counts:
             self.mul + other.mul, self.add + other.add, self.div + other.div, self.sqrt + other.sqrt,
             self.trig + other.trig,
         )  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        row = (self.mul, self.add, self.div, self.sqrt, self.trig)
+        headings = ("multiplications", "additions", "divisions", "square roots", "angles")
+        return html_table("operations for one sample", headings, [row])
 
     def times(self, count: int) -> Counts:
         return Counts(self.mul * count, self.add * count, self.div * count, self.sqrt * count, self.trig * count)
