@@ -39,7 +39,8 @@ ALLOWED = {
     "tracing": {"tracing", "scalars", "errors"},
     "tracing.unrolled": {"tracing", "sweeps", "canonical", "joints", "spatial", "model"},
     "tracing.rolled": {"tracing", "sweeps", "canonical", "joints", "spatial", "model", "errors"},
-    "backends": {"backends", "tracing.program", "tracing.expression", "errors"},
+    "interrupts": set(),
+    "backends": {"backends", "tracing.program", "tracing.expression", "interrupts", "lazy", "errors"},
     "spatial_operators": {
         "spatial_operators",
         "algorithms",
@@ -86,7 +87,7 @@ ALLOWED = {
     "requests": {"functions", "names", "errors"},
     "coordinates": {"canonical", "joints", "model", "errors"},
     "factor": {"errors"},
-    "lazy": set(),
+    "lazy": {"interrupts"},
     "names": set(),
     "external_forces": {"model", "names", "errors"},
     "quantities": {"model", "errors"},
@@ -140,9 +141,9 @@ ALLOWED = {
         "tracing",
     },
     "count_tables": {"counting", "planar_counts", "published_counts", "tracing"},
-    "files": {"errors"},
+    "files": {"errors", "interrupts"},
     "tables": {"tables", "motion", "files", "names", "joints", "model", "errors"},
-    "c_export": {"", "backends", "tracing", "joints", "files", "names", "errors"},
+    "c_export": {"", "backends", "tracing", "joints", "files", "interrupts", "names", "errors"},
     "plots": {"plots", "files", "joints", "model", "names", "errors"},
 }
 MAY_IMPORT_ROBOT = {"", "__main__", "cli", "loading", "studies", "robots"}
