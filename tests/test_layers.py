@@ -112,6 +112,7 @@ ALLOWED = {
         "compiled",
         "errors",
         "files",
+        "formats.stored",
         "functions",
         "joints",
         "lazy",

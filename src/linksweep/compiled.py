@@ -247,12 +247,12 @@ def _object(function: CompiledFunction, dtype: str, target: Target, key: str) ->
 def _compile(function: CompiledFunction, dtype: str, target: Target) -> tuple[bytes, int]:
     from .backends import entry, llvm
 
-    outputs = function.signature.outputs
-    extra = None
-    if len(outputs) == 1:
-        inputs = [a.shape for a in function.signature.inputs]
-        extra = functools.partial(entry.entry_ir, inputs, outputs[0].shape, dtype)
-    return llvm.compile_object(_for_target(function.program, target), dtype, target, extra)[:2]
+    inputs, outputs = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
+    program = function.program
+    if (inputs, outputs) != ([a.shape for a in program.inputs], [a.shape for a in program.outputs]):
+        raise BackendError(f"{function.name} is traced with other shapes than it is called with: please report this.")
+    extra = functools.partial(entry.entry_ir, inputs, outputs[0], dtype) if len(outputs) == 1 else None
+    return llvm.compile_object(_for_target(program, target), dtype, target, extra)[:2]
 
 
 def _for_target(program: Program, target: Target) -> Program:
