@@ -43,6 +43,7 @@ ALLOWED = {
     "backends": {"backends", "tracing.program", "tracing.expression", "interrupts", "lazy", "errors"},
     "spatial_operators": {
         "spatial_operators",
+        "lazy",
         "algorithms",
         "sweeps",
         "canonical",

@@ -16,7 +16,7 @@ class lazy(Generic[T]):
     """functools.cached_property without the lock that Python 3.11 has in it, one for all instances.
 
     A process forked while another thread holds that lock would wait for it for ever. Without it, two threads may
-    compute the same value at once; the last one stays.
+    compute the same value at once; the last one stays. Arrays become read-only.
     """
 
     def __init__(self, compute: Callable[[Any], T]):
@@ -33,7 +33,10 @@ class lazy(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> lazy[T] | T:
         if instance is None:
             return self
-        value = instance.__dict__[self._name] = self._compute(instance)
+        value = self._compute(instance)
+        if hasattr(value, "setflags"):  # an array: whoever changed it would change it for all
+            value.setflags(write=False)  # pyright: ignore[reportAttributeAccessIssue]
+        instance.__dict__[self._name] = value
         return value
 
 
