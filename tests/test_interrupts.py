@@ -417,3 +417,41 @@ def files_at_many_instructions(folder: str, seed: int, signals: int, count: int)
 @pytest.mark.parametrize("signals", [1, 2, 3])
 def test_signals_leave_no_half_file(signals: int, tmp_path: Path):
     in_process(files_at_many_instructions, str(tmp_path), signals, signals, 60, timeout=PATIENCE)
+
+
+def forked_by_another_thread() -> None:
+    """The main thread holds signals back while another one forks: in the child, where it is the main one, they come."""
+    held, forked = threading.Event(), threading.Event()
+
+    def fork() -> None:
+        held.wait()
+        child = os.fork()
+        if child == 0:
+            faulthandler.dump_traceback_later(PATIENCE, exit=True)
+            try:
+                strike()
+            except KeyboardInterrupt:
+                os._exit(0)
+            os._exit(1)
+        statuses.append(os.waitpid(child, 0)[1])
+        forked.set()
+
+    statuses: list[int] = []
+    other = threading.Thread(target=fork)
+    other.start()
+    with Uninterrupted():
+        held.set()
+        forked.wait()
+    other.join()
+    assert statuses == [0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_of_another_thread_gets_its_signals():
+    in_process(forked_by_another_thread, timeout=2 * PATIENCE)
+
+
+def test_more_threads_than_anybody_has():
+    compiled = robot("planar2").compile("inverse_dynamics", threads=10**9)
+    args = samples(compiled, 100_000)
+    assert same_bits(compiled(*args), robot("planar2").compile("inverse_dynamics")(*args))

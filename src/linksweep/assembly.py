@@ -159,9 +159,9 @@ def with_payload(model: Model, name: str, mass: float, com: Any = (0.0, 0.0, 0.0
     return replace(model, links=tuple(links))
 
 
-def check_body(name: str, body: Inertial) -> None:
-    """Refuse what no body can weigh, and warn of what is doubtful, as of the link `name`."""
-    _checked_numbers([Part(name, "", Joint(name, "fixed"), body)], None)
+def check_body(name: str, body: Inertial, measured: bool = False) -> None:
+    """Refuse what no body can weigh, and unless it is measured warn of what is doubtful, as of the link `name`."""
+    _checked_numbers([Part(name, "", Joint(name, "fixed"), body, measured=measured)], None)
 
 
 def check_parts(robot: str, parts: Sequence[Part], base: str, source: str | None) -> list[Part]:

@@ -40,10 +40,11 @@ class Uninterrupted:
         self._again = again
         self._handlers: dict[int, Callable[..., Any]] = {}
         self._waiting: list[int] = []
+        self._thread = threading.get_ident()
         self._holds = False  # before and after, our handler only hands on: it does no harm where it is left behind
 
     def __enter__(self) -> Uninterrupted:
-        if threading.get_ident() == threading.main_thread().ident:
+        if self._thread == threading.main_thread().ident:
             with contextlib.suppress(ValueError):  # a subinterpreter has no signals
                 for number in _NUMBERS:
                     handler = _handler_of(number)
@@ -58,10 +59,11 @@ class Uninterrupted:
         for number, handler in self._handlers.items():
             if _handler_of(number) == self._handle:  # else somebody has set another one meanwhile
                 signal.signal(number, handler)
-        if self._again and self._waiting:
-            _thread.start_new_thread(_send, (self._waiting,))
-        else:
+        if not self._again:
             self._deliver()
+        elif self._waiting:
+            with contextlib.suppress(RuntimeError):  # the process ends
+                _thread.start_new_thread(_send, (self._waiting,))
 
     def interruptible(self, function: Callable[..., T], *args: Any) -> T:
         """function(*args), in which signals arrive as ever, those that wait already first."""
@@ -69,7 +71,8 @@ class Uninterrupted:
         return function(*args)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._holds and not self._is_inside(frame):
+        here = threading.get_ident() == self._thread  # not where another thread forked, and is the child's main thread
+        if self._holds and here and not self._is_inside(frame):
             self._waiting.append(number)
         else:
             self._handlers[number](number, frame)

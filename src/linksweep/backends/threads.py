@@ -82,7 +82,7 @@ def run_shared(work: SharedWork, threads: int) -> None:
     Returns, or raises what went wrong, when no thread is at it any more. Interrupted, it stops the others after the
     part at hand and waits for them too; only a second interrupt, during that wait, leaves them to end by themselves.
     """
-    helpers = [_Helper(work) for _ in range(threads - 1)]
+    helpers = [_Helper(work) for _ in range(min(threads - 1, _processors()))]
     try:
         for helper in helpers:
             _pool.ask(helper)
@@ -186,7 +186,7 @@ class _Pool:
             self._helpers.put(helper)
 
     def _start(self) -> None:
-        if self._threads >= (os.cpu_count() or 1):
+        if self._threads >= _processors():
             return
         try:
             _thread.start_new_thread(self._serve, ())
@@ -200,6 +200,10 @@ class _Pool:
             helper.help()
             del helper  # while waiting, nothing is kept
             self._idle.append(None)
+
+
+def _processors() -> int:
+    return os.cpu_count() or 1
 
 
 _pool = _Pool()

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from linksweep.assembly import FREEDOMS, LARGEST, Part, check_body, check_length, check_parts
-from linksweep.errors import DescriptionError, ModelWarning
+from linksweep.errors import DescriptionError
 from linksweep.model import BASE, Frame, Inertial, Joint, Limits, Link, Matrix, Model, Placement
 from linksweep.quantities import as_number, as_vector, short
 
@@ -30,15 +29,14 @@ def model_data(model: Model) -> dict[str, Any]:
 def model_from_data(data: Any, source: str) -> Model:
     """The model that `model_data` was made of, checked; `source` is named in errors."""
     model: Model = _read(Model, data, source)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)  # it was said when the robot was first made
-        _check(model, source)
+    _check(model, source)
     return model
 
 
 def _check(model: Model, source: str) -> None:
+    """As `assemble` does, without its warnings: they were said when the robot was first made."""
     names = {BASE: model.base, **{index: link.name for index, link in enumerate(model.links)}}
-    parts = [Part(link.name, names[link.parent], link.joint, link.inertial) for link in model.links]
+    parts = [Part(link.name, names[link.parent], link.joint, link.inertial, measured=True) for link in model.links]
     for part, fine in zip(parts, check_parts(model.name, parts, model.base, source), strict=True):
         if not FREEDOMS[part.joint.kind]:
             raise DescriptionError(f"{source}: joint {part.joint.name!r} is fixed, expected one that moves.")
@@ -50,7 +48,7 @@ def _check(model: Model, source: str) -> None:
         Part(frame.name, model.base, Joint(frame.name, "fixed", placement=frame.placement)) for frame in model.frames
     ]
     check_parts(model.name, [part for part in frames if part.link != model.base], model.base, source)
-    check_body(model.base, model.base_inertial)
+    check_body(model.base, model.base_inertial, measured=True)
     if not all(abs(x) <= LARGEST for x in model.gravity):
         raise DescriptionError(f"{source}: gravity is {model.gravity}, expected numbers below {LARGEST:g}.")
 
