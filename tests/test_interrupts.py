@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from abuse_helpers import in_process, robot, same_bits, samples
+from abuse_helpers import PATIENCE, in_process, robot, same_bits, samples
 
 import linksweep as ls
 from linksweep.backends import rollout
@@ -27,8 +27,6 @@ from linksweep.compiled import CompiledFunction
 from linksweep.functions import Request
 from linksweep.interrupts import Uninterrupted
 from linksweep.simulation.step_program import StepRecipe
-
-PATIENCE = 600  # seconds: a call that takes longer hangs
 
 
 def strike() -> None:

@@ -41,7 +41,7 @@ def beside_arrays(gigabytes: int, functions: int) -> None:
 
 @pytest.mark.parametrize("run", range(3))
 def test_code_beside_large_arrays(run: int, tmp_path):
-    in_process(beside_arrays, 4, len(FUNCTIONS), timeout=600, LINKSWEEP_CACHE=str(tmp_path / "cache"))
+    in_process(beside_arrays, 4, len(FUNCTIONS), LINKSWEEP_CACHE=str(tmp_path / "cache"))
 
 
 @pytest.mark.slow

@@ -12,14 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from abuse_helpers import in_process
+from abuse_helpers import PATIENCE, in_process
 
 import linksweep as ls
 from linksweep import compiled
 from linksweep.backends import llvm
 from linksweep.lazy import Making, Once
-
-PATIENCE = 300  # seconds
 
 
 def race(work: Callable[[], Any], threads: int = 4) -> list[Any]:
