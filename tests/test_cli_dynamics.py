@@ -37,7 +37,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)  # main() puts its own there
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 
     def call(*arguments: str) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["linksweep", *map(str, arguments)])
@@ -234,7 +234,7 @@ def test_a_mistake_keeps_the_old_result(run, motion: np.ndarray):
     assert Path("out.csv").read_text() == "old"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_terminated_run_leaves_nothing(tmp_path: Path, number: signal.Signals):
     os.mkfifo(tmp_path / "pipe")  # without an end, so that the run is met in its middle
     command = [sys.executable, "-m", "linksweep", "inverse", "puma560", "-t", "pipe", "-o", "out.csv"]

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from abuse_helpers import PATIENCE
 
 import linksweep as ls
 from linksweep import count_tables, planar_counts
@@ -228,7 +229,7 @@ def test_page_has_every_table_as_counted():
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "linksweep", "count", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_count_command():

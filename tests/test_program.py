@@ -13,6 +13,7 @@ from robots_for_tests import robot
 from linksweep.backends.interpreter import Interpreter
 from linksweep.backends.llvm import MachineKernel, compile_object
 from linksweep.backends.target import host_target
+from linksweep.errors import BackendError
 from linksweep.functions import Request, trace
 from linksweep.tracing.expression import ONLINE, PARAMETER, Graph, Node
 from linksweep.tracing.passes import fuse
@@ -102,7 +103,7 @@ def test_a_value_used_before_it_is_computed():
     (block,) = program.steps
     assert isinstance(block, Block)
     backwards = Body(tuple(reversed(block.body.nodes)), block.body.effects)
-    with pytest.raises(AssertionError, match="runs before its operands"):
+    with pytest.raises(BackendError, match="runs before its operands"):
         replace(program, steps=(Block(backwards),)).verify()
 
 
@@ -111,20 +112,20 @@ def test_a_value_that_is_never_computed():
     (block,) = program.steps
     assert isinstance(block, Block)
     without = Body(block.body.nodes[:-1], block.body.effects)
-    with pytest.raises(AssertionError, match="uses a value that is not computed"):
+    with pytest.raises(BackendError, match="uses a value that is not computed"):
         replace(program, steps=(Block(without),)).verify()
 
 
 def test_a_wrong_number_of_operands():
     graph, a, b, program = tiny()
     node = graph.make("sin", a, b)
-    with pytest.raises(AssertionError, match="sin with 2 operands"):
+    with pytest.raises(BackendError, match="sin with 2 operands"):
         broken(program, Output(0, (0,), node), Output(0, (1,), 0.0)).verify()
 
 
 def test_an_unknown_operation():
     graph, a, _, program = tiny()
-    with pytest.raises(AssertionError, match="tan with 1 operands"):
+    with pytest.raises(BackendError, match="tan with 1 operands"):
         broken(program, Output(0, (0,), graph.make("tan", a)), Output(0, (1,), 0.0)).verify()
 
 
@@ -132,9 +133,9 @@ def test_an_unknown_operation():
 def test_an_element_out_of_range(element: int):
     graph, a, _, program = tiny()
     outside = graph.leaf("input", (0, element))
-    with pytest.raises(AssertionError):
+    with pytest.raises(BackendError):
         broken(program, Output(0, (0,), outside), Output(0, (1,), a)).verify()
-    with pytest.raises(AssertionError):
+    with pytest.raises(BackendError):
         broken(program, Output(0, (0,), a), Output(0, (element,), a)).verify()
 
 
@@ -145,22 +146,22 @@ def test_a_result_written_twice_or_never():
         [Output(0, (0,), a), Output(0, (0,), b)],
         [Output(0, (0,), a), Output(0, (1,), b), Output(0, (1,), a)],
     ):
-        with pytest.raises(AssertionError, match="written exactly once"):
+        with pytest.raises(BackendError, match="written exactly once"):
             broken(program, *effects).verify()
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_a_number_that_is_not_finite(number: float):
     graph, a, _, program = tiny()
-    with pytest.raises(AssertionError):
+    with pytest.raises(BackendError):
         broken(program, Output(0, (0,), number), Output(0, (1,), a)).verify()
-    with pytest.raises(AssertionError):
+    with pytest.raises(BackendError):
         broken(program, Output(0, (0,), graph.make("mul", number, a)), Output(0, (1,), a)).verify()
 
 
 def test_links_out_of_order():
     _, _, _, program = tiny()
-    with pytest.raises(AssertionError, match="links out of order"):
+    with pytest.raises(BackendError, match="links out of order"):
         replace(program, parents=(-1, 1)).verify()
 
 
@@ -185,7 +186,7 @@ def test_loops_out_of_range():
         looped(Output(0, (0, 0), graph.leaf("load", (0, 0, "child")))),
         looped(Output(0, (0, 0), graph.leaf("load", (0, 0, 2)))),
     ):
-        with pytest.raises(AssertionError):
+        with pytest.raises(BackendError):
             program.verify()
 
 
@@ -205,7 +206,7 @@ def test_pairs_need_a_square_result():
         if fine:
             program.verify()
         else:
-            with pytest.raises(AssertionError):
+            with pytest.raises(BackendError):
                 program.verify()
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from linksweep.backends import trig
+from linksweep.backends.llvm import LoadedCode
 
 DTYPES: tuple[trig.Dtype, ...] = ("float64", "float32")
 BITS = {"float64": 53, "float32": 24}
@@ -67,10 +68,7 @@ def sincos(lanes: int, dtype: trig.Dtype, fma: bool, sse2: bool = False) -> Call
     cpu = "x86-64" if sse2 else llvm.get_host_cpu_name()
     features = SSE2 if sse2 else llvm.get_host_cpu_features().flatten()
     code, _ = compiled(loop_ir(lanes, dtype, fma), llvm.get_process_triple(), cpu, features)
-    builder = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("run")
-    for name, address in trig.libm_addresses().items():
-        builder.import_symbol(name, address)
-    tracker = builder.link(llvm.create_lljit_compiler(), "trig")
+    tracker = LoadedCode(code, ("run",), trig.libm_addresses())
     run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(tracker["run"])
 
     def call(x, alive=tracker):

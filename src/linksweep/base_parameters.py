@@ -49,6 +49,10 @@ class BaseParameters:
     armature: np.ndarray
     method: str
 
+    def __post_init__(self) -> None:
+        for array in (self.values, self.matrix, self.standard, self.armature):
+            array.flags.writeable = False
+
     def regressor(self, q: Any, qd: Any, qdd: Any) -> np.ndarray:
         """Y (..., nv, base): what each base parameter asks of each joint."""
         return self.robot.regressor(q, qd, qdd)[..., : self.matrix.shape[1]] @ self.standard

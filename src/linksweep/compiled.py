@@ -18,7 +18,7 @@ from .backends import arrays, cache, threads
 from .canonical import CanonicalModel
 from .errors import ArgumentError, BackendError
 from .functions import Request, check_options, signature, trace
-from .lazy import lazy
+from .lazy import Making, Once, lazy
 from .parameters import ParameterSet
 from .tracing.count import Counts, count
 from .tracing.differentiate import differentiate, differentiated_output
@@ -86,7 +86,7 @@ class CompiledFunction:
         self.backend = backend
         self.signature = recipe.signature()
         self._run = functools.partial(threads.run_chunks, threads=thread_count) if thread_count > 1 else None
-        self._kernels: dict[str, Any] = {}
+        self._kernels: Once[Any] = Once()
         self._single: Callable[..., Any] | None = None  # the fast entry for float32, once it is wanted
 
     @property
@@ -158,9 +158,7 @@ class CompiledFunction:
         """The kernel for this floating type, compiled or from the cache at first use."""
         name = np.dtype(dtype).name
         kernel = self._kernels.get(name)
-        if kernel is None:
-            kernel = self._kernels[name] = _make_kernel(self, name)
-        return kernel
+        return self._kernels.made(name, lambda: _make_kernel(self, name)) if kernel is None else kernel
 
     def __reduce__(self) -> tuple[Any, ...]:
         return make_function, (self.recipe, self.dtype, self.threads, self.backend)
@@ -231,26 +229,34 @@ def _make_kernel(function: CompiledFunction, dtype: str) -> Any:
     from .backends.target import host_target
 
     target = host_target()
-    store = _disk_cache(os.environ.get("LINKSWEEP_CACHE"))
     key = _key(function.recipe, dtype, target)
-    found = store.get(key)
-    if found is None:
-        code, workspace = _compile(function, dtype, target)
-        store.put(key, {"workspace": workspace}, code)
-    else:
-        code, workspace = found[1], int(found[0]["workspace"])
+    code, workspace = _objects.get(key, lambda: _object(function, dtype, target, key))
     return _load(function, code, workspace, dtype)
+
+
+_objects: Making[tuple[bytes, int]] = Making()
+
+
+def _object(function: CompiledFunction, dtype: str, target: Target, key: str) -> tuple[bytes, int]:
+    """Object bytes and the bytes of workspace that a call needs, from the cache or compiled."""
+    store = _disk_cache(os.environ.get("LINKSWEEP_CACHE"))
+    found = store.get(key)
+    if found is not None:
+        return found[1], int(found[0]["workspace"])
+    code, workspace = _compile(function, dtype, target)
+    store.put(key, {"workspace": workspace}, code)
+    return code, workspace
 
 
 def _compile(function: CompiledFunction, dtype: str, target: Target) -> tuple[bytes, int]:
     from .backends import entry, llvm
 
-    outputs = function.signature.outputs
-    extra = None
-    if len(outputs) == 1:
-        inputs = [a.shape for a in function.signature.inputs]
-        extra = functools.partial(entry.entry_ir, inputs, outputs[0].shape, dtype)
-    return llvm.compile_object(_for_target(function.program, target), dtype, target, extra)[:2]
+    inputs, outputs = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
+    program = function.program
+    if (inputs, outputs) != ([a.shape for a in program.inputs], [a.shape for a in program.outputs]):
+        raise BackendError(f"{function.name} is traced with other shapes than it is called with: please report this.")
+    extra = functools.partial(entry.entry_ir, inputs, outputs[0], dtype) if len(outputs) == 1 else None
+    return llvm.compile_object(_for_target(program, target), dtype, target, extra)[:2]
 
 
 def _for_target(program: Program, target: Target) -> Program:

@@ -25,7 +25,7 @@ from .foreign import refuse_foreign
 from .functions import Request
 from .joints import KINDS
 from .kinematics_methods import KinematicsMethods
-from .lazy import lazy
+from .lazy import Once, lazy
 from .model import Frame, Model
 from .names import shown
 from .parameter_methods import ParameterMethods
@@ -50,7 +50,7 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
                 f"Robot.from_dh."
             )
         self.model = model
-        self._functions: dict[Any, CompiledFunction] = {}
+        self._functions: Once[CompiledFunction] = Once()
         self._inverse: Any = None  # the default methods' functions, found without a look-up
         self._forward: Any = None
         if self.singular_joints:
@@ -304,10 +304,12 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
             raise ArgumentError(f"{item}: out= does not go with details=True: take the arrays that are returned.")
         request = self._request(item, method, options)
         key = ("details", request, _backend_setting())
-        if key not in self._functions:
+
+        def make() -> CompiledFunction:
             recipe = Recipe(canonical(self.model, described_frames=True), (request,), details=True)
-            self._functions[key] = make_function(recipe, None, 1, chosen_backend(None))
-        function = self._functions[key]
+            return make_function(recipe, None, 1, chosen_backend(None))
+
+        function = self._functions.made(key, make)
         arrays = function(*args, *self._extra_arguments(options))
         return arrays[0], Details(zip(function.outputs, arrays, strict=True))
 
@@ -328,9 +330,9 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
     def _function(self, requests: tuple[Request, ...]) -> CompiledFunction:
         """The function behind a method, compiled at first use."""
         key = (requests, _backend_setting())
-        if key not in self._functions:
-            self._functions[key] = make_function(Recipe(self.canonical, requests), None, 1, chosen_backend(None))
-        return self._functions[key]
+        return self._functions.made(
+            key, lambda: make_function(Recipe(self.canonical, requests), None, 1, chosen_backend(None))
+        )
 
     @lazy
     def has_inertia(self) -> bool:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..errors import BackendError
 from ..tracing.expression import Node
 from ..tracing.program import Block, Body, Effect, Loop, Output, PairLoop, PairOutput, Program, Store
 from .c_body import BodyWriter
@@ -128,14 +129,15 @@ class _Straight:
     def place(self, x: Node | Effect) -> str:
         """What a leaf reads, or an effect writes."""
         if isinstance(x, Node):
-            assert x.op == "input", x.op
+            if x.op != "input":
+                raise BackendError(f"straight-line C cannot read a {x.op}: please report this.")
             return f"{self.inputs[x.data[0]]}[{self.element(x.data[1:])}]"
         assert isinstance(x, Output)
         return f"{self.outputs[x.output]}[{self.element(x.where)}]"
 
     def element(self, where: Sequence[int]) -> str:
-        assert len(where) == 1
-        return str(where[0])
+        (element,) = where
+        return str(element)
 
 
 class _Loops(_Straight):
@@ -151,7 +153,8 @@ class _Loops(_Straight):
             for key, name in _slot_names(program).items()
         }
         cleared = [array for step in program.steps if isinstance(step, Loop) for array in step.cleared]
-        assert len(cleared) == len(set(cleared)), "a sum of two loops would have to start from zero twice"
+        if len(cleared) != len(set(cleared)):
+            raise BackendError("in C a sum of two loops would have to start from zero twice: please report this.")
         self.starting = False  # in the first body of a sweep over pairs, where both links are the same
         self.tables = self._table_names()
         self.parents = self._integers("parents", [parent + 1 for parent in program.parents])

@@ -166,9 +166,10 @@ class Emitter:
             text = self.emit(f"call {v} @llvm.sqrt.{self.suffix}({v} {args[0]})")
         elif op == "lt":
             text = self.emit(f"fcmp olt {v} {args[0]}, {args[1]}")
-        else:
-            assert op == "where", op
+        elif op == "where":
             text = self.emit(f"select <{self.lanes} x i1> {args[0]}, {v} {args[1]}, {v} {args[2]}")
+        else:
+            raise BackendError(f"there is no machine code for {op!r}: please report this.")
         values[node] = text
 
     def sincos(self, node: Node, values: dict[Node, str]) -> None:

@@ -15,6 +15,7 @@ import os
 import re
 import signal
 import sys
+import time
 import warnings
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
@@ -54,6 +55,7 @@ for _name in COMMANDS:
 
 _UsageError: Any = typer.BadParameter.__base__  # of the click that this version of typer brings
 INTERRUPTED = 130
+PATIENCE = 5.0  # seconds from a signal to the next one that counts
 
 
 def main() -> None:
@@ -79,13 +81,20 @@ def main() -> None:
 
 
 def _exit_on_signals() -> None:
-    """Leave through SystemExit, so that temporary files are removed: terminated, or the terminal was closed."""
+    """Leave by an exception, so that temporary files are removed: interrupted, terminated, or the terminal is closed.
+
+    While that goes on, further signals would only disturb it. Much later ones count again: the exception was lost.
+    """
+    last = -PATIENCE
 
     def leave(number: int, frame: Any) -> None:
-        signal.signal(number, signal.SIG_IGN)  # a second one would stop the tidying up
-        sys.exit(128 + number)
+        nonlocal last
+        now = time.monotonic()
+        if now - last > PATIENCE:
+            last = now
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
-    for name in ("SIGTERM", "SIGHUP"):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
             signal.signal(number, leave)
