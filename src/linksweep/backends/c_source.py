@@ -150,8 +150,6 @@ class _Loops(_Straight):
             key: self.names.new(f"carried_{name}" if self.rows.get(key) == {"base"} else f"{name}_of")
             for key, name in _slot_names(program).items()
         }
-        cleared = [array for step in program.steps if isinstance(step, Loop) for array in step.cleared]
-        assert len(cleared) == len(set(cleared)), "a sum of two loops would have to start from zero twice"
         self.starting = False  # in the first body of a sweep over pairs, where both links are the same
         self.tables = self._table_names()
         self.parents = self._integers("parents", [parent + 1 for parent in program.parents])
@@ -167,7 +165,7 @@ class _Loops(_Straight):
         rows = len(self.program.parents) + 1
         for key, name in self.slots.items():
             if re.search(rf"\b{name}\b", text):
-                zero = literal(0.0, self.dtype)  # sums start from it, and a compiler cannot see that all kinds are met
+                zero = literal(0.0, self.dtype)  # a compiler cannot see that what is read was written before
                 kept = f" = {zero}" if self.rows[key] == {"base"} else f"[{rows}] = {{ {zero} }}"
                 yield f"{INDENT}{self.dtype} {name}{kept};"
         yield ""
@@ -314,7 +312,8 @@ def _slot_names(program: Program) -> dict[tuple[int, int], str]:
             if node.op == "load" and node.data[2] in ("own", "base") and node in program.labels:
                 found.setdefault(node.data[:2], program.labels[node].quantity)
         for effect in body.effects:
-            if isinstance(effect, Store) and isinstance(effect.value, Node) and effect.value.op != "load":
+            own = isinstance(effect, Store) and effect.row != "parent"
+            if own and isinstance(effect.value, Node) and effect.value.op != "load":
                 label = program.labels.get(effect.value)
                 if label is not None and label.quantity:
                     found[effect.array, effect.slot] = label.quantity

@@ -59,8 +59,6 @@ class _Run:
             if isinstance(step, Block):
                 self.body(step.body, -1, -1)
             elif isinstance(step, Loop):
-                for array in step.cleared:
-                    self.memory[array][:] = 0.0
                 for link in links if step.outward else reversed(links):
                     self.body(step.bodies[program.kinds[link]], link, link)
             else:
