@@ -43,6 +43,9 @@ static Scalar operator/(Scalar a, Scalar b) { ++divs; return {a.value / b.value}
 static Scalar operator-(Scalar a) { return {-a.value}; }
 static void operator+=(Scalar& a, Scalar b) { ++adds; a.value += b.value; }
 static bool operator<(Scalar a, Scalar b) { return a.value < b.value; }
+static bool operator>(Scalar a, Scalar b) { return a.value > b.value; }
+static Scalar fabs(Scalar a) { return {std::fabs(a.value)}; }
+static Scalar atan2(Scalar a, Scalar b) { return {std::atan2(a.value, b.value)}; }  // of angles that no test has
 static Scalar sin(Scalar a) { angles.insert(a.value); return {std::sin(a.value)}; }
 static Scalar cos(Scalar a) { angles.insert(a.value); return {std::cos(a.value)}; }
 static Scalar sqrt(Scalar a) { ++sqrts; return {std::sqrt(a.value)}; }
@@ -77,7 +80,7 @@ def counting(function: CompiledFunction, name: str, named: bool = False) -> str:
         back.append(f"for (int i = 0; i < {size}; ++i) results[{k}][i] = out{k}[i].value;")
         call.append(f"out{k}")
     return f"""
-static {source.strip()}
+{source.strip()}
 extern "C" void {name}_run(const double* const* inputs, double* const* results, long* counts) {{
     {" ".join(copies)}
     muls = adds = divs = sqrts = 0; angles.clear();

@@ -222,6 +222,13 @@ class ArticulatedInertia:
     Y: Mat
     rho: Sym
 
+    @classmethod
+    def of_rows(cls, p: Sequence[Sequence[Scalar]]) -> ArticulatedInertia:
+        """From six rows, of which those entries are taken that stand on the diagonal or to its right."""
+        J = Sym(p[0][0], p[1][1], p[2][2], p[0][1], p[0][2], p[1][2])
+        rho = Sym(p[3][3], p[4][4], p[5][5], p[3][4], p[3][5], p[4][5])
+        return cls(J, Mat(*(Vec(*row[3:]) for row in p[:3])), rho)
+
     def without(self, h: Motion) -> ArticulatedInertia:
         """The same with 0 for what h, a unit vector along an axis, would meet; any other h leaves it as it is."""
         entries = [h.angular.x, h.angular.y, h.angular.z, h.linear.x, h.linear.y, h.linear.z]

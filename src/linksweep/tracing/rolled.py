@@ -55,10 +55,11 @@ class Rolled:
         self.parents = tuple(link.parent for link in model.links)
         begins = {parent: i for i, parent in enumerate(self.parents)}  # its last child, which inward sweeps meet first
         groups: dict[Any, int] = {}
-        self.kinds = tuple(
-            groups.setdefault((_pattern(link), link.parent == BASE, i not in begins, begins[link.parent] == i), len(groups))
+        keys = [
+            (_pattern(link), link.parent == BASE, i not in begins, begins[link.parent] == i)
             for i, link in enumerate(self.model.links)
-        )
+        ]
+        self.kinds = tuple(groups.setdefault(key, len(groups)) for key in keys)
         self.on_base = [on_base for _, on_base, _, _ in groups]  # nothing but the base's constants comes in
         self.is_tip = [is_tip for _, _, is_tip, _ in groups]  # no sum from children
         self.begins_sum = [begins_sum for _, _, _, begins_sum in groups]
