@@ -113,6 +113,9 @@ CLAIMS: dict[tuple[str, str], Callable[[], bool] | str] = {
     ("docs/whole_robots.md", '`"world_aligned"` (default)'): lambda: (
         default_of(ls.Robot.jacobian, "reference") == "world_aligned"
     ),
+    ("docs/defaults.md", "They save operations in inverse dynamics"): (
+        "test_defaults.py::test_base_parameters_save_operations_on_every_robot_but_one"
+    ),
     ("docs/defaults.md", "the method that is shortest written out"): lambda: shortest_is_taken(),
     (
         "docs/defaults.md",
@@ -141,6 +144,7 @@ NO_CLAIM = {
     ("docs/defaults.md", "# Defaults"),
     ("docs/defaults.md", "`src/linksweep/defaults.py`"),
     ("docs/howitworks.md", "## Fewer operations"),
+    ("docs/inverse_kinematics.md", "On a busy machine (a load of 7 on two cores)"),
     ("docs/howitworks.md", "run operation by operation over NumPy arrays. It is slower"),
 }
 
