@@ -38,7 +38,7 @@ ALLOWED = {
     },
     "tracing": {"errors", "notebook", "scalars", "tracing"},
     "tracing.unrolled": {"canonical", "joints", "model", "spatial", "sweeps", "tracing"},
-    "tracing.rolled": {"canonical", "errors", "joints", "model", "spatial", "sweeps", "tracing"},
+    "tracing.rolled": {"canonical", "errors", "joints", "model", "scalars", "spatial", "sweeps", "tracing"},
     "backends": {"backends", "errors", "foreign", "interrupts", "lazy", "tracing.expression", "tracing.program"},
     "spatial_operators": {
         "algorithms",
@@ -74,6 +74,7 @@ ALLOWED = {
         "bias",
         "body_traces",
         "canonical",
+        "defaults",
         "errors",
         "explicit_traces",
         "joints",
@@ -96,7 +97,7 @@ ALLOWED = {
         "parameters",
         "tracing",
     },
-    "requests": {"errors", "functions", "names"},
+    "requests": {"defaults", "errors", "functions", "names", "parameters"},
     "coordinates": {"canonical", "errors", "foreign", "joints", "model"},
     "factor": {"errors", "foreign"},
     "lazy": {"interrupts"},
@@ -121,6 +122,7 @@ ALLOWED = {
         "backends",
         "canonical",
         "compiled",
+        "defaults",
         "errors",
         "files",
         "foreign",
@@ -141,7 +143,7 @@ ALLOWED = {
     },
     "tips": {"model"},
     "lint": {"model"},
-    "checking": {"compiled", "errors", "functions", "joints", "lint", "names", "notebook"},
+    "checking": {"compiled", "defaults", "errors", "functions", "joints", "lint", "names", "notebook"},
     "symbolic": {"errors", "foreign", "names", "symbolic_fractions", "tracing.expression", "tracing.program"},
     "symbolic_fractions": {"errors", "tracing.expression", "tracing.program"},
     "analysis_methods": {"canonical", "compiled", "errors", "joints", "names", "parameters", "symbolic", "tracing"},
@@ -163,6 +165,7 @@ ALLOWED = {
     "c_export": {"", "backends", "errors", "files", "interrupts", "joints", "names", "tracing"},
     "plots": {"errors", "files", "foreign", "joints", "model", "names", "plots", "tips"},
     "interrupts": set(),
+    "defaults": {"canonical", "joints", "model"},
 }
 MAY_IMPORT_ROBOT = {"", "__main__", "cli", "loading", "studies", "robots"}
 

@@ -70,9 +70,14 @@ def test_labels_stand_beside_their_values():
 
 
 def test_a_rolled_program_prints_its_loops():
-    text = str(trace(robot("mixed8").canonical, [Request("inverse_dynamics", "newton_euler")], rolled=True))
-    assert "outward, body 0:" in text and "inward, body 0:" in text
-    assert "table" in text and "[parent].0 += " in text and "[link] + 0]" in text
+    chain, tree = (
+        str(trace(robot(name).canonical, [Request("inverse_dynamics", "newton_euler")], rolled=True))
+        for name in ("mixed8", "tree9")
+    )
+    for text in (chain, tree):
+        assert "outward, body 0:" in text and "inward, body 0:" in text
+        assert "table" in text and "[parent].0= " in text and "[link] + 0]" in text
+    assert "[parent].0 += " in tree and "+=" not in chain  # a link with one child: its sum has one term
     pairs = str(trace(robot("mixed8").canonical, [Request("mass_matrix", "composite")], rolled=True))
     assert "pairs, body 0:" in pairs and "M[i + 0, j + 0]= " in pairs
 

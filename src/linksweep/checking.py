@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .compiled import chosen_backend
+from .defaults import ROLL_ABOVE
 from .errors import ArgumentError
-from .functions import FUNCTIONS, ROLL_ABOVE
+from .functions import FUNCTIONS
 from .joints import KINDS
 from .lint import Finding, lint
 from .names import shown
@@ -275,7 +276,7 @@ class _Comparison:
             else:
                 results[method] = self._computed(function, method, "interpreter", options)
         if chosen_backend(None) == "llvm" and results and function not in EXPLICIT:
-            default = next(iter(results))
+            default = next(method for method in able if method in results)
             results[f"{default}, compiled"] = self._computed(function, default, "llvm", options)
         return results
 

@@ -45,7 +45,7 @@ class Recipe:
     rolled: bool | None = None
     derivative: str = ""  # of the first result, by this input
     details: bool = False  # every quantity of the algorithm, not only its result
-    base_parameters: bool | None = None  # None: where they save operations
+    base_parameters: bool | None = None  # None: wherever they serve
     parameters: tuple[ParameterSet, ...] = ()  # numbers of the model that are arguments
     varied: bool = False  # from sample to sample
 

@@ -16,6 +16,7 @@ from .body_methods import BodyMethods
 from .canonical import CanonicalLink, CanonicalModel, canonical
 from .compiled import CompiledFunction, Recipe, chosen_backend, make_function
 from .coordinates import CoordinateMethods
+from .defaults import DETAILED
 from .details import Details
 from .edit_methods import EditMethods
 from .errors import ArgumentError, ModelWarning
@@ -30,10 +31,7 @@ from .model import Frame, Model
 from .names import shown
 from .parameter_methods import ParameterMethods
 from .parameters import parameter_sets
-from .requests import PUBLIC, checked_flag, make_request, methods_of
-
-# compared by identity where every call passes: quick, and safe for whatever stands in the place of a name
-_FORWARD_DEFAULT = "filter_smoother"
+from .requests import PUBLIC, checked_flag, make_request, make_requests, methods_of
 
 
 class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, EditMethods, KinematicsMethods):
@@ -150,11 +148,11 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
     ) -> Any:  # fmt: skip
         """Joint torques and forces (..., nv) that produce the accelerations qdd.
 
-        method: one of `methods("inverse_dynamics")`; None takes the one with the fewest operations (for details,
-        "newton_euler"). f_ext: what the environment applies, (..., links, 6) rows [moment; force] in each link's frame
-        at its origin, or {frame: (..., 6)}. dissipation: add damping and Coulomb friction. base_motion: (..., 9), the
-        base's angular velocity, angular acceleration and linear acceleration, in its own frame. details: return
-        (torques, details), the quantities that the method computes on its way, by name.
+        method: one of `methods("inverse_dynamics")`; None takes the first of them (for details, "newton_euler"). f_ext:
+        what the environment applies, (..., links, 6) rows [moment; force] in each link's frame at its origin, or
+        {frame: (..., 6)}. dissipation: add damping and Coulomb friction. base_motion: (..., 9), the base's angular
+        velocity, angular acceleration and linear acceleration, in its own frame. details: return (torques, details),
+        the quantities that the method computes on its way, by name.
         """
         if (
             self._inverse is not None and method is None and f_ext is None and out is None
@@ -163,17 +161,20 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
             return self._inverse(q, qd, qdd)
         options = (f_ext, dissipation, base_motion)
         if details:
-            named = "newton_euler" if method is None else method
-            return self._details("inverse_dynamics", (q, qd, qdd), named, options, out)
+            return self._details("inverse_dynamics", (q, qd, qdd), method, options, out)
         return self._dynamics("inverse_dynamics", (q, qd, qdd), method, options, out)
 
     def forward_dynamics(
-        self, q: Any, qd: Any, tau: Any, method: str = _FORWARD_DEFAULT, f_ext: Any = None, out: Any = None,
+        self, q: Any, qd: Any, tau: Any, method: str | None = None, f_ext: Any = None, out: Any = None,
         dissipation: bool = False, base_motion: Any = None, details: bool = False,
     ) -> Any:  # fmt: skip
-        """Joint accelerations (..., nv) that the torques tau produce; arguments as of `inverse_dynamics`."""
+        """Joint accelerations (..., nv) that the torques tau produce.
+
+        method: one of `methods("forward_dynamics")`; None takes the first of them (for details, "filter_smoother");
+        the other arguments are those of `inverse_dynamics`.
+        """
         if (
-            self._forward is not None and method is _FORWARD_DEFAULT and f_ext is None and out is None
+            self._forward is not None and method is None and f_ext is None and out is None
             and base_motion is None and dissipation is False and details is False
         ):  # fmt: skip
             return self._forward(q, qd, tau)
@@ -193,7 +194,7 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
         """Torques (..., nv) that hold the robot still against gravity."""
         return self._dynamics("gravity_forces", (q,), method, (), out)
 
-    def mass_matrix(self, q: Any, method: str = "composite", out: Any = None) -> np.ndarray:
+    def mass_matrix(self, q: Any, method: str | None = None, out: Any = None) -> np.ndarray:
         """The joint-space inertia (..., nv, nv), armature included."""
         return self._dynamics("mass_matrix", (q,), method, (), out)
 
@@ -204,8 +205,7 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
     def factor(self, q: Any) -> Factor:
         """The mass matrix as (I + H Phi L) D (I + H Phi L)^T, with `solve`, `logdet`, `sqrt_apply`, `whiten`."""
         names = ("factor", "joint_inertia", "factor_inverse")
-        requests = tuple(make_request(self, name, None, internal=True) for name in names)
-        return Factor(*self._function(requests)(q))
+        return Factor(*self._function(make_requests(self, names, None, internal=True))(q))
 
     def influence(self, q: Any, point: Any) -> tuple[np.ndarray, np.ndarray]:
         """First- and second-order influence coefficients G (..., 6, nv) and H (..., 6, nv, nv) of a point.
@@ -216,7 +216,7 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
         """
         frame, offset = point if isinstance(point, tuple) and len(point) == 2 else (point, np.zeros(3, np.float32))
         names = ("first_influence", "second_influence")
-        requests = tuple(make_request(self, (name, frame), None) for name in names)
+        requests = make_requests(self, [(name, frame) for name in names], None)
         return self._function(requests)(q, offset)
 
     def explicit_model(self, q: Any, method: str | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -224,7 +224,7 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
 
         method: "augmented_bodies", for serial chains, or "direct".
         """
-        requests = tuple(make_request(self, name, method) for name in ("effective_inertia", "inertia_power"))
+        requests = make_requests(self, ("effective_inertia", "inertia_power"), method)
         gravity = "influence" if requests[0].method == "augmented_bodies" else None
         return self._function((*requests, make_request(self, "gravity_forces", gravity)))(q)
 
@@ -252,7 +252,7 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
         "tool") or ("jacobian", "tool", "local"), or a list of those; the inputs it takes are `.inputs`, in that
         order. f_ext, base_motion: take them as further arguments. dtype: "float64", "float32", or None to follow the
         arguments. threads: split large batches. rolled: as loops over the links (None: by size). backend: "llvm" or
-        "interpreter". base_parameters: with regrouped inertias (None: where that saves operations). parameters:
+        "interpreter". base_parameters: with regrouped inertias (None: wherever they serve). parameters:
         numbers of the robot to take as further arguments, as ("payload",) or ("payload:tool", "gravity"), see
         parameters.py; a payload is ten numbers, which `linksweep.body` makes.
         """
@@ -270,9 +270,9 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
         wanted = functions if isinstance(functions, list) else [functions]
         if not wanted:
             raise ArgumentError("compile got an empty list, expected at least one function: see robot.methods.")
-        requests = tuple(make_request(self, item, method, **options) for item in wanted)
         regrouped = None if base_parameters is None else checked_flag("base_parameters", base_parameters)
         sets = parameter_sets(self, parameters)
+        requests = make_requests(self, wanted, method, rolled=rolled, parameters=sets, **options)
         return Recipe(self.canonical, requests, rolled, base_parameters=regrouped, parameters=sets)
 
     # how a call finds its function
@@ -292,17 +292,17 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
             compiled = self._functions[key] = self._function((request,))
             if not any(given) and method is None and item == "inverse_dynamics":
                 self._inverse = compiled
-            elif not any(given) and method == "filter_smoother" and item == "forward_dynamics":
+            elif not any(given) and method is None and item == "forward_dynamics":
                 self._forward = compiled
         args = (*args, *self._extra_arguments(options))
         return compiled(*args) if out is None else compiled(*args, out=out)
 
     def _details(
-        self, item: str, args: tuple[Any, ...], method: str, options: tuple[Any, ...], out: Any
+        self, item: str, args: tuple[Any, ...], method: str | None, options: tuple[Any, ...], out: Any
     ) -> tuple[np.ndarray, Details]:
         if out is not None:
             raise ArgumentError(f"{item}: out= does not go with details=True: take the arrays that are returned.")
-        request = self._request(item, method, options)
+        request = self._request(item, DETAILED[item] if method is None else method, options)
         key = ("details", request, _backend_setting())
 
         def make() -> CompiledFunction:

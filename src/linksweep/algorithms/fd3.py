@@ -8,18 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..bias import BaseMotion, classical_bias_acceleration, classical_bias_force
+from ..bias import BaseMotion, classical_bias_force
 from ..joints import Coordinates, JointInertia, Span, updated_inertia
 from ..spatial import ZERO_ARTICULATED, ZERO_FORCE, ZERO_MOTION, ArticulatedInertia, Force, Motion
 from ..sweeps import LinkView, PerLink, Sweep
-
-
-@dataclass(slots=True)
-class Bias:
-    """V = [w; v], and zeta = phi^T a: the acceleration that the link has when no joint accelerates."""
-
-    V: Motion
-    zeta: Motion
+from .fd1 import Bias, bias_sweep
 
 
 @dataclass(slots=True)
@@ -59,13 +52,6 @@ def fd3(
 ) -> Result:
     """Joint accelerations that the joint forces tau produce; arguments as of filter_smoother."""
 
-    def bias_step(link: LinkView, parent: Bias, qd: Coordinates) -> tuple[Bias, Bias]:
-        V_plus = link.phi_T(parent.V)
-        V = V_plus + link.H_T @ qd                                                               # (2.25)
-        a = classical_bias_acceleration(link, parent.V, V_plus, qd)                              # (2.19), (2.32)
-        state = Bias(V, link.phi_T(parent.zeta) + a)                                             # (5.8)
-        return state, state
-
     def filter_step(
         link: LinkView, outer: Carried, at: Bias, qd: Coordinates, tau: Coordinates, f_ext: Force
     ) -> tuple[Filtered, Carried]:
@@ -89,7 +75,7 @@ def fd3(
         costate = carried + link.H_T @ qdd                                                       # (4.22)
         return Smoothed(qdd, costate, costate + at.zeta), costate                                # (5.6)
 
-    at = sweep.outward(bias_step, Bias(base.velocity, base.acceleration), qd)                    # (3.21)
+    at = bias_sweep(sweep, qd, base)                                                             # (5.8)
     filtered, _ = sweep.inward(filter_step, Carried(ZERO_FORCE, ZERO_ARTICULATED), at, qd, tau, f_ext)
     smoothed = sweep.outward(smoother_step, ZERO_MOTION, at, filtered)
     return Result(smoothed.qdd, smoothed.alpha, smoothed.costate, at, filtered)

@@ -76,7 +76,7 @@ def kane(
         w, v = outer.moment + k, outer.force + (u - f_ext.force)                                 # (46), (49)
         tau = link.H(Force(w, v)) + qdd * link.armature                                          # (44), (45)
         if dissipation:
-            tau = tau + link.dissipative_force(qd)                                               # (24), (40)
+            tau = tau + link.dissipative_force(qd)                                               # (29), (37)
         return Kept(tau, w, v), link.phi(Force(w, v))                                            # a_i x v of (47)
 
     start = State(base.w, base.dw, rotation_tensor(base.w, base.dw), base.a, ZERO_VEC)           # (14), (21), (51)

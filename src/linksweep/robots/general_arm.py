@@ -19,7 +19,7 @@ from linksweep.foreign import refuse_foreign
 from linksweep.lazy import lazy
 from linksweep.model import IDENTITY3, ZERO3, Frame
 from linksweep.parameters import Gravity, with_body
-from linksweep.requests import make_request, methods_of
+from linksweep.requests import make_requests, methods_of
 from linksweep.robot import Robot
 from linksweep.scalars import Scalar, cos, sin
 from linksweep.spatial import Inertia, Sym, Vec
@@ -131,8 +131,8 @@ class GeneralArm(GeneralAnalysis):
 
     def recipe(self, functions: Any, method: str | None = None, base_parameters: bool | None = None) -> Recipe:
         wanted = functions if isinstance(functions, list) else [functions]
-        requests = tuple(make_request(self._example, item, method) for item in wanted)
         sets = (Geometry(self.twists, (self.nv, 13)), Gravity())
+        requests = make_requests(self._example, wanted, method, parameters=sets)
         return Recipe(self._example.canonical, requests, False, base_parameters=base_parameters, parameters=sets)
 
     @lazy

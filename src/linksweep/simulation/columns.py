@@ -16,7 +16,7 @@ from ..compiled import CompiledFunction, Recipe
 from ..errors import ArgumentError
 from ..foreign import refuse_foreign
 from ..functions import Request
-from .step_program import StepRecipe
+from .step_program import StepRecipe, law_request
 from .stepping import Values
 
 
@@ -33,11 +33,10 @@ class CompiledDynamics:
         return self._call(self._request, q, qd, tau)
 
     def inverse(self, q: Values, qd: Values, qdd: Values) -> Values:
-        request = Request("inverse_dynamics", "newton_euler", dissipation=self._request.dissipation)
-        return self._call(request, q, qd, qdd)
+        return self._call(law_request("inverse_dynamics", self.model, self._request.dissipation), q, qd, qdd)
 
     def gravity(self, q: Values) -> Values:
-        return self._call(Request("gravity_forces", "newton_euler"), q)
+        return self._call(law_request("gravity_forces", self.model), q)
 
     def _call(self, request: Request, *args: Values) -> Values:
         function = self._functions.get(request.function)

@@ -12,8 +12,9 @@ import numpy as np
 
 from ..backends.rollout import STATES, Feed, Recording, run
 from ..compiled import CompiledFunction
+from ..defaults import ROLL_ABOVE
 from ..errors import ArgumentError
-from ..functions import ROLL_ABOVE, Request
+from ..functions import Request
 from .checks import broadcast_batch, check_memory
 from .columns import ColumnKernel
 from .laws import GIVEN, Function, Grid, Law

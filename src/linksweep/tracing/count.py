@@ -1,7 +1,8 @@
 """Operation counts of a Program, by the papers' convention.
 
 Sines and cosines are listed apart, negation is free, and work among parameters is done off-line and free. A fused
-multiply-add is a multiplication and an addition. A loop's body counts once for every link that runs it.
+multiply-add is a multiplication and an addition. A loop's body counts once for every link that runs it, and so does
+each addition to the parent's sum.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 from ..notebook import html_table
 from .expression import ONLINE
-from .program import Block, Body, Loop, Program
+from .program import Add, Block, Body, Loop, Program
 
 _MUL = ("mul", "fma", "fms", "fnma")
 _ADD = ("add", "sub", "fma", "fms", "fnma")
@@ -68,7 +69,9 @@ def count(program: Program) -> Counts:
 def _count_body(body: Body) -> Counts:
     ops = Counter(node.op for node in body.nodes if node.level == ONLINE)
     angles = {node.args[0] for node in body.nodes if node.op in ("sin", "cos") and node.level == ONLINE}
-    return Counts(sum(ops[op] for op in _MUL), sum(ops[op] for op in _ADD), ops["div"], ops["sqrt"], len(angles))
+    sums = sum(isinstance(effect, Add) for effect in body.effects)
+    additions = sums + sum(ops[op] for op in _ADD)
+    return Counts(sum(ops[op] for op in _MUL), additions, ops["div"], ops["sqrt"], len(angles))
 
 
 def _ancestors(program: Program, link: int) -> list[int]:

@@ -9,7 +9,7 @@ Leaves of a body and what their data says:
     input   (input, offsets, component)   in a Loop: element offsets[link] + component
     table   (table,)                      a number of this link
     load    (array, slot, row)            a kept value; row "own", "parent", "base" or the number of a link
-Effects of a body: `Output` (an element of a result), `Store` (keep a value), `Add` (add to the parent's row).
+Effects of a body: `Output` (an element of a result), `Store` (keep a value), `Add` (an addition to the parent's row).
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Add to the slot of the parent's row."""
+    """Add to the slot of the parent's row, which a `Store` of an earlier link of the same loop began."""
 
     array: int
     slot: int
@@ -120,11 +120,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """outward: links 0 … n-1; inward: n-1 … 0, where `cleared` arrays start from zero."""
+    """outward: links 0 … n-1; inward: n-1 … 0."""
 
     outward: bool
     bodies: tuple[Body, ...]
-    cleared: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
