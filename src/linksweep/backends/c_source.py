@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..errors import BackendError
 from ..tracing.expression import LARGE, Node
 from ..tracing.program import Block, Body, Effect, Loop, Output, PairLoop, PairOutput, Program, Store
 from .c_body import BodyWriter
