@@ -26,3 +26,7 @@ class BackendError(LinksweepError, RuntimeError):
 
 class ModelWarning(UserWarning):
     """The description is usable, but something in it is physically doubtful."""
+
+
+class SingularWarning(UserWarning):
+    """In some pose a joint's acceleration is not determined: what came out for it is rounding, infinite or NaN."""

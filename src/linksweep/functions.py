@@ -15,13 +15,14 @@ from .algorithms.closed_form import closed_form
 from .algorithms.composite import composite
 from .algorithms.explicit_model import explicit_model
 from .algorithms.explicit_model_direct import explicit_model_direct
-from .algorithms.factorization import colour, factorization, gains, whiten
+from .algorithms.factorization import colour, factorization, gains, joint_inertia_times, whiten
 from .algorithms.fd1 import fd1
 from .algorithms.fd2 import fd2
 from .algorithms.fd3 import fd3
 from .algorithms.fd4 import fd4
 from .algorithms.filter_smoother import filter_smoother
 from .algorithms.filter_smoother_ud import filter_smoother_ud
+from .algorithms.inertia_ratio import closeness, inertia_ratio
 from .algorithms.influence import influence
 from .algorithms.influence_dynamics import influence_dynamics
 from .algorithms.kane import kane
@@ -273,12 +274,22 @@ def _document_order(tracer: Any) -> list[int]:
     return sorted(range(len(places)), key=places.__getitem__)
 
 
-def _trace_factor(tracer: Any, request: Request, output: int, which: str) -> None:
-    tracer.write_pairs(output, getattr(factorization(tracer), which), mirrored=False)
-
-
 def _trace_joint_inertia(tracer: Any, request: Request, output: int) -> None:
     tracer.write_coordinates(output, gains(tracer).D)
+
+
+def _trace_inertia_ratio(tracer: Any, request: Request, output: int) -> None:
+    tracer.write_coordinates(output, inertia_ratio(tracer))
+
+
+def _trace_closeness(tracer: Any, request: Request, output: int) -> None:
+    tracer.write(output, [closeness(tracer)])
+
+
+def _solve(tracer: Any, b: Any) -> Any:
+    """M^-1 b: forward dynamics at rest, without gravity."""
+    at_rest = BaseMotion(ZERO_VEC, ZERO_VEC, ZERO_VEC)
+    return filter_smoother(tracer, tracer.zeros(), b, tracer.same(ZERO_FORCE), at_rest).qdd
 
 
 def _trace_filter(tracer: Any, request: Request, output: int) -> None:
@@ -376,13 +387,14 @@ FUNCTIONS: dict[str, Function] = {
     "joint_inertia": Function(
         ("q",), "D", ("v",), {"factorization": Method(factorization)}, _trace_joint_inertia, shared=True, public=False
     ),
+    "inertia_ratio": Function(
+        ("q",), "ratio", ("v",), {"": Method(inertia_ratio)}, _trace_inertia_ratio, public=False
+    ),
+    "closeness": Function(("q",), "closeness", (), {"": Method(closeness)}, _trace_closeness, public=False),
     "factor": Function(
-        ("q",), "L", ("v", "v"), FACTOR, functools.partial(_trace_factor, which="factor"), invertible=True, public=False
+        ("q", "tau"), "D", ("v",), {"": Method(joint_inertia_times)}, _trace_filter, invertible=True, public=False
     ),
-    "factor_inverse": Function(
-        ("q",), "Linv", ("v", "v"), FACTOR, functools.partial(_trace_factor, which="inverse"), invertible=True,
-        public=False
-    ),
+    "solve": Function(("q", "tau"), "x", ("v",), {"": Method(_solve)}, _trace_filter, invertible=True, public=False),
     "colour": Function(
         ("q", "tau"), "y", ("v",), {"innovations": Method(colour)}, _trace_filter, invertible=True, public=False
     ),

@@ -30,12 +30,15 @@ from .names import shown
 from .parameter_methods import ParameterMethods
 from .parameters import parameter_sets
 from .requests import PUBLIC, checked_flag, make_request, methods_of
+from .singular import SingularMethods
 
 # compared by identity where every call passes: quick, and safe for whatever stands in the place of a name
 _FORWARD_DEFAULT = "filter_smoother"
 
 
-class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, EditMethods, KinematicsMethods):
+class Robot(
+    AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, EditMethods, KinematicsMethods, SingularMethods
+):
     """A robot arm: a frozen description, and its dynamics as compiled functions of NumPy arrays.
 
     Arrays have any leading batch shape and broadcast; float32 in gives float32 out. Coordinates follow `joint_names`,
@@ -49,7 +52,7 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
                 f"Robot.from_dh."
             )
         self.model = model
-        self._functions: dict[Any, CompiledFunction] = {}
+        self._functions: dict[Any, Any] = {}  # compiled functions, some of them watched
         self._inverse: Any = None  # the default methods' functions, found without a look-up
         self._forward: Any = None
         if self.singular_joints:
@@ -200,10 +203,14 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
         return self._dynamics("mass_matrix_inverse", (q,), method, (), out)
 
     def factor(self, q: Any) -> Factor:
-        """The mass matrix as (I + H Phi L) D (I + H Phi L)^T, with `solve`, `logdet`, `sqrt_apply`, `whiten`."""
-        names = ("factor", "joint_inertia", "factor_inverse")
-        requests = tuple(make_request(self, name, None, internal=True) for name in names)
-        return Factor(*self._function(requests)(q))
+        """The mass matrix as (I + H Phi L) D (I + H Phi L)^T, with `solve`, `logdet`, `colour`, `whiten`."""
+        blocks = [slice(link.start, link.start + KINDS[link.kind].nv) for link in self.canonical.links]
+        found = Factor(q, self.nv, [block for block in blocks if block.stop - block.start > 1], self._run)
+        self.warn_if_singular("factor", found.q)
+        return found
+
+    def _run(self, name: str, *args: Any) -> np.ndarray:
+        return self._function((make_request(self, name, None, internal=True),))(*args)
 
     def influence(self, q: Any, point: Any) -> tuple[np.ndarray, np.ndarray]:
         """First- and second-order influence coefficients G (..., 6, nv) and H (..., 6, nv, nv) of a point.
@@ -287,7 +294,7 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
             compiled = None
         if compiled is None:
             request = self._request(item, method, options)
-            compiled = self._functions[key] = self._function((request,))
+            compiled = self._functions[key] = self._watched(request)
             if not any(given) and method is None and item == "inverse_dynamics":
                 self._inverse = compiled
             elif not any(given) and method == "filter_smoother" and item == "forward_dynamics":
@@ -307,6 +314,8 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
             self._functions[key] = make_function(recipe, None, 1, chosen_backend(None))
         function = self._functions[key]
         arrays = function(*args, *self._extra_arguments(options))
+        if item == "forward_dynamics":
+            self.warn_if_singular(item, args[0])
         return arrays[0], Details(zip(function.outputs, arrays, strict=True))
 
     def _request(self, item: Any, method: str | None, options: tuple[Any, ...]) -> Request:

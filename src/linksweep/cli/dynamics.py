@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -83,13 +84,21 @@ def _computed(
 
     ends = np.cumsum([1, *(len(joint_columns(arm.model, block)) for block in inputs)])
     names = joint_columns(arm.model, result)
+    said = result != "qdd"  # one warning for all blocks
     for values in blocks:
         with np.errstate(over="ignore", invalid="ignore"):
             found = compiled(*(values[:, a:b] for a, b in pairwise(ends)))
+        if not said:
+            said = arm.warn_if_singular("forward", values[:, 1 : ends[1]], functools.partial(_time, values))
         if not np.isfinite(found).all():
             row, column = np.argwhere(~np.isfinite(found))[0]
+            singular = ", or the pose is singular" if result == "qdd" else ""
             raise ArgumentError(
                 f"At t = {values[row, 0]} {names[column]} comes out as {found[row, column]}, expected a finite number: "
-                "the trajectory's numbers there are too large, or a quaternion is zero."
+                f"the trajectory's numbers there are too large, or a quaternion is zero{singular}."
             )
         yield np.concatenate([values if with_inputs else values[:, :1], found], axis=1)
+
+
+def _time(values: np.ndarray, index: tuple[int, ...]) -> str:
+    return f"at t = {values[index[0], 0]:g}"

@@ -97,6 +97,7 @@ def simulate(
             if limits == "ignore":
                 result.found_crossings = ()
     _warn_if_diverged(result)
+    robot.warn_if_singular("simulate", result.q, lambda index: _moment(result, *index))
     return result
 
 
@@ -142,6 +143,11 @@ def _warn_if_diverged(result: Simulation) -> None:
         SimulationWarning,
         stacklevel=3,
     )
+
+
+def _moment(result: Simulation, moment: int, *rollout: int) -> str:
+    of = f" of rollout {rollout[0] if len(rollout) == 1 else rollout}" if rollout else ""
+    return f"at t = {result.t[moment]:g} s{of}"
 
 
 def _one_of(name: str, value: Any, known: Sequence[str]) -> str:
