@@ -59,6 +59,7 @@ ALLOWED = {
     "functions": {
         "algorithms",
         "explicit_traces",
+        "factor_traces",
         "parameters",
         "regrouping",
         "body_traces",
@@ -85,7 +86,9 @@ ALLOWED = {
     },
     "requests": {"functions", "names", "errors"},
     "coordinates": {"canonical", "joints", "model", "errors"},
-    "factor": {"errors"},
+    "factor": {"functions", "requests", "joints", "lazy", "errors"},
+    "factor_traces": {"algorithms", "bias", "body_traces", "spatial"},
+    "singular": {"compiled", "functions", "canonical", "joints", "sweeps", "model", "lazy", "errors"},
     "lazy": set(),
     "names": set(),
     "external_forces": {"model", "names", "errors"},

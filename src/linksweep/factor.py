@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .errors import ArgumentError
+from .functions import Request
+from .joints import KINDS
 from .lazy import lazy
+from .requests import make_request
 
 Run = Callable[..., np.ndarray]  # (function, q, vector), each with its batch
 
@@ -116,6 +119,27 @@ class Factor:
                 f"real numbers."
             )
         return array
+
+
+class FactorMethods:
+    """The part of `Robot` that factors its mass matrix."""
+
+    if TYPE_CHECKING:
+        canonical: Any
+        nv: Any
+
+        def _function(self, requests: tuple[Request, ...]) -> Run: ...
+        def warn_if_singular(self, what: str, q: Any, where: Any = None) -> bool: ...
+
+    def factor(self, q: Any) -> Factor:
+        """The mass matrix as (I + H Phi L) D (I + H Phi L)^T, with `solve`, `logdet`, `colour`, `whiten`."""
+        blocks = [slice(link.start, link.start + KINDS[link.kind].nv) for link in self.canonical.links]
+        found = Factor(q, self.nv, [block for block in blocks if block.stop - block.start > 1], self._run)
+        self.warn_if_singular("factor", found.q)
+        return found
+
+    def _run(self, function: str, *args: Any) -> np.ndarray:
+        return self._function((make_request(self, function, None, internal=True),))(*args)  # type: ignore[arg-type]
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from .algorithms.closed_form import closed_form
 from .algorithms.composite import composite
 from .algorithms.explicit_model import explicit_model
 from .algorithms.explicit_model_direct import explicit_model_direct
-from .algorithms.factorization import colour, factorization, gains, joint_inertia_times, whiten
+from .algorithms.factorization import colour, factorization, joint_inertia_times, whiten
 from .algorithms.fd1 import fd1
 from .algorithms.fd2 import fd2
 from .algorithms.fd3 import fd3
@@ -52,6 +52,7 @@ from .body_traces import (
 from .canonical import CanonicalModel
 from .errors import ArgumentError
 from .explicit_traces import trace_explicit, trace_influence, trace_regressor
+from .factor_traces import solve, trace_closeness, trace_inertia_ratio, trace_joint_inertia, trace_of_vector
 from .joints import KINDS
 from .parameters import ParameterSet
 from .regrouping import regroup
@@ -274,32 +275,18 @@ def _document_order(tracer: Any) -> list[int]:
     return sorted(range(len(places)), key=places.__getitem__)
 
 
-def _trace_joint_inertia(tracer: Any, request: Request, output: int) -> None:
-    tracer.write_coordinates(output, gains(tracer).D)
-
-
-def _trace_inertia_ratio(tracer: Any, request: Request, output: int) -> None:
-    tracer.write_coordinates(output, inertia_ratio(tracer))
-
-
-def _trace_closeness(tracer: Any, request: Request, output: int) -> None:
-    tracer.write(output, [closeness(tracer)])
-
-
-def _solve(tracer: Any, b: Any) -> Any:
-    """M^-1 b: forward dynamics at rest, without gravity."""
-    at_rest = BaseMotion(ZERO_VEC, ZERO_VEC, ZERO_VEC)
-    return filter_smoother(tracer, tracer.zeros(), b, tracer.same(ZERO_FORCE), at_rest).qdd
-
-
-def _trace_filter(tracer: Any, request: Request, output: int) -> None:
-    tracer.write_coordinates(output, _method(request).algorithm(tracer, _coordinates(tracer, "tau")))
-
-
 def _of_frame(inputs: tuple[str, ...], result: str, algorithm: Any, traced: Any) -> Function:
     return Function(
         inputs, result, (6, "v"), {"": Method(algorithm)}, traced, dynamics=False, needs_frame=True,
         references=REFERENCES,
+    )  # fmt: skip
+
+
+def _of_vector(result: str, method: str, algorithm: Any) -> Function:
+    """Of a joint vector, to which the inertias of joints are put."""
+    return Function(
+        ("q", "tau"), result, ("v",), {method: Method(algorithm)}, trace_of_vector(algorithm), invertible=True,
+        public=False,
     )  # fmt: skip
 
 
@@ -385,20 +372,14 @@ FUNCTIONS: dict[str, Function] = {
     "inertia_power": Function(("q",), "P", ("v", "v", "v"), EXPLICIT, _trace_explicit, shared=True),
     "coriolis_matrix": Function(("q", "qd"), "C", ("v", "v"), EXPLICIT, _trace_explicit, shared=True),
     "joint_inertia": Function(
-        ("q",), "D", ("v",), {"factorization": Method(factorization)}, _trace_joint_inertia, shared=True, public=False
+        ("q",), "D", ("v",), {"factorization": Method(factorization)}, trace_joint_inertia, shared=True, public=False
     ),
     "inertia_ratio": Function(
-        ("q",), "ratio", ("v",), {"": Method(inertia_ratio)}, _trace_inertia_ratio, public=False
+        ("q",), "ratio", ("v",), {"": Method(inertia_ratio)}, trace_inertia_ratio, public=False
     ),
-    "closeness": Function(("q",), "closeness", (), {"": Method(closeness)}, _trace_closeness, public=False),
-    "factor": Function(
-        ("q", "tau"), "D", ("v",), {"": Method(joint_inertia_times)}, _trace_filter, invertible=True, public=False
-    ),
-    "solve": Function(("q", "tau"), "x", ("v",), {"": Method(_solve)}, _trace_filter, invertible=True, public=False),
-    "colour": Function(
-        ("q", "tau"), "y", ("v",), {"innovations": Method(colour)}, _trace_filter, invertible=True, public=False
-    ),
-    "whiten": Function(
-        ("q", "tau"), "e", ("v",), {"innovations": Method(whiten)}, _trace_filter, invertible=True, public=False
-    ),
+    "closeness": Function(("q",), "closeness", (), {"": Method(closeness)}, trace_closeness, public=False),
+    "factor": _of_vector("D", "", joint_inertia_times),
+    "solve": _of_vector("x", "", solve),
+    "colour": _of_vector("y", "innovations", colour),
+    "whiten": _of_vector("e", "innovations", whiten),
 }  # fmt: skip

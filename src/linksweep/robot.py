@@ -20,7 +20,7 @@ from .details import Details
 from .edit_methods import EditMethods
 from .errors import ArgumentError, ModelWarning
 from .external_forces import link_forces
-from .factor import Factor
+from .factor import FactorMethods
 from .functions import Request
 from .joints import KINDS
 from .kinematics_methods import KinematicsMethods
@@ -37,8 +37,9 @@ _FORWARD_DEFAULT = "filter_smoother"
 
 
 class Robot(
-    AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, EditMethods, KinematicsMethods, SingularMethods
-):
+    AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, EditMethods, KinematicsMethods, FactorMethods,
+    SingularMethods,
+):  # fmt: skip
     """A robot arm: a frozen description, and its dynamics as compiled functions of NumPy arrays.
 
     Arrays have any leading batch shape and broadcast; float32 in gives float32 out. Coordinates follow `joint_names`,
@@ -201,16 +202,6 @@ class Robot(
     def mass_matrix_inverse(self, q: Any, method: str | None = None, out: Any = None) -> np.ndarray:
         """The inverse of the mass matrix (..., nv, nv), element by element, without M."""
         return self._dynamics("mass_matrix_inverse", (q,), method, (), out)
-
-    def factor(self, q: Any) -> Factor:
-        """The mass matrix as (I + H Phi L) D (I + H Phi L)^T, with `solve`, `logdet`, `colour`, `whiten`."""
-        blocks = [slice(link.start, link.start + KINDS[link.kind].nv) for link in self.canonical.links]
-        found = Factor(q, self.nv, [block for block in blocks if block.stop - block.start > 1], self._run)
-        self.warn_if_singular("factor", found.q)
-        return found
-
-    def _run(self, name: str, *args: Any) -> np.ndarray:
-        return self._function((make_request(self, name, None, internal=True),))(*args)
 
     def influence(self, q: Any, point: Any) -> tuple[np.ndarray, np.ndarray]:
         """First- and second-order influence coefficients G (..., 6, nv) and H (..., 6, nv, nv) of a point.

@@ -103,9 +103,10 @@ class SingularMethods:
         sample = where(first) if where else f"in sample {first[0] if len(first) == 1 else first}"
         others = f" (and in {len(found) - 1} more)" if len(found) > 1 else ""
         warnings.warn(
-            f"{what}: joint {', '.join(joints)} of {self.name} is singular{f' {sample}' if first else ''}{others}: it "
-            f"moves {np.fmin.reduce(ratio[first]):.1e} of the inertia that hangs on it, expected more than {least:.1e}: "
-            f"its acceleration is not determined: leave such poses out (robot.singular), or give it an armature.",
+            f"{what}: joint {', '.join(joints)} of {self.name} is singular{f' {sample}' if first else ''}{others}: "
+            f"it moves {np.fmin.reduce(ratio[first]):.1e} of the inertia that hangs on it, expected more than "
+            f"{least:.1e}, so its acceleration is not determined: leave such poses out (robot.singular), or give it an "
+            f"armature.",
             SingularWarning,
             stacklevel=_depth(),
         )

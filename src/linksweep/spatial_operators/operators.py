@@ -307,8 +307,8 @@ class SpatialOperators:
         joints = [name for name, so in zip(self.robot.joint_names, is_singular, strict=True) if so]
         if joints:
             raise SingularError(
-                f"operators: next to no inertia moves with joint {', '.join(joints)} of {self.robot.name} in this pose: "
-                f"D has no inverse: choose another pose, or give the links an inertia or the joint an armature."
+                f"operators: next to no inertia moves with joint {', '.join(joints)} of {self.robot.name} in this "
+                f"pose, so D has no inverse: choose another pose, or give the link an inertia or the joint an armature."
             )
         return kept
 
