@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
-import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .compiled import CompiledFunction, Recipe, chosen_backend, make_function
-from .errors import ArgumentError, SingularWarning
+from .errors import ArgumentError, SingularWarning, warn_user
 from .functions import FUNCTIONS, Request
 from .joints import KINDS, JointInertia
 from .lazy import lazy
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
 
 SLIDE = 10.0  # metres: as far as a joint without limits is taken to slide its link
 RATIO, CLOSENESS = Request("inertia_ratio"), Request("closeness")
-_PACKAGE = str(Path(__file__).parent / "_").removesuffix("_")
 
 
 @functools.cache
@@ -102,13 +98,12 @@ class SingularMethods:
         joints = [name for name, r in zip(self.joint_names, ratio[first], strict=True) if r <= least]
         sample = where(first) if where else f"in sample {first[0] if len(first) == 1 else first}"
         others = f" (and in {len(found) - 1} more)" if len(found) > 1 else ""
-        warnings.warn(
+        warn_user(
             f"{what}: joint {', '.join(joints)} of {self.name} is singular{f' {sample}' if first else ''}{others}: "
             f"it moves {np.fmin.reduce(ratio[first]):.1e} of the inertia that hangs on it, expected more than "
             f"{least:.1e}, so its acceleration is not determined: leave such poses out (robot.singular), or give it an "
             f"armature.",
             SingularWarning,
-            stacklevel=_depth(),
         )
         return True
 
@@ -184,11 +179,3 @@ def _slide(joint: Joint) -> float:
         return 0.0
     travel = max(abs(float(joint.limits.lower)), abs(float(joint.limits.upper)))
     return travel * (abs(joint.pitch) if joint.kind == "helical" else 1.0) if travel < math.inf else SLIDE
-
-
-def _depth() -> int:
-    """How many frames up the caller stands who is not in this package: whom a warning is for."""
-    depth, frame = 1, sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        depth, frame = depth + 1, frame.f_back
-    return depth
