@@ -72,7 +72,7 @@ ALLOWED = {
         "tree_matrix",
         "errors",
     },
-    "details": {"functions", "tracing", "canonical", "joints", "spatial", "sweeps"},
+    "details": {"algorithms", "functions", "tracing", "canonical", "joints", "spatial", "sweeps"},
     "compiled": {
         "c_export",
         "functions",
