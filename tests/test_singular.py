@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import subprocess
 import sys
 import warnings
@@ -21,7 +22,7 @@ from linksweep.compiled import CompiledFunction, Recipe
 from linksweep.errors import ArgumentError, ModelWarning, SingularError, SingularWarning
 from linksweep.functions import FUNCTIONS, Request
 from linksweep.model import Inertial, Joint, Limits, Placement
-from linksweep.singular import Watched, least_ratio, threshold
+from linksweep.singular import SLIDE, Watched, least_ratio, threshold
 from linksweep.spatial_operators import operators
 
 Y, Z = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -368,6 +369,39 @@ def test_large_robots_are_judged_as_loops():
     assert [bot.joint_names[k] for k in np.flatnonzero(found[1])] == ["first34"] and not found[0].any()
     with pytest.warns(SingularWarning, match="joint first34 of rope is singular in sample 1"):
         bot.forward_dynamics(q, np.zeros(70), np.zeros(70))
+
+
+def test_real_robots_are_singular_only_where_they_are():
+    """Of example-robot-data: icub.urdf in its neutral pose, whose head and neck are point masses."""
+    files = [f for f in importlib.metadata.files("example-robot-data") or [] if str(f).endswith(".urdf")]
+    assert len(files) > 60
+    found = {}
+    for file in files:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)
+            try:
+                bot = ls.load(str(file.locate()))
+            except ls.DescriptionError:
+                continue
+        if bot.nv == 0 or not bot.has_inertia or bot.singular_joints:
+            continue
+        random = np.random.default_rng(0)
+        q = np.array([bot.neutral(), *(bot.random(random) for _ in range(5))])
+        function = CompiledFunction(Recipe(bot.canonical, (Request("inertia_ratio"),)), "float64", 1, "interpreter")
+        ratio = function(q)
+        assert ratio.min() >= bot._least_ratio * (1 - 1e-9)
+        joints = [bot.joint_names[k] for k in np.flatnonzero((ratio <= threshold()).any(axis=0))]
+        if joints:
+            found[file.name] = joints
+        else:
+            assert ratio.min() > 1e-5, file.name
+    assert found == {"icub.urdf": ["neck_roll"]}
+
+
+def test_the_page_has_the_threshold():
+    page = (Path(__file__).parent.parent / "docs" / "singular_poses.md").read_text(encoding="utf-8")
+    assert f"{threshold('float64'):.1e} in float64, {threshold('float32'):.1e} in float32" in page
+    assert f"or {SLIDE:g} m)" in page
 
 
 def test_functions_that_need_an_inverse_are_known():
