@@ -20,10 +20,11 @@ import linksweep as ls
 from linksweep.assembly import Part, assemble
 from linksweep.compiled import CompiledFunction, Recipe
 from linksweep.errors import ArgumentError, ModelWarning, SingularError, SingularWarning
-from linksweep.functions import FUNCTIONS, Request
+from linksweep.functions import FUNCTIONS, Request, trace
 from linksweep.model import Inertial, Joint, Limits, Placement
 from linksweep.singular import SLIDE, Watched, least_ratio, threshold
 from linksweep.spatial_operators import operators
+from linksweep.tracing.count import count
 
 Y, Z = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 POINT = Inertial(1.0, (1.0, 0.0, 0.0))
@@ -396,6 +397,18 @@ def test_real_robots_are_singular_only_where_they_are():
         else:
             assert ratio.min() > 1e-5, file.name
     assert found == {"icub.urdf": ["neck_roll"]}
+
+
+def test_a_batch_costs_what_the_page_says():
+    file = next(f for f in importlib.metadata.files("example-robot-data") or [] if f.name == "human.urdf")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        bot = ls.load(str(file.locate()))
+    forward = Request("forward_dynamics", "filter_smoother")
+    counts = [count(trace(bot.canonical, requests)).total for requests in ([forward], [forward, Request("closeness")])]
+    assert counts[1] / counts[0] == pytest.approx(1.03, abs=0.005)
+    massless = [link for link in bot.canonical.links if not link.mass and not any(link.I)]
+    assert bot.nv == 36 and len(massless) == 19
 
 
 def test_the_page_has_the_threshold():

@@ -26,38 +26,52 @@ class Outer:
     sliding: Scalar
 
 
-def inertia_ratio(sweep: Sweep) -> PerLink:
-    """The ratio of every freedom, 1 at most or little more; of a joint of several, by the pivots of D(k) = U d U^T."""
+@dataclass(slots=True)
+class Kept:
+    """Of each freedom: the pivot d of D(k) = U d U^T, which is D where there is one, and what it is compared with."""
 
-    def step(link: LinkView, outer: Outer) -> tuple[Coordinates, Outer]:
+    d: Coordinates
+    size: Coordinates
+
+
+def joint_sizes(sweep: Sweep) -> PerLink:
+    def step(link: LinkView, outer: Outer) -> tuple[Kept, Outer]:
         own = link.M.articulated()
         P = outer.P + own                                                                        # (4.5)
         P_H = P @ link.H_T
         D = JointInertia(link.H_T, P_H, link.armature)                                           # (4.6)
         P_plus = updated_inertia("43", P, link.H_T, P_H, P_H.over(D), link.armature)             # (4.5)
         turning, sliding = outer.turning + own.J.trace() * 0.5, outer.sliding + link.M.mass
-        _, pivots = D.factor()
-        ratio = Coordinates(
-            d / or_one(h.angular.dot(h.angular) * turning + h.linear.dot(h.linear) * sliding + link.armature)
-            for d, h in zip(pivots, link.H_T.columns, strict=True)
+        size = Coordinates(
+            h.angular.dot(h.angular) * turning + h.linear.dot(h.linear) * sliding + link.armature
+            for h in link.H_T.columns
         )
         way, mass = link.X.origin(), P.rho.trace() * (1.0 / 3.0)
-        return ratio, Outer(link.phi(P_plus), P.J.trace() * 0.5 + way.dot(way) * mass, mass)
+        up = Outer(link.phi(P_plus), P.J.trace() * 0.5 + way.dot(way) * mass, mass)
+        return Kept(Coordinates(D.factor()[1]), size), up
 
-    ratio, _ = sweep.inward(step, Outer(ZERO_ARTICULATED, 0.0, 0.0))
-    return ratio
+    kept, _ = sweep.inward(step, Outer(ZERO_ARTICULATED, 0.0, 0.0))
+    return kept
+
+
+def inertia_ratio(sweep: Sweep) -> PerLink:
+    """d over its size for every freedom: 1 at most or little more, and 0 where nothing is there to be moved."""
+
+    def step(link: LinkView, nothing: tuple[()], at: Kept) -> tuple[Coordinates, tuple[()]]:
+        return Coordinates(d / where(s > 0.0, s, 1.0) for d, s in zip(at.d, at.size, strict=True)), nothing
+
+    return sweep.outward(step, (), joint_sizes(sweep))
 
 
 def closeness(sweep: Sweep) -> Scalar:
-    """The sum of 1 / ratio^2 over all freedoms: if it is below 1 / r^2, every ratio is above r."""
+    """The sum of 1 / ratio^2 over all freedoms: if it is below 1 / r^2, every ratio is above r.
 
-    def step(link: LinkView, outer: tuple[Scalar], ratio: Coordinates) -> tuple[tuple[()], tuple[Scalar]]:
-        return (), (sum((1.0 / (r * r) for r in ratio), outer[0]),)
+    By the reciprocals of D that a filter computes anyhow.
+    """
 
-    _, (total,) = sweep.inward(step, (0.0,), inertia_ratio(sweep))
+    def step(link: LinkView, outer: tuple[Scalar], at: Kept) -> tuple[tuple[()], tuple[Scalar]]:
+        inverse = [s * (1.0 / d) for d, s in zip(at.d, at.size, strict=True)]
+        return (), (sum((x * x for x in inverse), outer[0]),)
+
+    _, (total,) = sweep.inward(step, (0.0,), joint_sizes(sweep))
     return total
-
-
-def or_one(size: Scalar) -> Scalar:
-    """The size, or 1 where there is none: D is 0 there, and so is the ratio."""
-    return where(size > 0.0, size, 1.0)
