@@ -38,9 +38,10 @@ EQUATION = re.compile(r"\(\d+(\.\d+)?[a-z']?\)|stage \d|step: ")
 ELSEWHERE = {"influence", "influence_dynamics", "augmented_bodies", "explicit_model", "explicit_model_direct"}
 WITHOUT_PAGE = {
     "__init__",
+    "inertia_ratio",
     "kinematics",
     "momentum",
-}  # docs/influence.md and docs/whole_robots.md are the others' pages
+}  # docs/influence.md, docs/singular_poses.md and docs/whole_robots.md are the others' pages
 
 
 # ---- what the pages must say -------------------------------------------------------------------------------

@@ -11,26 +11,46 @@ from robots_for_tests import close, kinematics, path, robot, samples
 import linksweep as ls
 from linksweep.errors import ArgumentError
 
-LINK = {"V", "alpha", "costate", "f", "x", "n", "z", "z_plus", "G", "zeta", "y", "a", "d"}  # (links, 6)
-LINK |= {"b", "moments", "forces", "accelerations"}  # of the closed form: b(k), and the sums over i < k of (70)
-VECTOR = {"w", "dw", "dv", "pdd", "moment", "force"}  # (links, 3)
-MATRIX = {"P", "P_plus", "Delta", "S"}  # (links, 6, 6)
-JOINT = {"tau", "qdd", "D", "innovation", "residual", "nu", "T_free", "a1", "a2", "a3", "c"}  # (nv,)
-JOINT |= {"inertial", "velocity", "gravity"}  # of the influence coefficients
+LINK = {"V", "V_plus", "alpha", "costate", "costate_plus", "carried", "f", "f_link", "x", "n", "z", "z_plus", "b"}
+LINK |= {"zeta", "y", "y_plus", "a", "G", "d", "r1", "r2", "r3", "rest", "moments", "forces", "accelerations"}
+VECTOR = {"w", "dw", "dv", "dv_foot", "pdd", "rho", "hd", "u", "k", "moment", "force"}  # (links, 3)
+TENSOR = {"W"}  # (links, 3, 3)
+MATRIX = {"P", "P_plus", "Delta", "Delta_plus", "S", "U_plus"}  # (links, 6, 6)
+JOINT = {"tau", "qdd", "D", "innovation", "residual", "nu", "T_free", "T_bias", "a1", "a2", "a3", "c"}  # (nv,)
+JOINT |= {"inertial", "velocity", "gravity", "applied"}  # of the influence coefficients
+OTHERS = {  # the same letter for other things
+    ("khalil_kleinfinger", "U"): (3, 3), ("filter_smoother_ud", "U"): (6, 6), ("filter_smoother_ud", "d_plus"): (6,),
+}  # fmt: skip
 NAMES = {
-    "khalil_kleinfinger": {"tau", "w", "dw", "dv", "moment", "force"},
-    "newton_euler": {"tau", "V", "alpha", "f"},
-    "boundary_value": {"tau", "V", "costate", "x"},
-    "kane": {"tau", "w", "dw", "pdd", "moment", "force"},
+    "khalil_kleinfinger": {"tau", "w", "dw", "dv", "dv_foot", "U", "f_link", "moment", "force"},
+    "newton_euler": {"tau", "V", "V_plus", "a", "alpha", "b", "f"},
+    "boundary_value": {"tau", "V", "V_plus", "n", "costate", "costate_plus", "b", "x"},
+    "kane": {"tau", "w", "dw", "W", "pdd", "rho", "hd", "u", "k", "moment", "force"},
+    "influence": {"tau", "inertial", "velocity", "gravity", "applied", "I", "P"},
     "filter_smoother": {
-        "qdd", "costate", "V", "n", "z", "z_plus", "P", "P_plus", "D", "G", "innovation", "residual",
+        "qdd", "costate", "carried", "V", "V_plus", "n", "b", "z", "z_plus", "P", "P_plus", "D", "G", "innovation",
+        "residual",
     },
-    "filter_smoother_ud": {"qdd", "costate", "z", "P", "D", "G", "innovation", "residual"},
-    "fd1": {"qdd", "alpha", "costate", "V", "zeta", "T_free", "P", "D", "G", "z", "innovation", "nu"},
-    "fd3": {"qdd", "alpha", "costate", "V", "zeta", "y", "P", "D", "G", "innovation", "nu"},
-    "fd4": {"qdd", "alpha", "V", "a", "z", "P", "D", "G", "innovation", "nu"},
-    "composite": {"qdd", "T_free"},
-    "closed_form": {"qdd", "a1", "a2", "a3", "c", "d", "Delta", "S", "P", "P_plus", "D", "G"},
+    "filter_smoother_ud": {
+        "qdd", "costate", "carried", "V", "V_plus", "n", "b", "z", "z_plus", "P", "U", "d", "U_plus", "d_plus", "D",
+        "G", "innovation", "residual",
+    },
+    "fd1": {
+        "qdd", "alpha", "costate", "carried", "V", "V_plus", "a", "zeta", "b", "f", "T_free", "P", "P_plus", "D", "G",
+        "z", "innovation", "nu",
+    },
+    "fd3": {
+        "qdd", "alpha", "costate", "carried", "V", "V_plus", "a", "zeta", "b", "y", "y_plus", "P", "P_plus", "D", "G",
+        "innovation", "nu",
+    },
+    "fd4": {
+        "qdd", "alpha", "carried", "V", "V_plus", "a", "b", "z", "z_plus", "P", "P_plus", "D", "G", "innovation", "nu",
+    },
+    "composite": {"qdd", "T_bias", "T_free", "M"},
+    "closed_form": {
+        "qdd", "V", "V_plus", "n", "b", "a1", "a2", "a3", "c", "d", "r1", "r2", "r3", "rest", "Delta", "Delta_plus",
+        "S", "P", "P_plus", "D", "G", "moments", "forces", "accelerations",
+    },
 }  # fmt: skip
 NAMES["filter_smoother_50"] = NAMES["filter_smoother_51"] = NAMES["filter_smoother"]
 NAMES["fd2"] = NAMES["fd1"]
@@ -51,19 +71,26 @@ def test_names_and_shapes_of_every_method(name: str, function: str):
         result, details = getattr(bot, function)(*args, method=method, details=True)
         plain = getattr(bot, function)(*args, method=method)
         assert close(result, plain, 1e-8), method  # in other frames, so rounded otherwise
-        assert NAMES.get(method, set()) <= set(details), method
+        assert NAMES[method] == set(details) - {"alpha_tip"}, method
         for quantity, values in details.items():
-            assert values.shape == (2, 3, *shape_of(quantity, bot)), (method, quantity)
+            assert values.shape == (2, 3, *shape_of(method, quantity, bot)), (method, quantity)
             assert np.isfinite(values).all()
         assert details["tau" if function == "inverse_dynamics" else "qdd"] is result
 
 
-def shape_of(quantity: str, bot: ls.Robot) -> tuple[int, ...]:
+def shape_of(method: str, quantity: str, bot: ls.Robot) -> tuple[int, ...]:
+    """Of robots whose joints have one freedom each."""
     if quantity == "alpha_tip":
         return (6,)
-    assert quantity in LINK | VECTOR | MATRIX | JOINT, f"say in this test what {quantity} is"
-    rest = (6,) if quantity in LINK else (3,) if quantity in VECTOR else (6, 6) if quantity in MATRIX else ()
-    return (bot.nv, *rest)
+    if (method, quantity) in (("composite", "M"), ("influence", "I")):
+        return (bot.nv, bot.nv)
+    if (method, quantity) == ("influence", "P"):
+        return (bot.nv,) * 3
+    if (method, quantity) in OTHERS:
+        return (bot.nv, *OTHERS[method, quantity])
+    assert quantity in LINK | VECTOR | TENSOR | MATRIX | JOINT, f"say in this test what {quantity} is"
+    kinds = ((LINK, (6,)), (VECTOR, (3,)), (TENSOR, (3, 3)), (MATRIX, (6, 6)), (JOINT, ()))
+    return (bot.nv, *next(rest for names, rest in kinds if quantity in names))
 
 
 def test_machine_code_gives_the_same_details(monkeypatch: pytest.MonkeyPatch):
@@ -82,7 +109,9 @@ def test_quantities_are_attributes_too():
     q, qd, qdd = samples(bot)
     _, details = bot.inverse_dynamics(q, qd, qdd, details=True)
     assert details.V is details["V"]
-    with pytest.raises(AttributeError, match="no quantity 'nothing': there are tau, V, alpha, f, alpha_tip"):
+    with pytest.raises(
+        AttributeError, match="no quantity 'nothing': there are tau, V, alpha, f, V_plus, a, b, alpha_tip"
+    ):
         details.nothing  # noqa: B018
 
 
@@ -184,3 +213,121 @@ def test_options_reach_the_details():
         w = kinematics(bot.model, q)[i].R.T @ base[:3]
         w = w + (np.array(joint.axis) * qd[row] if joint.kind == "revolute" else 0)
         assert close(details.V[row][:3], w, 1e-12)
+
+
+# ---- joints of several freedoms ------------------------------------------------------------------------------------
+
+
+def several_freedoms() -> ls.Robot:
+    from test_checking import freely_moving
+
+    return freely_moving()
+
+
+COLUMNS = {"free": range(6), "spherical": range(3), "planar": (2, 3, 4), "prismatic": (5,)}  # of H^T, about and along z
+
+
+@pytest.mark.parametrize("method", ["filter_smoother", "filter_smoother_50", "fd1", "fd3", "fd4"])
+def test_blocks_belong_together(method: str):
+    """(38)-(43) between the arrays of a robot with a free base, a ball joint, a slide and a planar joint."""
+    bot = several_freedoms()
+    random = np.random.default_rng(3)
+    q = bot.random(random)
+    qd, tau = random.normal(size=(2, bot.nv))
+    _, at = bot.forward_dynamics(q, qd, tau, method=method, details=True)
+    assert at.D.shape == (bot.nv, bot.nv) and at.G.shape == (bot.nv, 6)
+    inside = np.zeros_like(at.D, bool)
+    start = 0
+    for row, i in enumerate(bot.model.document_order):
+        joint = bot.model.links[i].joint
+        H = np.eye(6)[list(COLUMNS[joint.kind])]
+        own = slice(start, start := start + len(H))
+        inside[own, own] = True
+        P, D, G = at.P[row], at.D[own, own], at.G[own].T
+        assert close(D, H @ P @ H.T + joint.armature * np.eye(len(H)), 1e-12)
+        assert close(G @ D, P @ H.T, 1e-12)
+        assert close(at.P_plus[row], P - G @ D @ G.T, 1e-11)
+        nu = at["residual" if "residual" in at else "nu"][own]
+        assert close(D @ nu, at.innovation[own], 1e-11)
+        assert close(at.V[row] - at.V_plus[row], H.T @ qd[own], 1e-12)
+        acceleration = at["costate" if "costate" in at else "alpha"][row]
+        assert close(acceleration - at.carried[row], H.T @ at.qdd[own], 1e-11)
+    assert not at.D[~inside].any()
+    assert close(at.D, bot.factor(q).D, 1e-12)
+
+
+def test_factor_and_details_have_the_same_D():
+    bot = robot("tree9")
+    q, qd, tau = samples(bot, 2, seed=5)
+    for method in bot.methods("forward_dynamics"):
+        _, at = bot.forward_dynamics(q, qd, tau, method=method, details=True)
+        if "D" in at:
+            assert close(at.D, bot.factor(q).D, 1e-11)
+
+
+def test_bias_terms_are_what_they_are_called():
+    """a, b, n by the velocities alone; W, hd, u, k by Kane's definitions."""
+    bot = robot("mixed5")
+    q, qd, qdd = samples(bot, seed=12)
+    _, newton = bot.inverse_dynamics(q, qd, qdd, details=True)
+    _, two_point = bot.inverse_dynamics(q, qd, qdd, method="boundary_value", details=True)
+    _, kane = bot.inverse_dynamics(q, qd, qdd, method="kane", details=True)
+    _, rest = bot.inverse_dynamics(q, qd, 0 * qdd, details=True)
+    for row, i in enumerate(bot.model.document_order):
+        inertial = bot.model.links[i].inertial
+        m, c, about = inertial.mass, np.array(inertial.com), np.array(inertial.inertia)
+        w, v = newton.V[row][:3], newton.V[row][3:]
+        J = about + m * (c @ c * np.eye(3) - np.outer(c, c))
+        b = np.concatenate([np.cross(w, J @ w), m * np.cross(w, np.cross(w, c))])
+        assert close(newton.b[row], b, 1e-12)  # (2.23)
+        turning = np.cross(w, v)
+        assert close(two_point.b[row], b + np.concatenate([m * np.cross(c, turning), m * turning]), 1e-12)  # (3.14)
+        dw = kane.dw[row]
+        tilde = [np.cross(np.eye(3), x) for x in (w, dw)]
+        assert close(kane.W[row], tilde[1] + tilde[0] @ tilde[0], 1e-12)  # (53)
+        assert close(kane.rho[row], c, 1e-14) and close(kane.u[row], m * kane.pdd[row], 1e-13)
+        assert close(kane.hd[row], about @ dw + np.cross(w, about @ w), 1e-11)
+        assert close(kane.k[row], kane.hd[row] + np.cross(c, kane.u[row]), 1e-11)  # (47)
+        assert close(two_point.costate[row] - two_point.costate_plus[row] - two_point.n[row], along(bot, i) * qdd[row])
+    # what the bias acceleration adds is what is left of alpha where nothing accelerates, and gravity is not there
+    still = ls.Robot(bot.model.with_gravity((0.0, 0.0, 0.0)))
+    _, drift = still.inverse_dynamics(q, qd, 0 * qdd, details=True)
+    first = next(row for row, i in enumerate(bot.model.document_order) if bot.model.links[i].parent < 0)
+    assert close(drift.alpha[first], rest.a[first], 1e-12)
+
+
+def along(bot: ls.Robot, link: int) -> np.ndarray:
+    joint = bot.model.links[link].joint
+    return np.array([0, 0, 0, *joint.axis] if joint.kind == "prismatic" else [*joint.axis, 0, 0, 0], float)
+
+
+def test_two_quantities_of_one_name_are_refused():
+    """What is dropped silently is what this module is against."""
+    from dataclasses import dataclass
+
+    from linksweep.canonical import canonical
+    from linksweep.details import quantities
+    from linksweep.functions import Request, record_of, signature
+    from linksweep.sweeps import Records
+    from linksweep.tracing.unrolled import UnrolledTrace
+
+    @dataclass
+    class Doubled:
+        tau: Records
+        V: Records
+        inner: Records
+
+    model = canonical(robot("mixed3").model, described_frames=True)
+    request = Request("inverse_dynamics", "newton_euler")
+    tracer = UnrolledTrace(model, signature(model, [request])[0])
+    found = record_of(tracer, request)
+
+    @dataclass
+    class Inner:
+        V: object
+
+    twice = Doubled(found.tau, found.V, Records(Inner(a) for a in found.alpha))
+    with pytest.raises(AssertionError, match="two quantities V"):
+        quantities(tracer, twice, "tau")
+    with pytest.raises(AssertionError, match="do not know what inner is"):
+        quantities(tracer, Doubled(found.tau, found.V, Records("abc")), "tau")

@@ -77,6 +77,7 @@ ALLOWED = {
         "defaults",
         "errors",
         "explicit_traces",
+        "factor_traces",
         "joints",
         "model",
         "parameters",
@@ -85,7 +86,7 @@ ALLOWED = {
         "tracing",
         "tree_matrix",
     },
-    "details": {"canonical", "functions", "joints", "spatial", "sweeps", "tracing"},
+    "details": {"algorithms", "canonical", "functions", "joints", "spatial", "sweeps", "tracing"},
     "compiled": {
         "backends",
         "c_export",
@@ -99,7 +100,7 @@ ALLOWED = {
     },
     "requests": {"defaults", "errors", "functions", "names", "parameters"},
     "coordinates": {"canonical", "errors", "foreign", "joints", "model"},
-    "factor": {"errors", "foreign"},
+    "factor": {"errors", "foreign", "functions", "joints", "lazy", "requests"},
     "lazy": {"interrupts"},
     "names": set(),
     "notebook": set(),
@@ -166,6 +167,8 @@ ALLOWED = {
     "plots": {"errors", "files", "foreign", "joints", "model", "names", "plots", "tips"},
     "interrupts": set(),
     "defaults": {"canonical", "joints", "model"},
+    "factor_traces": {"algorithms", "bias", "body_traces", "spatial"},
+    "singular": {"canonical", "compiled", "errors", "functions", "joints", "lazy", "model", "sweeps"},
 }
 MAY_IMPORT_ROBOT = {"", "__main__", "cli", "loading", "studies", "robots"}
 

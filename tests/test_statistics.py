@@ -251,7 +251,7 @@ def test_a_causal_sweep_makes_white_noise_of_covariance_M_and_back(name: str):
     assert (np.abs(found - M) / error).max() > 0.1  # it is a sample
     back = causal_sweep(arm, "whiten")(q, y)
     assert (np.abs(back - innovations) / np.sqrt(d)).max() < 1e-12
-    assert close(y, factor.sqrt_apply(white), 1e-12)
+    assert close(y, factor.colour(white), 1e-12)
     assert (np.abs(factor.whiten(y) - white) * np.sqrt(factor.D) / np.sqrt(d)).max() < 1e-12
 
 

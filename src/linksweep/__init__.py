@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from linksweep.errors import LinksweepError as LinksweepError
     from linksweep.errors import ModelWarning as ModelWarning
     from linksweep.errors import SingularError as SingularError
+    from linksweep.errors import SingularWarning as SingularWarning
     from linksweep.loading import load as load
     from linksweep.motion import follow as follow
     from linksweep.motion import inverse_kinematics as inverse_kinematics
@@ -42,6 +43,7 @@ _HOMES = {
     "ModelWarning": "linksweep.errors",
     "Robot": "linksweep.robot",
     "SingularError": "linksweep.errors",
+    "SingularWarning": "linksweep.errors",
     "body": "linksweep.parameters",
     "check": "linksweep.checking",
     "follow": "linksweep.motion",
@@ -61,6 +63,7 @@ __all__ = [
     "ModelWarning",
     "Robot",
     "SingularError",
+    "SingularWarning",
     "__version__",
     "body",
     "check",

@@ -77,6 +77,8 @@ class Report:
     differences: tuple[Difference, ...]
     skipped: tuple[Skipped, ...]
     findings: tuple[Finding, ...]
+    singular: tuple[str, ...] = ()  # joints that are so in some pose, where accelerations were not compared
+    singular_poses: int = 0
 
     @property
     def disagreements(self) -> tuple[Difference, ...]:
@@ -102,6 +104,9 @@ class Report:
         if self.disagreements:
             number = len(self.disagreements)
             said = f"{_count(number, 'result')} differ{'s' if number == 1 else ''} by more than {self.tolerance:g}"
+        elif self.singular:
+            joints, poses = ", ".join(self.singular), f"{self.singular_poses} of {_count(self.samples, 'pose')}"
+            said = f"joint {joints} is singular in {poses}; what is determined agrees to {self.worst:.1e}"
         elif self.differences:
             said = f"all formulations agree to {self.worst:.1e}"
         else:
@@ -129,6 +134,7 @@ class Report:
                 }
                 for d in self.differences
             ],
+            "singular": {"joints": list(self.singular), "poses": self.singular_poses},
             "skipped": [{"function": s.function, "method": s.method, "reason": s.reason} for s in self.skipped],
             "lint": [{"level": f.level, "what": f.what, "where": list(f.where)} for f in self.findings],
         }
@@ -165,8 +171,8 @@ def check(robot: Robot, samples: int = 20, seed: int = 0) -> Report:
     """Compare every method of every function on `samples` random states of the robot, and lint its description.
 
     States lie within the joints' limits where these are finite. Inverse and forward dynamics are compared with external
-    forces on every link, dissipation and a moving base. Nothing is raised for a robot that cannot do forward dynamics:
-    the report says why.
+    forces on every link, dissipation and a moving base; where a joint is singular (`Robot.singular`) accelerations and
+    M^-1 are not, and the report says so. Nothing is raised for a robot that cannot do forward dynamics.
     """
     if not hasattr(robot, "methods") or not hasattr(robot, "model"):
         raise ArgumentError(f"check got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
@@ -181,9 +187,15 @@ def check(robot: Robot, samples: int = 20, seed: int = 0) -> Report:
     else:
         findings = lint(robot.model, robot.singular_joints)
         comparison.run()
-    return Report(
-        robot.name, samples, seed, TOLERANCE, tuple(comparison.differences), tuple(comparison.skipped), findings
+    singular = tuple(
+        name
+        for name, is_so in zip(robot.joint_names, np.asarray(comparison.singular.any(axis=0)), strict=True)
+        if is_so
     )
+    return Report(
+        robot.name, samples, seed, TOLERANCE, tuple(comparison.differences), tuple(comparison.skipped), findings,
+        singular, int(comparison.singular.any(axis=1).sum()),
+    )  # fmt: skip
 
 
 def random_states(robot: Robot, samples: int, seed: int) -> dict[str, np.ndarray]:
@@ -209,12 +221,15 @@ class _Comparison:
         self.states = states
         self.differences: list[Difference] = []
         self.skipped: list[Skipped] = []
+        self.singular = np.zeros((len(states.get("q", ())), len(robot.joint_names)), bool)
 
     def run(self) -> None:
         if not self.robot.has_inertia:
             self.skipped.append(Skipped("dynamics", "", "the robot has no mass or inertia at all"))
             return
         with np.errstate(all="ignore"):  # what is not finite is reported
+            if self.robot.can_be_singular:
+                self.singular = self.robot.singular(self.states["q"])
             self._torques()
             self._matrices()
 
@@ -239,8 +254,11 @@ class _Comparison:
         explicit = self._results("effective_inertia")
         if explicit:
             self._compare("effective_inertia", {**explicit, "mass_matrix": M}, _outer(m, m))
+        determined = ~self.singular.any(axis=1)
+        self.states = {name: values[determined] for name, values in self.states.items()}
+        M, m = M[determined], m[determined]
         inverses, accelerations = self._results("mass_matrix_inverse"), self._results("forward_dynamics")
-        if self.robot.singular_joints:
+        if self.robot.singular_joints or not determined.any():
             return
         inverse = np.abs(next(iter(inverses.values())) if inverses else np.linalg.inv(M))
         reach = (inverse @ m[..., None])[..., 0]
@@ -262,6 +280,9 @@ class _Comparison:
         if known.invertible and self.robot.singular_joints:
             joints = ", ".join(self.robot.singular_joints)
             self.skipped.append(Skipped(function, "", f"because no inertia moves with joint {joints}"))
+            return {}
+        if known.invertible and not len(self.states["q"]):
+            self.skipped.append(Skipped(function, "", "because every pose is singular"))
             return {}
         able, largest = self.robot.methods(function), LARGEST_EXPLICIT if function in EXPLICIT else ROLL_ABOVE
         options = dict.fromkeys(known.takes, True) if function in WITH_ALL_TERMS else {}

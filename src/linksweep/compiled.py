@@ -192,14 +192,20 @@ class ParametricFunction(CompiledFunction):
         return self._varied(*args) if out is None else self._varied(*args, out=out)
 
 
-def make_function(recipe: Recipe, dtype: str | None, thread_count: int, backend: str) -> CompiledFunction:
-    """A CompiledFunction, with the fast entry for single samples where there is one."""
+def make_function(
+    recipe: Recipe, dtype: str | None, thread_count: int, backend: str,
+    behind: Callable[[CompiledFunction], Any] = lambda plain: plain,
+) -> Any:  # fmt: skip
+    """A CompiledFunction, with the fast entry for single samples where there is one.
+
+    behind: makes what takes the calls that the fast entry does not, or all where there is none.
+    """
     if recipe.parameters and not recipe.varied:
         return ParametricFunction(recipe, dtype, thread_count, backend)
     plain = CompiledFunction(recipe, dtype, thread_count, backend)
-    entry = _fast_entry(plain, dtype or "float64", plain)
+    entry = _fast_entry(plain, dtype or "float64", behind(plain))
     if entry is None:
-        return plain
+        return behind(plain)
     fast = type("CompiledFunction", (CompiledFunction,), {"__call__": entry, "__doc__": CompiledFunction.__doc__})
     function = fast(recipe, dtype, thread_count, backend)
     function._kernels = plain._kernels

@@ -292,6 +292,8 @@ def _filter_step(label: Label, inputs: frozenset[str]) -> str:
     for equation, name in FILTER_GROUPS.items():
         if equation in label.equation:
             return name
+    if "(3.14)" in label.equation:
+        return "b, n and velocities"
     if "(3.47)" in label.equation:  # z = outer z + b: b is what does not depend on the joint forces
         return "state" if "tau" in inputs else "b, n and velocities"
     if "(37)" in label.equation:  # to the parent: the inertia depends on positions only

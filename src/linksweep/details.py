@@ -1,23 +1,29 @@
 """The intermediate quantities of an algorithm as named arrays: what `details=True` returns.
 
-An algorithm returns a record of every quantity it names; here the record is walked and each quantity becomes an output:
-nv numbers, (links, 3), (links, 6) [angular; linear] or [moment; force], (links, 6, 6) inertias. Rows follow
-`robot.link_names`. To mean what a reader expects they are computed at the origins of the description's joint frames,
-not at the canonical ones, and turned into their directions.
+An algorithm returns a record of every quantity it names; here the record is walked and each quantity becomes an output,
+whatever the joints: one number for each rate (nv,), a row for each link (links, 3) or (links, 6) [angular; linear] or
+[moment; force], a matrix for each link (links, 3, 3) or (links, 6, 6), a row for each rate (nv, 6), a matrix of rates
+(nv, nv). Links and rates stand in the order of `robot.link_names`. To mean what a reader expects they are computed at
+the origins of the description's joint frames, not at the canonical ones, and turned into their directions.
+docs/details.md lists them all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+from .algorithms.explicit_model import Power
 from .canonical import CanonicalLink, CanonicalModel
 from .functions import Request, record_of, signature
-from .joints import Coordinates
-from .spatial import ArticulatedInertia, Compliance, Force, Inertia, Mat, Motion, Vec, centripetal
+from .joints import KINDS, Coordinates, JointBlock
+from .spatial import ArticulatedInertia, Compliance, Force, Inertia, Mat, Motion, Sym, Vec, centripetal
 from .sweeps import Records
 from .tracing.program import Array, Program
 from .tracing.unrolled import UnrolledTrace
+
+VECTORS = {Vec: (3,), Motion: (6,), Force: (6,), Mat: (3, 3), Sym: (3, 3)}
+VECTORS |= dict.fromkeys((Inertia, ArticulatedInertia, Compliance), (6, 6))
 
 
 class Details(dict[str, Any]):
@@ -30,6 +36,15 @@ class Details(dict[str, Any]):
             raise AttributeError(f"no quantity {name!r}: there are {', '.join(self)}") from None
 
 
+class Quantity(NamedTuple):
+    """One array: its numbers, and where they belong: to "joints", or to a "link" in its frame at its origin."""
+
+    name: str
+    shape: tuple[int, ...]
+    values: list[Any]
+    frame: str
+
+
 def trace_details(model: CanonicalModel, request: Request) -> Program:
     """The Program of one request whose outputs are its result and then every other quantity of its record.
 
@@ -37,17 +52,23 @@ def trace_details(model: CanonicalModel, request: Request) -> Program:
     """
     inputs, outputs = signature(model, [request])
     tracer = UnrolledTrace(model, inputs)
-    record = record_of(tracer, request)
-    arrays = [outputs[0]]
-    tracer.write_coordinates(0, getattr(record, outputs[0].name))
-    for name, shape, values in _quantities(tracer, record):
-        if name not in {array.name for array in arrays}:
-            tracer.write(len(arrays), values)
-            arrays.append(Array(name, shape))
-    if model.is_serial and {"alpha", "V"} <= {array.name for array in arrays}:
-        tracer.write(len(arrays), _tip_acceleration(tracer, record))
-        arrays.append(Array("alpha_tip", (6,)))
+    arrays = []
+    for quantity in quantities(tracer, record_of(tracer, request), outputs[0].name):
+        tracer.write(len(arrays), quantity.values)
+        arrays.append(Array(quantity.name, quantity.shape))
     return tracer.program(f"{request.function}_{request.method}_details", arrays).verify()
+
+
+def quantities(tracer: UnrolledTrace, record: Any, result: str) -> list[Quantity]:
+    """Every quantity of a record, the result first; two of one name must be the same."""
+    found: dict[str, Quantity] = {}
+    for quantity in _of_record(tracer, record):
+        known = found.setdefault(quantity.name, quantity)
+        if known.values != quantity.values:
+            raise AssertionError(f"{type(record).__module__} has two quantities {quantity.name}: name them apart")
+    if tracer.model.is_serial and {"alpha", "V"} <= set(found):
+        found["alpha_tip"] = Quantity("alpha_tip", (6,), _tip_acceleration(tracer, record), "link")
+    return [found.pop(result), *found.values()]
 
 
 def _tip_acceleration(tracer: UnrolledTrace, record: Any) -> list[Any]:
@@ -63,32 +84,74 @@ def _velocities(record: Any) -> Records:
     return record.V if hasattr(record, "V") else record.bias.V
 
 
-def _quantities(tracer: UnrolledTrace, record: Any) -> Iterator[tuple[str, tuple[int, ...], list[Any]]]:
-    for name in getattr(record, "__dataclass_fields__", {}):
+def _of_record(tracer: UnrolledTrace, record: Any) -> Iterator[Quantity]:
+    n = len(tracer.links)
+    places = sorted(range(n), key=lambda link: tracer.model.links[link].start)
+    for name in record.__dataclass_fields__:
         value = getattr(record, name)
         if isinstance(value, Records):
             yield from _per_link(tracer, name, value)
+        elif isinstance(value, Power):  # of chains with joints of one freedom
+            yield Quantity(name, (n, n, n), [value[i, j, k] for i in places for j in places for k in places], "joints")
+        elif isinstance(value, dict) and isinstance(next(iter(value.values())), (list, tuple)):
+            flat = tracer.join_pairs(value)
+            yield Quantity(name, _square(tracer), flat, "joints")
+        elif isinstance(value, dict):
+            yield Quantity(name, (n, n), [value[i, k] for i in places for k in places], "joints")
+        else:
+            raise AssertionError(f"{type(record).__module__}: details do not know what {name} is")
 
 
-def _per_link(tracer: UnrolledTrace, name: str, records: Records) -> Iterator[tuple[str, tuple[int, ...], list[Any]]]:
-    first = records[0]
+def _per_link(tracer: UnrolledTrace, name: str, records: Records) -> Iterator[Quantity]:
+    """The quantity of one field, or those of the fields of a record."""
+    first, links = records[0], tracer.model.links
+    freedoms = [KINDS[link.kind].nv for link in links]
     if isinstance(first, Coordinates):
         flat = tracer.join(records)
-        yield name, (len(flat),), flat
-    elif isinstance(first, tuple) and isinstance(first[0], Force):
-        if all(len(record) == 1 for record in records):  # the gain of a joint of one freedom
-            yield from _per_link(tracer, name, Records(record[0] for record in records))
-    elif isinstance(first, (Vec, Motion, Force, Inertia, ArticulatedInertia, Compliance)):
-        links = tracer.model.links
+        yield Quantity(name, (len(flat),), flat, "joints")
+    elif isinstance(first, JointBlock):
+        yield _joint_blocks(tracer, name, records)
+    elif type(first) in VECTORS:
         rows = {link.row: _turned(link, record) for link, record in zip(links, records, strict=True)}
-        matrices = [rows[row] for row in sorted(rows)]
-        shape = (len(links), 3) if isinstance(first, Vec) else (len(links), 6)
-        if not isinstance(first, (Vec, Motion, Force)):
-            shape = (len(links), 6, 6)
-        yield name, shape, [value for matrix in matrices for value in matrix]
-    elif hasattr(first, "__dataclass_fields__") and not isinstance(first, Mat):
-        for field in first.__dataclass_fields__:  # type: ignore[attr-defined]
+        values = [value for row in sorted(rows) for value in rows[row]]
+        yield Quantity(name, (len(links), *VECTORS[type(first)]), values, "link")
+    elif isinstance(first, tuple) and isinstance(first[0], Force):
+        by_rate = [len(record) for record in records] == freedoms
+        starts = {
+            (link.start + k if by_rate else link.row, k): _turned(link, force)
+            for link, record in zip(links, records, strict=True)
+            for k, force in enumerate(record)
+        }
+        values = [value for place in sorted(starts) for value in starts[place]]
+        yield Quantity(name, (sum(freedoms), 6) if by_rate else (len(links), len(first), 6), values, "link")
+    elif isinstance(first, tuple):
+        rows = {link.row: list(record) for link, record in zip(links, records, strict=True)}
+        yield Quantity(name, (len(links), len(first)), [x for row in sorted(rows) for x in rows[row]], "link")
+    elif hasattr(first, "__dataclass_fields__"):
+        for field in first.__dataclass_fields__:
             yield from _per_link(tracer, field, getattr(records, field))
+    else:
+        raise AssertionError(f"details do not know what {name} is")
+
+
+def _joint_blocks(tracer: UnrolledTrace, name: str, blocks: Records) -> Quantity:
+    """One number for each joint; where a joint has several freedoms, the block-diagonal matrix of all."""
+    links = tracer.model.links
+    if all(len(block) == 1 for block in blocks):
+        flat = tracer.join(Records(Coordinates(block[0]) for block in blocks))
+        return Quantity(name, (len(flat),), flat, "joints")
+    shape = _square(tracer)
+    values: list[Any] = [0.0] * (shape[0] * shape[1])
+    for link, block in zip(links, blocks, strict=True):
+        for a, row in enumerate(block):
+            for b, value in enumerate(row):
+                values[(link.start + a) * shape[0] + link.start + b] = value
+    return Quantity(name, shape, values, "joints")
+
+
+def _square(tracer: UnrolledTrace) -> tuple[int, int]:
+    nv = sum(KINDS[link.kind].nv for link in tracer.model.links)
+    return nv, nv
 
 
 def _turned(link: CanonicalLink, record: Any) -> list[Any]:
@@ -100,6 +163,8 @@ def _turned(link: CanonicalLink, record: Any) -> list[Any]:
         return [*axes.transpose_times(record.angular), *axes.transpose_times(record.linear)]
     if isinstance(record, Force):
         return [*axes.transpose_times(record.moment), *axes.transpose_times(record.force)]
+    if isinstance(record, (Mat, Sym)):
+        return [x for row in _turned_matrix(axes, Mat(*_rows(record))) for x in row]
     if isinstance(record, Inertia):
         record = record.articulated()
     if isinstance(record, Compliance):

@@ -3,6 +3,12 @@
 Every message is one sentence that says what was wrong, what was got, what was expected and what to do.
 """
 
+import os
+import sys
+import warnings
+
+_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+
 
 class LinksweepError(Exception):
     """Base of every error that linksweep raises on purpose."""
@@ -26,3 +32,15 @@ class BackendError(LinksweepError, RuntimeError):
 
 class ModelWarning(UserWarning):
     """The description is usable, but something in it is physically doubtful."""
+
+
+class SingularWarning(UserWarning):
+    """In some pose a joint's acceleration is not determined: what came out for it is rounding, infinite or NaN."""
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn of the line outside this package that led here, however deep in it the reason was found."""
+    depth, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=depth)

@@ -15,13 +15,14 @@ from .algorithms.closed_form import closed_form
 from .algorithms.composite import composite
 from .algorithms.explicit_model import explicit_model
 from .algorithms.explicit_model_direct import explicit_model_direct
-from .algorithms.factorization import colour, factorization, gains, whiten
+from .algorithms.factorization import colour, factorization, joint_inertia_times, whiten
 from .algorithms.fd1 import fd1
 from .algorithms.fd2 import fd2
 from .algorithms.fd3 import fd3
 from .algorithms.fd4 import fd4
 from .algorithms.filter_smoother import filter_smoother
 from .algorithms.filter_smoother_ud import filter_smoother_ud
+from .algorithms.inertia_ratio import closeness, inertia_ratio
 from .algorithms.influence import influence
 from .algorithms.influence_dynamics import influence_dynamics
 from .algorithms.kane import kane
@@ -52,6 +53,7 @@ from .canonical import CanonicalModel
 from .defaults import is_large
 from .errors import ArgumentError
 from .explicit_traces import trace_explicit, trace_influence, trace_regressor
+from .factor_traces import solve, trace_closeness, trace_inertia_ratio, trace_joint_inertia, trace_of_vector
 from .joints import KINDS
 from .parameters import ParameterSet
 from .regrouping import regroup
@@ -267,22 +269,18 @@ def _document_order(tracer: Any) -> list[int]:
     return sorted(range(len(places)), key=places.__getitem__)
 
 
-def _trace_factor(tracer: Any, request: Request, output: int, which: str) -> None:
-    tracer.write_pairs(output, getattr(factorization(tracer), which), mirrored=False)
-
-
-def _trace_joint_inertia(tracer: Any, request: Request, output: int) -> None:
-    tracer.write_coordinates(output, gains(tracer).D)
-
-
-def _trace_filter(tracer: Any, request: Request, output: int) -> None:
-    tracer.write_coordinates(output, _method(request).algorithm(tracer, _coordinates(tracer, "tau")))
-
-
 def _of_frame(inputs: tuple[str, ...], result: str, algorithm: Any, traced: Any) -> Function:
     return Function(
         inputs, result, (6, "v"), {"": Method(algorithm)}, traced, dynamics=False, needs_frame=True,
         references=REFERENCES,
+    )  # fmt: skip
+
+
+def _of_vector(result: str, method: str, algorithm: Any) -> Function:
+    """Of a joint vector, to which the inertias of joints are put."""
+    return Function(
+        ("q", "tau"), result, ("v",), {method: Method(algorithm)}, trace_of_vector(algorithm), invertible=True,
+        public=False,
     )  # fmt: skip
 
 
@@ -368,19 +366,14 @@ FUNCTIONS: dict[str, Function] = {
     "inertia_power": Function(("q",), "P", ("v", "v", "v"), EXPLICIT, _trace_explicit),
     "coriolis_matrix": Function(("q", "qd"), "C", ("v", "v"), EXPLICIT, _trace_explicit),
     "joint_inertia": Function(
-        ("q",), "D", ("v",), {"factorization": Method(factorization)}, _trace_joint_inertia, public=False
+        ("q",), "D", ("v",), {"factorization": Method(factorization)}, trace_joint_inertia, public=False
     ),
-    "factor": Function(
-        ("q",), "L", ("v", "v"), FACTOR, functools.partial(_trace_factor, which="factor"), invertible=True, public=False
+    "inertia_ratio": Function(
+        ("q",), "ratio", ("v",), {"": Method(inertia_ratio)}, trace_inertia_ratio, public=False
     ),
-    "factor_inverse": Function(
-        ("q",), "Linv", ("v", "v"), FACTOR, functools.partial(_trace_factor, which="inverse"), invertible=True,
-        public=False
-    ),
-    "colour": Function(
-        ("q", "tau"), "y", ("v",), {"innovations": Method(colour)}, _trace_filter, invertible=True, public=False
-    ),
-    "whiten": Function(
-        ("q", "tau"), "e", ("v",), {"innovations": Method(whiten)}, _trace_filter, invertible=True, public=False
-    ),
+    "closeness": Function(("q",), "closeness", (), {"": Method(closeness)}, trace_closeness, public=False),
+    "factor": _of_vector("D", "", joint_inertia_times),
+    "solve": _of_vector("x", "", solve),
+    "colour": _of_vector("y", "innovations", colour),
+    "whiten": _of_vector("e", "innovations", whiten),
 }  # fmt: skip

@@ -239,6 +239,10 @@ def _over(a: Any, d: Scalar) -> Any:
     return a * 0.0 if isinstance(d, float) and d == 0.0 else a / d
 
 
+class JointBlock(tuple[tuple[Scalar, ...], ...]):
+    """What a sweep keeps of D(k): its rows."""
+
+
 class JointInertia:
     """D(k) = H P H^T + R, the inertia that the joint sees: nv by nv, symmetric."""
 
@@ -258,12 +262,8 @@ class JointInertia:
         return self
 
     @property
-    def block(self) -> tuple[tuple[Scalar, ...], ...]:
-        return tuple(tuple(row) for row in self.rows)
-
-    @property
-    def diagonal(self) -> Coordinates:
-        return Coordinates(row[i] for i, row in enumerate(self.rows))
+    def block(self) -> JointBlock:
+        return JointBlock(tuple(row) for row in self.rows)
 
     def factor(self) -> tuple[list[list[Scalar]], list[Scalar]]:
         """U (unit upper triangular) and d with D = U diag(d) U^T; no pivoting: D is definite."""
@@ -349,4 +349,4 @@ def joseph(P: ArticulatedInertia, h_t: Span, gain: Span, armature: Scalar) -> Ar
     return ArticulatedInertia.of_rows(P_plus)
 
 
-__all__ = ["KINDS", "Coordinates", "Joint", "JointInertia", "Span", "solve_upper", "updated_inertia"]
+__all__ = ["KINDS", "Coordinates", "Joint", "JointBlock", "JointInertia", "Span", "solve_upper", "updated_inertia"]

@@ -21,7 +21,7 @@ from .details import Details
 from .edit_methods import EditMethods
 from .errors import ArgumentError, ModelWarning
 from .external_forces import link_forces
-from .factor import Factor
+from .factor import FactorMethods
 from .foreign import refuse_foreign
 from .functions import Request
 from .joints import KINDS
@@ -32,9 +32,13 @@ from .names import shown
 from .parameter_methods import ParameterMethods
 from .parameters import parameter_sets
 from .requests import PUBLIC, checked_flag, make_request, make_requests, methods_of
+from .singular import SingularMethods
 
 
-class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, EditMethods, KinematicsMethods):
+class Robot(
+    AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, EditMethods, KinematicsMethods, FactorMethods,
+    SingularMethods,
+):  # fmt: skip
     """A robot arm: a frozen description, and its dynamics as compiled functions of NumPy arrays.
 
     Arrays have any leading batch shape and broadcast; float32 in gives float32 out. Coordinates follow `joint_names`,
@@ -48,7 +52,7 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
                 f"Robot.from_dh."
             )
         self.model = model
-        self._functions: Once[CompiledFunction] = Once()
+        self._functions: Once[Any] = Once()  # compiled functions, some of them watched
         self._inverse: Any = None  # the default methods' functions, found without a look-up
         self._forward: Any = None
         if self.singular_joints:
@@ -202,11 +206,6 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
         """The inverse of the mass matrix (..., nv, nv), element by element, without M."""
         return self._dynamics("mass_matrix_inverse", (q,), method, (), out)
 
-    def factor(self, q: Any) -> Factor:
-        """The mass matrix as (I + H Phi L) D (I + H Phi L)^T, with `solve`, `logdet`, `sqrt_apply`, `whiten`."""
-        names = ("factor", "joint_inertia", "factor_inverse")
-        return Factor(*self._function(make_requests(self, names, None, internal=True))(q))
-
     def influence(self, q: Any, point: Any) -> tuple[np.ndarray, np.ndarray]:
         """First- and second-order influence coefficients G (..., 6, nv) and H (..., 6, nv, nv) of a point.
 
@@ -289,7 +288,7 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
             compiled = None
         if compiled is None:
             request = self._request(item, method, options)
-            compiled = self._functions[key] = self._function((request,))
+            compiled = self._functions[key] = self._watched(request)
             if not any(given) and method is None and item == "inverse_dynamics":
                 self._inverse = compiled
             elif not any(given) and method is None and item == "forward_dynamics":
@@ -311,6 +310,8 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
 
         function = self._functions.made(key, make)
         arrays = function(*args, *self._extra_arguments(options))
+        if item == "forward_dynamics":
+            self.warn_if_singular(item, args[0])
         return arrays[0], Details(zip(function.outputs, arrays, strict=True))
 
     def _request(self, item: Any, method: str | None, options: tuple[Any, ...]) -> Request:

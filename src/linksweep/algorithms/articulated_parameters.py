@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..joints import Coordinates, JointInertia, Span
+from ..joints import JointBlock, JointInertia, Span
 from ..spatial import ZERO_SYM, ZERO_VEC, Force, Mat, Sym, skew
 from ..sweeps import LinkView, PerLink, Sweep
 
@@ -31,7 +31,7 @@ class Kept:
 
     body: Parameters
     body_plus: Parameters
-    D: Coordinates
+    D: JointBlock
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ def articulated_parameters(sweep: Sweep) -> Result:
                 body_plus.Y.minus_outer(g.moment, p.force),                                      # (84) centre update
                 body_plus.J.minus_outer(g.moment, p.moment),                                     # (84) inertia update
             )
-        return Kept(body, body_plus, D.diagonal), propagated(link, body_plus)
+        return Kept(body, body_plus, D.block), propagated(link, body_plus)
 
     nothing = Parameters(ZERO_SYM, Mat(ZERO_VEC, ZERO_VEC, ZERO_VEC), ZERO_SYM)
     kept, _ = sweep.inward(step, nothing)

@@ -20,18 +20,24 @@ from ..sweeps import LinkView, PerLink, Sweep
 
 @dataclass(slots=True)
 class State:
-    """Velocity V = [w; v] and costate [dw; dv] of a link, in its frame."""
+    V: Motion  # velocity [w; v]
+    costate: Motion  # lambda = [dw; dv] less gravity, derivatives seen in the link's own frame
 
+
+@dataclass(slots=True)
+class Moving:
+    V_plus: Motion  # velocity of the inner link, carried to this one
     V: Motion
+    costate_plus: Motion  # lambda of the inner link, carried to this one
+    n: Motion  # bias acceleration of the joint
     costate: Motion
 
 
 @dataclass(slots=True)
 class Kept:
-    """Joint force tau, and the state x = [moment; force] at the link's joint."""
-
-    tau: Coordinates
-    x: Force
+    b: Force  # bias force: what the link's velocity alone needs, less external forces
+    x: Force  # the state: [moment; force] at the link's joint
+    tau: Coordinates  # joint force
 
 
 @dataclass(slots=True)
@@ -40,6 +46,10 @@ class Result:
     V: PerLink
     costate: PerLink
     x: PerLink
+    V_plus: PerLink
+    costate_plus: PerLink
+    n: PerLink
+    b: PerLink
 
 
 def boundary_value(
@@ -50,24 +60,24 @@ def boundary_value(
     qd, qdd: nv scalars per link; f_ext: Force on each link, in its frame at its origin (T_c + p x F_c, F_c).
     """
 
-    def outward_step(link: LinkView, parent: State, qd: Coordinates, qdd: Coordinates) -> tuple[State, State]:
+    def outward_step(link: LinkView, parent: State, qd: Coordinates, qdd: Coordinates) -> tuple[Moving, State]:
         V_plus = link.phi_T(parent.V)                                                            # (3.1)
         V = V_plus + link.H_T @ qd                                                               # (3.2)
         costate_plus = link.phi_T(parent.costate)                                                # (3.4), (3.10)
         n = local_bias_acceleration(link, V_plus, qd)                                            # (3.7), (3.7')
-        state = State(V, costate_plus + n + link.H_T @ qdd)                                      # (3.5), (3.11)
-        return state, state
+        costate = costate_plus + n + link.H_T @ qdd                                              # (3.5), (3.11)
+        return Moving(V_plus, V, costate_plus, n, costate), State(V, costate)
 
     def inward_step(
-        link: LinkView, outer: Force, at: State, qd: Coordinates, qdd: Coordinates, f_ext: Force
+        link: LinkView, outer: Force, at: Moving, qd: Coordinates, qdd: Coordinates, f_ext: Force
     ) -> tuple[Kept, Force]:
         b = local_bias_force(link, at.V) - f_ext                                                 # (3.14)
         x = outer + (link.M @ at.costate + b)                                                    # (3.8)
         tau = link.H(x) + qdd * link.armature                                                    # (3.12)
         if dissipation:
             tau = tau + link.dissipative_force(qd)
-        return Kept(tau, x), link.phi(x)                                                         # (3.9)
+        return Kept(b, x, tau), link.phi(x)                                                         # (3.9)
 
     at = sweep.outward(outward_step, State(base.velocity, base.acceleration), qd, qdd)           # (3.3), (3.6)
     kept, _ = sweep.inward(inward_step, ZERO_FORCE, at, qd, qdd, f_ext)                          # (3.13)
-    return Result(kept.tau, at.V, at.costate, kept.x)
+    return Result(kept.tau, at.V, at.costate, kept.x, at.V_plus, at.costate_plus, at.n, kept.b)

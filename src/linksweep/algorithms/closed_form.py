@@ -19,25 +19,22 @@ from ..sweeps import LinkView, PerLink, Sweep
 
 @dataclass(slots=True)
 class Velocity:
-    V: Motion
-    n: Motion
-    b: Force
+    V_plus: Motion  # velocity of the inner link, carried to this one
+    V: Motion  # velocity [w; v]
+    n: Motion  # bias acceleration of the joint; of the first one with gravity and the base's acceleration
+    b: Force  # bias force: what the link's velocity alone needs, less external forces
 
 
 @dataclass(slots=True)
-class Inner:
-    """Carried inward: P, and the sums over i < k of (70) for moments, bias forces and bias accelerations."""
-
-    P: ArticulatedInertia
-    moments: Force
-    forces: Force
-    accelerations: Force
+class Inner:  # carried inward; the sums of (70) are those over i < k
+    P: ArticulatedInertia  # articulated inertia: of the link and those beyond it, their joints free
+    moments: Force  # of joint moments: the sum over the links beyond this one
+    forces: Force  # of bias forces: the same sum
+    accelerations: Force  # of bias accelerations: the same sum
 
 
 @dataclass(slots=True)
-class Outer:
-    """Carried outward: Delta, and the sums over i > k of (70)."""
-
+class Outer:  # carried outward; the sums of (70) are those over i > k
     Delta: Compliance
     moments: Motion
     forces: Motion
@@ -45,33 +42,33 @@ class Outer:
 
 
 @dataclass(slots=True)
-class Filtered:
-    P: ArticulatedInertia
-    P_plus: ArticulatedInertia
-    G: Force
-    D: Coordinates
-    sums: Inner
-    b: Force
+class Filtered(Inner):
+    P_plus: ArticulatedInertia  # the same with the link's own joint free too
+    G: Force  # gain
+    D: Coordinates  # inertia that the joint meets
 
 
 @dataclass(slots=True)
 class Components:
-    """a1, a2, a3: accelerations due to joint moments, bias forces, bias accelerations; c and d of (71); the covariances
-    Delta of the costate and S of the smoothed state."""
-
-    qdd: Coordinates
-    a1: Coordinates
-    a2: Coordinates
-    a3: Coordinates
-    c: Coordinates
-    d: Motion
-    Delta: Compliance
-    S: ArticulatedInertia
+    qdd: Coordinates  # joint acceleration: a1 + a2 + a3
+    a1: Coordinates  # due to joint moments
+    a2: Coordinates  # due to bias forces
+    a3: Coordinates  # due to bias accelerations
+    c: Coordinates  # the diagonal element of M^-1
+    d: Motion  # of the costate, to the force at the joint
+    r1: Motion  # of joint moments: the sum over the links between this one and the base
+    r2: Motion  # of bias forces: the same sum
+    r3: Motion  # of bias accelerations: the same sum
+    rest: Motion  # [Delta P - I] n: what the joint's own bias acceleration adds to r3
+    Delta_plus: Compliance  # covariance of the inner link's costate, carried to this one
+    Delta: Compliance  # covariance of the costate
+    S: ArticulatedInertia  # covariance of the smoothed state
 
 
 @dataclass(slots=True)
 class Result:
     qdd: PerLink
+    velocity: PerLink
     components: PerLink
     filtered: PerLink
 
@@ -87,7 +84,8 @@ def closed_form(
         V_plus = link.phi_T(parent[0])                                                           # (11)
         V = V_plus + link.H_T @ qd                                                               # (12)
         n = local_bias_acceleration(link, V_plus, qd) + link.phi_T(parent[1])                    # (15), gravity
-        return Velocity(V, n, local_bias_force(link, V) - f_ext), (V, ZERO_MOTION)
+        b = local_bias_force(link, V) - f_ext                                                    # (3.14)
+        return Velocity(V_plus, V, n, b), (V, ZERO_MOTION)
 
     def inward_step(
         link: LinkView, outer: Inner, at: Velocity, qd: Coordinates, tau: Coordinates
@@ -103,11 +101,14 @@ def closed_form(
 
         if dissipation:
             tau = tau - link.dissipative_force(qd)
-        moments = link.phi(cross(outer.moments) + G @ tau)                                       # (70) psi G tau
-        forces = link.phi(cross(outer.forces + at.b))                                            # (70) psi b
-        accelerations = link.phi(cross(outer.accelerations) + P_plus @ at.n)                     # (70) psi P n
-        kept = Filtered(P, P_plus, G.columns[0], D.diagonal, outer, at.b)
-        return kept, Inner(link.phi(P_plus), moments, forces, accelerations)
+        moments, forces, accelerations = outer.moments, outer.forces, outer.accelerations        # (70)
+        kept = Filtered(P, moments, forces, accelerations, P_plus, G.columns[0], Coordinates(D.rows[0]))
+        return kept, Inner(
+            link.phi(P_plus),
+            link.phi(cross(moments) + G @ tau),                                                  # (70) psi G tau
+            link.phi(cross(forces + at.b)),                                                      # (70) psi b
+            link.phi(cross(accelerations) + P_plus @ at.n),                                      # (70) psi P n
+        )
 
     def outward_step(
         link: LinkView, inner: Outer, at: Velocity, kept: Filtered, qd: Coordinates, tau: Coordinates
@@ -119,11 +120,11 @@ def closed_form(
         d = Delta_G - H * c                                                                      # (71)
         if dissipation:
             tau = tau - link.dissipative_force(qd)
-        r1, r2, r3 = map(link.phi_T, (inner.moments, inner.forces, inner.accelerations))
-        a1 = c * tau[0] + kept.sums.moments.dot(d) + G.dot(r1)                                   # (70)
-        a2 = (kept.sums.forces + kept.b).dot(d) + G.dot(r2)                                      # (70)
+        r1, r2, r3 = map(link.phi_T, (inner.moments, inner.forces, inner.accelerations))         # (70)
+        a1 = c * tau[0] + kept.moments.dot(d) + G.dot(r1)                                        # (70)
+        a2 = (kept.forces + at.b).dot(d) + G.dot(r2)                                             # (70)
         rest = Delta_plus @ (kept.P_plus @ at.n) - at.n                                          # (70) [Delta P - I] n
-        a3 = kept.sums.accelerations.dot(d) + G.dot(rest + r3)                                   # (70)
+        a3 = kept.accelerations.dot(d) + G.dot(rest + r3)                                        # (70)
         Delta = Delta_plus.minus_outer(H, d).minus_outer(Delta_G, H)                             # (82)
 
         def cross_back(motion: Motion) -> Motion:
@@ -132,13 +133,13 @@ def closed_form(
         sums = Outer(
             Delta,
             d * tau[0] + cross_back(r1),                                                         # (70) psi^T d^T tau
-            Delta @ kept.b + cross_back(r2),                                                     # (70) psi^T Delta b
+            Delta @ at.b + cross_back(r2),                                                       # (70) psi^T Delta b
             cross_back(rest + r3),                                                               # (70) [Delta P - I] n
         )
         S = kept.P - sandwich(kept.P, Delta)                                                     # (65)
         qdd = Coordinates((a1 + a2 + a3,))                                                       # (69)
         a1, a2, a3, c = (Coordinates((x,)) for x in (a1, a2, a3, c))
-        return Components(qdd, a1, a2, a3, c, d, Delta, S), sums
+        return Components(qdd, a1, a2, a3, c, d, r1, r2, r3, rest, Delta_plus, Delta, S), sums
 
     at = sweep.outward(velocity_step, (base.velocity, base.acceleration), qd, f_ext)
     filtered, _ = sweep.inward(
@@ -146,4 +147,4 @@ def closed_form(
     )
     zero = Outer(ZERO_COMPLIANCE, ZERO_MOTION, ZERO_MOTION, ZERO_MOTION)                         # Delta^+(N) = 0
     components = sweep.outward(outward_step, zero, at, filtered, qd, tau)
-    return Result(components.qdd, components, filtered)
+    return Result(components.qdd, at, components, filtered)

@@ -18,9 +18,10 @@ from .khalil_kleinfinger import khalil_kleinfinger
 
 @dataclass(slots=True)
 class Result:
-    qdd: PerLink
-    T_free: PerLink
-    elements: Any
+    qdd: PerLink  # joint acceleration
+    T_bias: PerLink  # joint force that holds the joints unaccelerated
+    T_free: PerLink  # T': joint force less that
+    M: Any  # the mass matrix
 
 
 def composite(
@@ -28,6 +29,8 @@ def composite(
 ) -> Result:
     """Joint accelerations that the joint forces tau produce; arguments as of filter_smoother."""
     bias = khalil_kleinfinger(sweep, qd, sweep.zeros(), f_ext, base, dissipation)
-    T_free = sweep.subtract(tau, bias.tau)                                                       # (3.22)
-    elements = mass_matrix(sweep).elements                                                       # (32)
-    return Result(sweep.solve(elements, T_free), T_free, elements)
+    T_bias = bias.tau                                                                            # (3.23)
+    T_free = sweep.subtract(tau, T_bias)                                                         # (3.22)
+    M = mass_matrix(sweep).elements                                                              # (32)
+    qdd = sweep.solve(M, T_free)                                                                 # (3.22)
+    return Result(qdd, T_bias, T_free, M)

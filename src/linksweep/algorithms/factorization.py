@@ -3,8 +3,8 @@
 G. Rodriguez and K. Kreutz, "Recursive Mass Matrix Factorization and Inversion", 1988, (4.4)-(4.16): Fact 4.1, Fact 4.2
 and Theorem 4.1, and the innovations model (4.12)-(4.13) with its inverse, the whitening filter (4.15).
 
-A joint of several freedoms has a block for D(k); its own triangular factor, D = U d U^T, goes to the other factors, so
-that what remains in the middle is diagonal.
+A joint of several freedoms has a block for D(k), and the sweeps use it as it is. For M^-1 by its elements the block's
+own triangular factor, D = U d U^T, goes to the other factors, so that what remains in the middle is diagonal.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from ..sweeps import LinkView, PerLink, Sweep
 
 @dataclass(slots=True)
 class Gain:
-    """P, D (diagonal) and G = P H^T / D of one link; L(k) = phi(k+1, k) G(k); U, the factor of a block D."""
+    """P and G = P H^T D^-1 of one link; L(k) = phi(k+1, k) G(k); the block D(k) and its factors U and D = U d U^T."""
 
     P: ArticulatedInertia
     D: Coordinates
     G: tuple[Force, ...]
     U: tuple[tuple[Any, ...], ...]
+    block: tuple[tuple[Any, ...], ...]
 
 
 @dataclass(slots=True)
 class Result:
-    """gain: P, D, G of each link; factor: I + H Phi L; inverse: I - H Psi L, by pairs (i, ancestor)."""
+    """gain: P, D, G of each link; inverse: U^-1 (I - H Psi L), by pairs (i, ancestor)."""
 
     gain: PerLink
-    factor: Any
     inverse: Any
 
 
@@ -44,22 +44,14 @@ def gains(sweep: Sweep) -> PerLink:
         G = P_H.over(D)                                                                          # (4.6) L = phi G
         P_plus = updated_inertia("43", P, link.H_T, P_H, G, link.armature)                       # (4.5)
         U, d = D.factor()
-        return Gain(P, Coordinates(d), G.columns, tuple(map(tuple, U))), link.phi(P_plus)
+        return Gain(P, Coordinates(d), G.columns, tuple(map(tuple, U)), D.block), link.phi(P_plus)
 
     kept, _ = sweep.inward(step, ZERO_ARTICULATED)                                               # (4.4)
     return kept
 
 
 def factorization(sweep: Sweep) -> Result:
-    """Both triangular factors, element by element."""
-
-    def factor_start(link: LinkView, at: Gain) -> tuple[Any, tuple[Force, ...]]:
-        columns = [Span(at.G) @ column for column in zip(*at.U, strict=True)]
-        return at.U, tuple(map(link.phi, columns))
-
-    def factor_step(link: LinkView, w: tuple[Force, ...], at: Gain) -> tuple[Any, tuple[Force, ...]]:
-        block = zip(*(link.H(column) for column in w), strict=True)                              # (4.9) H phi L
-        return list(block), tuple(map(link.phi, w))
+    """The inverse of the triangular factor, element by element: M^-1 is its square over the pivots d, (4.16)."""
 
     def inverse_start(link: LinkView, at: Gain) -> tuple[Any, tuple[Force, ...]]:
         unit = [[1.0 if i == j else 0.0 for i in range(len(at.G))] for j in range(len(at.G))]
@@ -73,8 +65,16 @@ def factorization(sweep: Sweep) -> Result:
         return list(zip(*columns, strict=True)), tuple(map(link.phi, crossed))
 
     kept = gains(sweep)
-    factor = sweep.pairs(factor_start, factor_step, kept)                                        # (4.11)
-    return Result(kept, factor, sweep.pairs(inverse_start, inverse_step, kept))                  # (4.14)
+    return Result(kept, sweep.pairs(inverse_start, inverse_step, kept))                          # (4.14)
+
+
+def joint_inertia_times(sweep: Sweep, x: PerLink) -> PerLink:
+    """D x, joint by joint."""
+
+    def step(link: LinkView, nothing: tuple[()], at: Gain, x: Coordinates) -> tuple[Coordinates, tuple[()]]:
+        return Coordinates(sum((d * e for d, e in zip(row, x, strict=True)), 0.0) for row in at.block), nothing
+
+    return sweep.outward(step, (), gains(sweep), x)
 
 
 def colour(sweep: Sweep, innovations: PerLink) -> PerLink:
@@ -96,3 +96,4 @@ def whiten(sweep: Sweep, y: PerLink) -> PerLink:
 
     e, _ = sweep.inward(step, ZERO_FORCE, gains(sweep), y)
     return e
+

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..bias import BaseMotion, classical_bias_force
-from ..joints import Coordinates, JointInertia, Span, updated_inertia
+from ..joints import Coordinates, JointBlock, JointInertia, Span, updated_inertia
 from ..spatial import ZERO_ARTICULATED, ZERO_FORCE, ZERO_MOTION, ArticulatedInertia, Force, Motion
 from ..sweeps import LinkView, PerLink, Sweep
-from .fd1 import Bias, bias_sweep
+from .fd1 import Moving, bias_sweep
 
 
 @dataclass(slots=True)
@@ -23,19 +23,23 @@ class Carried:
 
 @dataclass(slots=True)
 class Filtered:
-    y: Force
-    P: ArticulatedInertia
-    D: Coordinates
-    G: tuple[Force, ...]
-    innovation: Coordinates
-    nu: Coordinates
+    b: Force  # bias force: what the link's velocity alone needs
+    y: Force  # [moment; force] at the link's joint as far as the joints beyond it tell
+    y_plus: Force  # the same with what the link's own joint tells
+    P: ArticulatedInertia  # articulated inertia: of the link and those beyond it, their joints free
+    P_plus: ArticulatedInertia  # the same with the link's own joint free too
+    D: JointBlock  # inertia that the joint meets
+    G: tuple[Force, ...]  # gain, of each freedom
+    innovation: Coordinates  # joint force beyond what y holds already
+    nu: Coordinates  # D^-1 innovation: the acceleration that it alone would give the joint
 
 
 @dataclass(slots=True)
 class Smoothed:
-    qdd: Coordinates
-    costate: Motion
-    alpha: Motion
+    carried: Motion  # costate of the inner link, carried to this one
+    qdd: Coordinates  # joint acceleration
+    costate: Motion  # lambda: the acceleration that the joints' accelerations alone give the link
+    alpha: Motion  # acceleration [dw; dv] less gravity
 
 
 @dataclass(slots=True)
@@ -45,6 +49,7 @@ class Result:
     costate: PerLink
     bias: PerLink
     filtered: PerLink
+    carried: PerLink
 
 
 def fd3(
@@ -53,9 +58,10 @@ def fd3(
     """Joint accelerations that the joint forces tau produce; arguments as of filter_smoother."""
 
     def filter_step(
-        link: LinkView, outer: Carried, at: Bias, qd: Coordinates, tau: Coordinates, f_ext: Force
+        link: LinkView, outer: Carried, at: Moving, qd: Coordinates, tau: Coordinates, f_ext: Force
     ) -> tuple[Filtered, Carried]:
-        y = outer.y + (link.M @ at.zeta + classical_bias_force(link, at.V) - f_ext)              # (5.9) psi[...]
+        b = classical_bias_force(link, at.V)                                                     # (2.23)
+        y = outer.y + (link.M @ at.zeta + b - f_ext)                                             # (5.9) psi[...]
         P = outer.P + link.M.articulated()                                                       # (4.5)
         P_H = P @ link.H_T
         D = JointInertia(link.H_T, P_H, link.armature)                                           # (4.6)
@@ -65,17 +71,18 @@ def fd3(
         innovation = tau - link.H(y)                                                             # (5.9)
         nu = D.solve(innovation)                                                                 # (5.10)
         P_plus = updated_inertia("43", P, link.H_T, P_H, G, link.armature)                       # (4.5)
-        kept = Filtered(y, P, D.diagonal, G.columns, innovation, nu)
         y_plus = y + G @ innovation                                                              # (5.9) psi and S L T
+        kept = Filtered(b, y, y_plus, P, P_plus, D.block, G.columns, innovation, nu)
         return kept, Carried(link.phi(y_plus), link.phi(P_plus))
 
-    def smoother_step(link: LinkView, inner: Motion, at: Bias, kept: Filtered) -> tuple[Smoothed, Motion]:
-        carried = link.phi_T(inner)
+    def smoother_step(link: LinkView, inner: Motion, at: Moving, kept: Filtered) -> tuple[Smoothed, Motion]:
+        carried = link.phi_T(inner)                                                              # (4.22)
         qdd = kept.nu - Span(kept.G).transpose_times(carried)                                    # (5.10)
         costate = carried + link.H_T @ qdd                                                       # (4.22)
-        return Smoothed(qdd, costate, costate + at.zeta), costate                                # (5.6)
+        alpha = costate + at.zeta                                                                # (5.6)
+        return Smoothed(carried, qdd, costate, alpha), costate
 
     at = bias_sweep(sweep, qd, base)                                                             # (5.8)
     filtered, _ = sweep.inward(filter_step, Carried(ZERO_FORCE, ZERO_ARTICULATED), at, qd, tau, f_ext)
     smoothed = sweep.outward(smoother_step, ZERO_MOTION, at, filtered)
-    return Result(smoothed.qdd, smoothed.alpha, smoothed.costate, at, filtered)
+    return Result(smoothed.qdd, smoothed.alpha, smoothed.costate, at, filtered, smoothed.carried)

@@ -18,17 +18,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..bias import BaseMotion, local_bias_acceleration, local_bias_force
-from ..joints import Coordinates, JointInertia, Span, updated_inertia
+from ..joints import Coordinates, JointBlock, JointInertia, Span, updated_inertia
 from ..spatial import ZERO_ARTICULATED, ZERO_FORCE, ArticulatedInertia, Force, Motion
 from ..sweeps import LinkView, PerLink, Sweep
 
 
 @dataclass(slots=True)
 class Velocity:
-    """V = [w; v] of the link, and the bias acceleration n of its joint, in the link's frame."""
-
-    V: Motion
-    n: Motion
+    V_plus: Motion  # velocity of the inner link, carried to this one
+    V: Motion  # velocity [w; v]
+    n: Motion  # bias acceleration of the joint
 
 
 @dataclass(slots=True)
@@ -41,20 +40,22 @@ class Predicted:
 
 @dataclass(slots=True)
 class Filtered:
-    z: Force
-    z_plus: Force
-    P: ArticulatedInertia
-    P_plus: ArticulatedInertia
-    D: Coordinates
-    G: tuple[Force, ...]
-    innovation: Coordinates
-    residual: Coordinates
+    b: Force  # bias force: what the link's velocity alone needs, less external forces
+    z: Force  # [moment; force] at the link's joint as far as the joints beyond it tell: the predicted state
+    z_plus: Force  # the same with what the link's own joint tells: the updated state
+    P: ArticulatedInertia  # articulated inertia: of the link and those beyond it, their joints free; covariance of z
+    P_plus: ArticulatedInertia  # the same with the link's own joint free too; covariance of z_plus
+    D: JointBlock  # inertia that the joint meets
+    G: tuple[Force, ...]  # gain, of each freedom
+    innovation: Coordinates  # joint force beyond what z holds already
+    residual: Coordinates  # D^-1 innovation: the acceleration that it alone would give the joint
 
 
 @dataclass(slots=True)
 class Smoothed:
-    costate: Motion
-    qdd: Coordinates
+    carried: Motion  # costate of the inner link, carried to this one, and n
+    costate: Motion  # lambda = [dw; dv] less gravity, derivatives seen in the link's own frame
+    qdd: Coordinates  # joint acceleration
 
 
 @dataclass(slots=True)
@@ -63,7 +64,9 @@ class Result:
     costate: PerLink
     V: PerLink
     n: PerLink
+    V_plus: PerLink
     filtered: PerLink
+    carried: PerLink
 
 
 def filter_smoother(
@@ -78,12 +81,14 @@ def filter_smoother(
     def velocity_step(link: LinkView, V_parent: Motion, qd: Coordinates) -> tuple[Velocity, Motion]:
         V_plus = link.phi_T(V_parent)                                                            # (11), (3.1)
         V = V_plus + link.H_T @ qd                                                               # (12), (3.2)
-        return Velocity(V, local_bias_acceleration(link, V_plus, qd)), V                         # (15), (3.7)
+        n = local_bias_acceleration(link, V_plus, qd)                                            # (15), (3.7)
+        return Velocity(V_plus, V, n), V
 
     def filter_step(
         link: LinkView, outer: Predicted, at: Velocity, qd: Coordinates, tau: Coordinates, f_ext: Force
     ) -> tuple[Filtered, Predicted]:
-        z = outer.z + (local_bias_force(link, at.V) - f_ext)                                     # (36), (3.47)
+        b = local_bias_force(link, at.V) - f_ext                                                 # (3.14)
+        z = outer.z + b                                                                          # (36), (3.47)
         P = outer.P + link.M.articulated()                                                       # (37), (3.48)
         P_H = P @ link.H_T
         D = JointInertia(link.H_T, P_H, link.armature)                                           # (38), (3.49)
@@ -94,7 +99,7 @@ def filter_smoother(
         P_plus = updated_inertia(update, P, link.H_T, P_H, G, link.armature)                     # (43), (3.54)
         z_plus = z + G @ innovation + P_plus @ at.n                                              # (41), (3.52)
         residual = D.solve(innovation)                                                           # (42), (3.53)
-        kept = Filtered(z, z_plus, P, P_plus, D.diagonal, G.columns, innovation, residual)
+        kept = Filtered(b, z, z_plus, P, P_plus, D.block, G.columns, innovation, residual)
         return kept, Predicted(link.phi(z_plus), link.phi(P_plus))                               # (36), (37)
 
     def smoother_step(
@@ -103,10 +108,10 @@ def filter_smoother(
         carried = link.phi_T(parent) + at.n                                                      # (45), (3.56)
         qdd = kept.residual - Span(kept.G).transpose_times(carried)                              # (46), (3.57)
         costate = carried + link.H_T @ qdd                                                       # (47), (3.58)
-        return Smoothed(costate, qdd), costate
+        return Smoothed(carried, costate, qdd), costate
 
     at = sweep.outward(velocity_step, base.velocity, qd)                                         # (3.3)
     zero = Predicted(ZERO_FORCE, ZERO_ARTICULATED)                                               # (35), (3.46)
     filtered, _ = sweep.inward(filter_step, zero, at, qd, tau, f_ext)
     smoothed = sweep.outward(smoother_step, base.acceleration, at, filtered)                     # (44), (3.55)
-    return Result(smoothed.qdd, smoothed.costate, at.V, at.n, filtered)
+    return Result(smoothed.qdd, smoothed.costate, at.V, at.n, at.V_plus, filtered, smoothed.carried)

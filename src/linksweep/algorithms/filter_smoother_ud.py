@@ -20,8 +20,9 @@ from ..sweeps import LinkView, PerLink, Sweep
 
 @dataclass(slots=True)
 class Velocity:
-    V: Motion
-    n: Motion
+    V_plus: Motion  # velocity of the inner link, carried to this one
+    V: Motion  # velocity [w; v]
+    n: Motion  # bias acceleration of the joint
 
 
 @dataclass(slots=True)
@@ -35,25 +36,34 @@ class Predicted:
 
 @dataclass(slots=True)
 class Filtered:
-    z: Force
-    P: ArticulatedInertia
-    D: Coordinates
-    G: Force
-    innovation: Coordinates
-    residual: Coordinates
+    b: Force  # bias force: what the link's velocity alone needs, less external forces
+    z: Force  # [moment; force] at the link's joint as far as the joints beyond it tell: the predicted state
+    z_plus: Force  # the same with what the link's own joint tells: the updated state
+    P: ArticulatedInertia  # articulated inertia: the sum of d u u^T over the columns u of U
+    U: tuple[Force, ...]  # columns of the factor of P
+    d: tuple[Scalar, ...]  # their weights
+    U_plus: tuple[Force, ...]  # columns of the factor after the joint's own update
+    d_plus: tuple[Scalar, ...]  # their weights
+    D: Coordinates  # inertia that the joint meets
+    G: Force  # gain
+    innovation: Coordinates  # joint force beyond what z holds already
+    residual: Coordinates  # innovation / D: the acceleration that it alone would give the joint
 
 
 @dataclass(slots=True)
 class Smoothed:
-    costate: Motion
-    qdd: Coordinates
+    carried: Motion  # costate of the inner link, carried to this one, and n
+    costate: Motion  # lambda = [dw; dv] less gravity, derivatives seen in the link's own frame
+    qdd: Coordinates  # joint acceleration
 
 
 @dataclass(slots=True)
 class Result:
     qdd: PerLink
     costate: PerLink
+    velocity: PerLink
     filtered: PerLink
+    carried: PerLink
 
 
 def filter_smoother_ud(
@@ -64,12 +74,14 @@ def filter_smoother_ud(
     def velocity_step(link: LinkView, V_parent: Motion, qd: Coordinates) -> tuple[Velocity, Motion]:
         V_plus = link.phi_T(V_parent)                                                            # (11), (3.1)
         V = V_plus + link.H_T @ qd                                                               # (12), (3.2)
-        return Velocity(V, local_bias_acceleration(link, V_plus, qd)), V                         # (15), (3.7)
+        n = local_bias_acceleration(link, V_plus, qd)                                            # (15), (3.7)
+        return Velocity(V_plus, V, n), V
 
     def filter_step(
         link: LinkView, outer: Predicted, at: Velocity, qd: Coordinates, tau: Coordinates, f_ext: Force
     ) -> tuple[Filtered, Predicted]:
-        z = outer.z + (local_bias_force(link, at.V) - f_ext)                                     # (36)
+        b = local_bias_force(link, at.V) - f_ext                                                 # (3.14)
+        z = outer.z + b                                                                          # (36)
         own, weights = inertia_columns(link)
         squares = [leaves(column) for column in (*outer.columns, *own)]
         U, d = orthogonalised(squares, [*outer.d, *weights])                                     # (37)
@@ -88,8 +100,9 @@ def filter_smoother_ud(
         up = Predicted(link.phi(z_plus), tuple(link.phi(column) for column in columns), tuple(d_plus))
         P = ZERO_ARTICULATED
         for column, weight in zip(as_forces(U), d, strict=True):
-            P = P.minus_outer(column * -weight, column)
-        return Filtered(z, P, Coordinates((D,)), G, innovation, residual), up
+            P = P.minus_outer(column * -weight, column)                                          # (37)
+        factors = (tuple(as_forces(U)), tuple(d), tuple(columns), tuple(d_plus))
+        return Filtered(b, z, z_plus, P, *factors, Coordinates((D,)), G, innovation, residual), up
 
     def smoother_step(
         link: LinkView, parent: Motion, at: Velocity, kept: Filtered
@@ -97,13 +110,13 @@ def filter_smoother_ud(
         carried = link.phi_T(parent) + at.n                                                      # (45)
         qdd = kept.residual - (kept.G.dot(carried),)                                             # (46)
         costate = carried + link.H_T @ qdd                                                       # (47)
-        return Smoothed(costate, qdd), costate
+        return Smoothed(carried, costate, qdd), costate
 
     at = sweep.outward(velocity_step, base.velocity, qd)
     zero = Predicted(ZERO_FORCE, (ZERO_FORCE,) * 6, (0.0,) * 6)                                  # (35)
     filtered, _ = sweep.inward(filter_step, zero, at, qd, tau, f_ext)
     smoothed = sweep.outward(smoother_step, base.acceleration, at, filtered)                     # (44)
-    return Result(smoothed.qdd, smoothed.costate, filtered)
+    return Result(smoothed.qdd, smoothed.costate, at, filtered, smoothed.carried)
 
 
 def as_forces(U: list[list[Scalar]]) -> list[Force]:

@@ -9,24 +9,26 @@ External forces go through the first-order coefficients, (7), summed from the ti
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ..bias import BaseMotion
 from ..joints import Coordinates
 from ..model import BASE
 from ..spatial import ZERO_FORCE, ZERO_VEC, Force
 from ..sweeps import LinkView, PerLink, Records, Unrolled
-from .explicit_model import explicit_model, joint_pair
+from .explicit_model import Power, explicit_model, joint_pair
 from .influence import Axis
 
 
 @dataclass(slots=True)
 class Result:
-    """Joint forces tau; their parts by accelerations, by velocities, and by gravity and the base's acceleration."""
-
-    tau: PerLink
-    inertial: PerLink
-    velocity: PerLink
-    gravity: PerLink
+    tau: PerLink  # joint force: the sum of the four
+    inertial: PerLink  # joint force for the joints' accelerations
+    velocity: PerLink  # joint force for the velocities
+    gravity: PerLink  # joint force for gravity and the base's acceleration
+    applied: PerLink  # joint force against external forces and, if asked for, dissipation
+    I: Any  # noqa: E741  # I* of (8): effective inertia, armature included
+    P: Power  # P* of (8): inertia power, P*_ijk at [i, j, k]
 
 
 def influence_dynamics(
@@ -52,12 +54,13 @@ def influence_dynamics(
     products = [(j, k) for k in rate for j in rate if j <= k]
     inertial, velocity, gravity = Records(), Records(), Records()
     for i, body in zip(joints, model.bodies, strict=True):
-        accelerated = sum((model.I[i, k] * qdd[k][0] for k in joints), 0.0)                      # (8)
-        terms = (model.P.of_product(i, j, k) * (rate[j] * rate[k]) for j, k in products)         # (8)
+        accelerated = sum((model.I[i, k] * qdd[k][0] for k in joints), 0.0)
+        terms = (model.P.of_product(i, j, k) * (rate[j] * rate[k]) for j, k in products)
         moved = joint_pair(speeding, body)
-        inertial.append(Coordinates((accelerated,)))
-        velocity.append(Coordinates((sum(terms, 0.0),)))
+        inertial.append(Coordinates((accelerated,)))                                             # (8)
+        velocity.append(Coordinates((sum(terms, 0.0),)))                                         # (8)
         gravity.append(Coordinates((body.P.dot(a) + (moved.I1 + moved.I2),)))                    # (14), (23), (24)
-    applied, _ = sweep.inward(force_step, ZERO_FORCE, qd, f_ext)
-    tau = Records(sum(parts, Coordinates((0.0,))) for parts in zip(inertial, velocity, gravity, applied, strict=True))
-    return Result(tau, inertial, velocity, gravity)
+    applied, _ = sweep.inward(force_step, ZERO_FORCE, qd, f_ext)                                 # (7)
+    parts = zip(inertial, velocity, gravity, applied, strict=True)
+    tau = Records(sum(four, Coordinates((0.0,))) for four in parts)                              # (8)
+    return Result(tau, inertial, velocity, gravity, applied, model.I, model.P)

@@ -20,20 +20,21 @@ from ..sweeps import LinkView, PerLink, Sweep
 
 @dataclass(slots=True)
 class State:
-    w: Vec
-    dw: Vec
-    W: Mat
-    pdd: Vec
-    rho: Vec
+    w: Vec  # angular velocity
+    dw: Vec  # angular acceleration
+    W: Mat  # tensor dW + W^2: the accelerations of a link's points, by their places
+    pdd: Vec  # acceleration of the mass centre, less gravity
+    rho: Vec  # the mass centre, from the link's origin
 
 
 @dataclass(slots=True)
 class Kept:
-    """Joint force tau; w = sum of moments, v = sum of forces of the links beyond the joint, (46), (49)."""
-
-    tau: Coordinates
-    moment: Vec
-    force: Vec
+    hd: Vec  # rate of change of the angular momentum about the mass centre
+    u: Vec  # mass times pdd
+    k: Vec  # moment that the link itself needs, at its origin
+    moment: Vec  # w: the sum of moments of the link and those beyond it, at its origin
+    force: Vec  # v: the sum of their forces
+    tau: Coordinates  # joint force
 
 
 @dataclass(slots=True)
@@ -44,6 +45,11 @@ class Result:
     pdd: PerLink
     moment: PerLink
     force: PerLink
+    W: PerLink
+    rho: PerLink
+    hd: PerLink
+    u: PerLink
+    k: PerLink
 
 
 def kane(
@@ -64,7 +70,8 @@ def kane(
         arm = link.X.origin() - inner.rho                                                        # (15)
         pdd = link.X.turn_back(inner.pdd + inner.W @ arm) + W @ link.com                         # (18), stage 2
         pdd = pdd + (joint.linear + acceleration.linear)                                         # (20)
-        state = State(w, dw, W, pdd, link.com)
+        rho = link.com                                                                           # (15)
+        state = State(w, dw, W, pdd, rho)
         return state, state
 
     def inward_step(
@@ -73,13 +80,15 @@ def kane(
         hd = link.I_com @ at.dw + at.w.cross(link.I_com @ at.w)                                  # stage 3
         u = at.pdd * link.M.mass                                                                 # stage 3
         k = hd + link.com.cross(u) - f_ext.moment                                                # (47)
-        w, v = outer.moment + k, outer.force + (u - f_ext.force)                                 # (46), (49)
-        tau = link.H(Force(w, v)) + qdd * link.armature                                          # (44), (45)
+        moment, force = outer.moment + k, outer.force + (u - f_ext.force)                        # (46), (49)
+        tau = link.H(Force(moment, force)) + qdd * link.armature                                 # (44), (45)
         if dissipation:
             tau = tau + link.dissipative_force(qd)                                               # (29), (37)
-        return Kept(tau, w, v), link.phi(Force(w, v))                                            # a_i x v of (47)
+        return Kept(hd, u, k, moment, force, tau), link.phi(Force(moment, force))                # a_i x v of (47)
 
     start = State(base.w, base.dw, rotation_tensor(base.w, base.dw), base.a, ZERO_VEC)           # (14), (21), (51)
     at = sweep.outward(outward_step, start, qd, qdd)
     kept, _ = sweep.inward(inward_step, ZERO_FORCE, at, qd, qdd, f_ext)
-    return Result(kept.tau, at.w, at.dw, at.pdd, kept.moment, kept.force)
+    return Result(
+        kept.tau, at.w, at.dw, at.pdd, kept.moment, kept.force, at.W, at.rho, kept.hd, kept.u, kept.k
+    )

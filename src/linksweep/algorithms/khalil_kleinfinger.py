@@ -22,11 +22,9 @@ from ..sweeps import LinkView, PerLink, Sweep
 
 @dataclass(slots=True)
 class State:
-    """Angular velocity w and acceleration dw, and the origin's acceleration dv less gravity."""
-
-    w: Vec
-    dw: Vec
-    dv: Vec
+    w: Vec  # angular velocity
+    dw: Vec  # angular acceleration
+    dv: Vec  # acceleration of the link's origin, less gravity
 
     @property
     def U(self) -> Mat:
@@ -35,12 +33,16 @@ class State:
 
 
 @dataclass(slots=True)
-class Kept:
-    """Joint force tau; moment and force that the inner joint exerts on the link, at its origin."""
+class Moving(State):
+    dv_foot: Vec  # acceleration, less gravity, of the point of the joint's axis that is nearest to the inner link's
 
-    tau: Coordinates
-    moment: Vec
-    force: Vec
+
+@dataclass(slots=True)
+class Kept:
+    f_link: Force  # [moment; force] at its origin that accelerates the link
+    moment: Vec  # that the inner joint exerts on the link, at its origin
+    force: Vec  # that the inner joint exerts on the link
+    tau: Coordinates  # joint force
 
 
 @dataclass(slots=True)
@@ -51,6 +53,9 @@ class Result:
     dv: PerLink
     moment: PerLink
     force: PerLink
+    dv_foot: PerLink
+    U: PerLink  # tensor dw~ + w~ w~: the accelerations of a link's points, by their places
+    f_link: PerLink
 
 
 def khalil_kleinfinger(
@@ -62,23 +67,25 @@ def khalil_kleinfinger(
     """
 
     def inward_step(
-        link: LinkView, outer: Force, at: State, qd: Coordinates, qdd: Coordinates, f_ext: Force
+        link: LinkView, outer: Force, at: Moving, qd: Coordinates, qdd: Coordinates, f_ext: Force
     ) -> tuple[Kept, Force]:
-        f = outer + (inertial_force(at, link.M) - f_ext)                                         # step: balance
+        f_link = inertial_force(at, link.M)                                                      # step: Newton, Euler
+        f = outer + (f_link - f_ext)
+        moment, force = f.moment, f.force                                                        # step: balance
         tau = link.H(f) + qdd * link.armature                                                    # step: along the joint
         if dissipation:
             tau = tau + link.dissipative_force(qd)
-        return Kept(tau, f.moment, f.force), link.phi(f)
+        return Kept(f_link, moment, force, tau), link.phi(f)
 
     at = motion_of_links(sweep, qd, qdd, base)
     kept, _ = sweep.inward(inward_step, ZERO_FORCE, at, qd, qdd, f_ext)
-    return Result(kept.tau, at.w, at.dw, at.dv, kept.moment, kept.force)
+    return Result(kept.tau, at.w, at.dw, at.dv, kept.moment, kept.force, at.dv_foot, at.U, kept.f_link)
 
 
 def motion_of_links(sweep: Sweep, qd: PerLink, qdd: PerLink, base: BaseMotion) -> PerLink:
     """State of every link, from the base outward."""
 
-    def outward_step(link: LinkView, inner: State, qd: Coordinates, qdd: Coordinates) -> tuple[State, State]:
+    def outward_step(link: LinkView, inner: State, qd: Coordinates, qdd: Coordinates) -> tuple[Moving, State]:
         rate, acceleration = link.H_T @ qd, link.H_T @ qdd
         w_inner = link.X.turn_back(inner.w)
         w = w_inner + rate.angular                                                               # step: velocity
@@ -87,8 +94,7 @@ def motion_of_links(sweep: Sweep, qd: PerLink, qdd: PerLink, base: BaseMotion) -
         dv_foot = link.X.turn_back(inner.dv + inner.U @ link.foot)                               # step: on the axis
         U = rotation_tensor(w, dw)                                                               # step: U = dw~ + w~ w~
         dv = dv_foot + U @ link.offset + (joint.linear + acceleration.linear)                    # step: at the origin
-        state = State(w, dw, dv)
-        return state, state
+        return Moving(w, dw, dv, dv_foot), State(w, dw, dv)
 
     return sweep.outward(outward_step, State(base.w, base.dw, base.a), qd, qdd)
 

@@ -20,18 +20,23 @@ from ..sweeps import LinkView, PerLink, Sweep
 
 @dataclass(slots=True)
 class State:
-    """Velocity V = [w; v] and acceleration alpha = [dw; dv] of a link, in its frame."""
+    V: Motion  # velocity [w; v]
+    alpha: Motion  # acceleration [dw; dv] less gravity
 
+
+@dataclass(slots=True)
+class Moving:
+    V_plus: Motion  # velocity of the inner link, carried to this one
     V: Motion
+    a: Motion  # bias acceleration: what alpha is more than that of the inner link while no joint accelerates
     alpha: Motion
 
 
 @dataclass(slots=True)
 class Kept:
-    """Joint force tau, and the force f that the inner joint exerts on the link, [moment; force]."""
-
-    tau: Coordinates
-    f: Force
+    b: Force  # bias force: what the link's velocity alone needs
+    f: Force  # [moment; force] that the inner joint exerts on the link
+    tau: Coordinates  # joint force
 
 
 @dataclass(slots=True)
@@ -40,6 +45,9 @@ class Result:
     V: PerLink
     alpha: PerLink
     f: PerLink
+    V_plus: PerLink
+    a: PerLink
+    b: PerLink
 
 
 def newton_euler(
@@ -50,24 +58,25 @@ def newton_euler(
     qd, qdd: nv scalars per link; f_ext: Force on each link, in its frame at its origin.
     """
 
-    def outward_step(link: LinkView, parent: State, qd: Coordinates, qdd: Coordinates) -> tuple[State, State]:
-        V_plus = link.phi_T(parent.V)
+    def outward_step(link: LinkView, parent: State, qd: Coordinates, qdd: Coordinates) -> tuple[Moving, State]:
+        V_plus = link.phi_T(parent.V)                                                            # (2.25)
         V = V_plus + link.H_T @ qd                                                               # (2.25)
         a_link = Motion(ZERO_VEC, centripetal(parent.V.angular, link.X.origin()))                # (2.19)
         a_joint = joint_bias_acceleration(link, V_plus, qd)                                      # (2.19), (2.32)
         alpha = link.phi_T(parent.alpha + a_link) + a_joint + link.H_T @ qdd                     # (2.26)
-        state = State(V, alpha)
-        return state, state
+        a = link.phi_T(a_link) + a_joint                                                         # (2.19), (2.32)
+        return Moving(V_plus, V, a, alpha), State(V, alpha)
 
     def inward_step(
-        link: LinkView, outer: Force, at: State, qd: Coordinates, qdd: Coordinates, f_ext: Force
+        link: LinkView, outer: Force, at: Moving, qd: Coordinates, qdd: Coordinates, f_ext: Force
     ) -> tuple[Kept, Force]:
-        f = outer + (link.M @ at.alpha + classical_bias_force(link, at.V) - f_ext)               # (2.29)
+        b = classical_bias_force(link, at.V)                                                     # (2.23)
+        f = outer + (link.M @ at.alpha + b - f_ext)                                              # (2.29)
         tau = link.H(f) + qdd * link.armature                                                    # (2.30)
         if dissipation:
             tau = tau + link.dissipative_force(qd)
-        return Kept(tau, f), link.phi(f)
+        return Kept(b, f, tau), link.phi(f)
 
     at = sweep.outward(outward_step, State(base.velocity, base.acceleration), qd, qdd)           # (2.24)
     kept, _ = sweep.inward(inward_step, ZERO_FORCE, at, qd, qdd, f_ext)                          # (2.28)
-    return Result(kept.tau, at.V, at.alpha, kept.f)
+    return Result(kept.tau, at.V, at.alpha, kept.f, at.V_plus, at.a, kept.b)

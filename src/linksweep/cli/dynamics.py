@@ -66,7 +66,8 @@ def run(
     about = {"robot": arm.name, "function": function, "method": method or arm.methods(function)[0]}
     results = Results(arm, result, columns, about, keep_rows=as_json and output is None, keep_curve=plot is not None)
     limits = LimitWatch(model)
-    computed = results.watched(_computed(model, limits, compute, blocks, inputs, result, with_inputs))
+    warn = getattr(arm, "warn_if_singular", None) if result == "qdd" else None
+    computed = results.watched(_computed(model, limits, warn, compute, blocks, inputs, result, with_inputs))
     if output is None:
         for _ in computed:
             pass
@@ -91,8 +92,8 @@ def _function(
 
 
 def _computed(
-    model: Model, limits: LimitWatch, compiled: Callable[..., np.ndarray], blocks: Iterator[np.ndarray],
-    inputs: tuple[str, ...], result: str, with_inputs: bool,
+    model: Model, limits: LimitWatch, warn: Callable[..., bool] | None, compiled: Callable[..., np.ndarray],
+    blocks: Iterator[np.ndarray], inputs: tuple[str, ...], result: str, with_inputs: bool,
 ) -> Iterator[np.ndarray]:  # fmt: skip
     """Each block of t and inputs as a block of t, the inputs if wanted, and the result."""
     import numpy as np
@@ -102,15 +103,23 @@ def _computed(
 
     ends = np.cumsum([1, *(len(joint_columns(model, block)) for block in inputs)])
     names = joint_columns(model, result)
+    said = warn is None  # one warning for all blocks
     for values in blocks:
         given = {block: values[:, a:b] for block, (a, b) in zip(inputs, pairwise(ends), strict=True)}
         with np.errstate(over="ignore", invalid="ignore"):
             found = compiled(*given.values())
+        if not said:
+            said = warn("forward", given["q"], functools.partial(_time, values))
         if not np.isfinite(found).all():
             row, column = np.argwhere(~np.isfinite(found))[0]
+            singular = ", or the pose is singular" if result == "qdd" else ""
             raise ArgumentError(
                 f"At t = {values[row, 0]} {names[column]} comes out as {found[row, column]}, expected a finite number: "
-                "the trajectory's numbers there are too large, or a quaternion is zero."
+                f"the trajectory's numbers there are too large, or a quaternion is zero{singular}."
             )
         limits.add(values[:, 0], **{block: x for block, x in {**given, result: found}.items() if block in QUANTITIES})
         yield np.concatenate([values if with_inputs else values[:, :1], found], axis=1)
+
+
+def _time(values: np.ndarray, index: tuple[int, ...]) -> str:
+    return f"at t = {values[index[0], 0]:g}"

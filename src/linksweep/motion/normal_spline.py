@@ -15,6 +15,8 @@ class NormalSpline(RestToRest):
     equal ones it is unique: its acceleration is piecewise linear, 0, 9, -9, 0 at 0, 1/3, 2/3, 1.
     """
 
+    KNOTS = (1.0 / 3.0, 2.0 / 3.0)  # of a piece's time: where its acceleration has its peaks, and a corner
+
     def _way(self, u: FloatArray) -> FloatArray:
         first = 4.5 * u**3
         middle = 0.5 + (u - 0.5) * (2.25 - 9.0 * (u - 0.5) ** 2)

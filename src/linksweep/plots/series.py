@@ -158,10 +158,13 @@ def _heading(axes: Any, channel: Channel, t: np.ndarray, curves: list[np.ndarray
     if len(curves) == 1 and np.isfinite(curves[0]).any():
         (curve,) = curves
         peak = np.nanargmax(np.abs(curve))
-        size = curve[peak] if abs(curve[peak]) > floor else 0.0
-        digits = f"{size:.3g}" if abs(size) < 1000.0 else f"{size:.4g}"
-        facts.append(f"peak {digits} {channel.unit}".rstrip() + f" at {t[peak]:.2f} s")
-        axes.plot(t[peak], curve[peak], "o", color="black", markersize=4, clip_on=False)
+        size = float(curve[peak])
+        if abs(size) > floor:
+            digits = f"{size:.3g}" if abs(size) < 1000.0 else f"{size:.4g}"
+            facts.append(f"peak {digits} {channel.unit}".rstrip() + f" at {t[peak]:.2f} s")
+            axes.plot(t[peak], size, "o", color="black", markersize=4, clip_on=False)
+        else:  # rounding has no peak
+            facts.append(f"0 {channel.unit}".rstrip())
     if unseen:
         facts.append(unseen)
     axes.set_title(channel.name, loc="left", fontsize="medium", pad=16 if facts else 4)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 def integrate_adaptively(
     robot: Robot, law: Law, q0: np.ndarray, qd0: np.ndarray, grid: Grid, request: Request, backend: str,
-    *, t: np.ndarray, limits: str, events: Sequence[Callable[..., Any]], rtol: float, atol: float,
+    *, t: np.ndarray, limits: str, events: Sequence[Callable[..., Any]], rtol: float, atol: float, max_steps: int,
     watch: Callable[[float], None], settings: dict[str, Any],
 ) -> Simulation:  # fmt: skip
-    """The motion at times t, or up to a limit or terminal event; NaN from where no step is small enough."""
+    """The motion at times t, or up to a limit or terminal event; NaN from where it ends early."""
     from scipy.integrate import solve_ivp
 
     nq, nv = robot.nq, robot.nv
@@ -45,20 +45,24 @@ def integrate_adaptively(
     stops = [event for joint in bounded for event in _limit_events(joint, limits == "stop")]
     _check_start(bounded, q0, limits)
     asked = [_user_event(event, nq) for event in events]
-    start, watched = np.concatenate([q0, qd0]), [event for _, _, event in stops] + asked
+    budget = _Budget(t, max_steps)
+    start, watched = np.concatenate([q0, qd0]), [event for _, _, event in stops] + asked + [budget]
     with np.errstate(all="ignore"):
         found = _stuck(rate, start, grid.duration, rtol, atol, len(watched)) or solve_ivp(
-            rate, (0.0, grid.duration), start, method="DOP853", t_eval=t, rtol=rtol, atol=atol, events=watched or None,
+            rate, (0.0, grid.duration), start, method="DOP853", t_eval=t, rtol=rtol, atol=atol, events=watched,
             dense_output=True,
         )  # fmt: skip
     times, states = np.asarray(found.t), np.asarray(found.y).T.reshape(-1, nq + nv)
     moments = list(found.t_events or [])
     at_events = [np.asarray(y).reshape(-1, nq + nv) for y in (found.y_events or [])]
-    if found.status == 1 and (not len(times) or times[-1] < max(m[-1] for m in moments if len(m))):
+    ended_early = found.status < 0 or budget.spent
+    if found.status == 1 and not ended_early:
         last = max((k for k, m in enumerate(moments) if len(m)), key=lambda k: moments[k][-1])
-        times, states = np.append(times, moments[last][-1]), np.vstack([states, at_events[last][-1:]])
-    if found.status < 0:  # no step is small enough: the motion ends before its time
-        settings["failure"] = str(found.message)
+        if not len(times) or times[-1] < moments[last][-1]:
+            times, states = np.append(times, moments[last][-1]), np.vstack([states, at_events[last][-1:]])
+    end = float(found.sol.ts[-1]) if found.sol else 0.0
+    if ended_early:
+        settings["failure"] = budget.reason(end) if budget.spent else _too_small(end, found.message)
         states = np.vstack([states, np.full((len(t) - len(times), nq + nv), np.nan)])
         times = t
     q, qd = _normalized(robot, states[:, :nq]), states[:, nq:]
@@ -66,13 +70,53 @@ def integrate_adaptively(
     tau = np.array([torque(*row) if np.isfinite(row[1]).all() else np.full(nv, np.nan) for row in rows])
     crossings = [LimitCrossing(joint, bound, 0.0) for joint, bound in _outside(bounded, q0)]
     crossings += [LimitCrossing(*stop[:2], float(m[0])) for stop, m in zip(stops, moments, strict=False) if len(m)]
-    own = zip(moments[len(stops) :], at_events[len(stops) :], strict=True)
+    own = zip(moments[len(stops) : -1], at_events[len(stops) : -1], strict=True)
     return Simulation(
         robot, times, q, qd, forward(q, qd, tau), tau, settings,
         tuple(Event(np.asarray(m), _normalized(robot, y[:, :nq]), y[:, nq:]) for m, y in own),
-        found.sol and _dense(robot, found.sol, float(times[-1]) if found.status >= 0 else float(found.t[-1])),
+        found.sol and _dense(robot, found.sol, end),
         tuple(sorted(crossings, key=lambda crossing: crossing.time)),
     )  # fmt: skip
+
+
+class _Budget:
+    """An event that ends a run which takes too many steps from one record to the next.
+
+    Where friction or a law jumps at a state that the motion cannot leave, steps get ever shorter and none fails.
+    """
+
+    terminal, direction = True, 0
+
+    def __init__(self, t: np.ndarray, most: int):
+        self.t, self.most = t, most
+        self.record, self.steps = 0, 0
+        self.before, self.now = -np.inf, -np.inf
+        self.deadline = np.inf  # in the middle of the step that was one too many
+
+    @property
+    def spent(self) -> bool:
+        return self.deadline < np.inf
+
+    def reason(self, end: float) -> str:
+        return (
+            f"{self.most:,} steps from t = {self.t[self.record]:g} s on did not come to the next record, {end:g} s is "
+            f"as far as they got (a force that jumps where the motion stays does that, as Coulomb friction at rest: "
+            f"use fixed steps, damping, or a larger max_steps)"
+        )
+
+    def __call__(self, t: float, state: np.ndarray) -> float:
+        if t > self.now and not self.spent:  # a step; looking for a root calls again, between the two
+            self.before, self.now = self.now, t
+            record = int(np.searchsorted(self.t, t, side="right")) - 1
+            self.steps = self.steps + 1 if record == self.record else 0
+            self.record = record
+            if self.steps > self.most:
+                self.deadline = 0.5 * (self.before + self.now)
+        return min(self.deadline - t, 1.0)
+
+
+def _too_small(end: float, message: str) -> str:
+    return f"at t = {end:g} s no step is small enough ({message.strip().rstrip('.')})"
 
 
 def _stuck(

@@ -13,6 +13,8 @@ from ..errors import ArgumentError
 from ..foreign import refuse_foreign
 from ..names import shown
 
+MOST_STEPS = 10**9  # of one simulation: minutes of machine code
+
 
 def real_array(name: str, value: Any, size: int | None = None) -> np.ndarray:
     """Finite real numbers as float64, contiguous; of shape (..., size) if one is given."""
@@ -55,8 +57,11 @@ def whole(name: str, value: Any) -> int:
 def step_count(duration: float, dt: float, every: int) -> int:
     """How many steps of dt make the duration, and a whole number of records."""
     exact = duration / dt
-    if not exact < 1e15:
-        raise ArgumentError(f"duration {duration:g} takes {exact:.3g} steps of {dt:g}: choose a longer dt.")
+    if not exact <= MOST_STEPS:
+        raise ArgumentError(
+            f"duration {duration:g} takes {exact:.3g} steps of dt={dt:g}, expected at most {MOST_STEPS:,}: choose a "
+            f"longer dt, or simulate a part at a time."
+        )
     steps = round(exact)
     if steps < 1 or abs(steps - exact) > 1e-6 * max(1.0, exact * 1e-3):
         whole_steps = max(1, math.ceil(exact - 1e-9))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SimulationWarning(UserWarning):
-    """The simulation ended, but not as one would wish: a rollout left the finite numbers."""
+    """The simulation ended, but not as one would wish: early, beyond the finite numbers, or chattering."""
 
 
 class LimitCrossing(NamedTuple):
@@ -61,6 +61,11 @@ class Simulation:
     @property
     def batch(self) -> tuple[int, ...]:
         return self.q.shape[1:-1]
+
+    @property
+    def ended_early(self) -> str:
+        """Why an adaptive run did not come to its end; nothing if it did, or if an event or a limit ended it."""
+        return str(self.settings.get("failure", ""))
 
     @lazy
     def finite(self) -> np.ndarray:

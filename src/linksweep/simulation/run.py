@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +19,9 @@ from .checks import broadcast_batch, check_memory, positive, real_array, step_co
 from .fixed_step import feeds_of, roll, step_kernel
 from .laws import Grid, Law, as_law
 from .progress import ProgressBar
-from .result import Simulation, SimulationWarning
+from .result import Simulation
 from .stepping import STAGES
+from .verdicts import warn_of
 
 if TYPE_CHECKING:
     from ..robot import Robot
@@ -34,7 +34,8 @@ def simulate(
     robot: Robot, q0: Any, qd0: Any = None, torque: Any = None, duration: float = 1.0, *, dt: float = 1e-3,
     integrator: str = "rk4", every: int = 1, dissipation: bool = False, limits: str = "record",
     method: str | None = None, dtype: Any = "float64", threads: int = 1, backend: str | None = None,
-    events: Sequence[Callable[..., Any]] = (), rtol: float = 1e-9, atol: float = 1e-9, progress: bool = True,
+    events: Sequence[Callable[..., Any]] = (), rtol: float = 1e-9, atol: float = 1e-9, max_steps: int = 5_000,
+    progress: bool = True,
 ) -> Simulation:  # fmt: skip
     """Integrate forward dynamics in time from q0 (..., nq) and qd0 (..., nv; None: at rest).
 
@@ -43,8 +44,9 @@ def simulate(
     "semi_implicit_euler" with steps of dt, whole batches at once; "adaptive" (DOP853 to rtol and atol, recorded every
     dt), one rollout, with `events`, functions event(t, q, qd) with SciPy's attributes terminal and direction. every:
     steps from one record to the next. dissipation: with damping and Coulomb friction. limits: "record" crossings,
-    "ignore" them, or, adaptive only, "stop" at the first. method: of forward dynamics. progress: a bar on
-    long runs, where stderr is a terminal.
+    "ignore" them, or, adaptive only, "stop" at the first. method: of forward dynamics. max_steps: adaptive, from one
+    record to the next; a run that needs more ends there, and says so. progress: a bar on long runs, where stderr is a
+    terminal.
     """
     if not hasattr(robot, "canonical"):
         raise ArgumentError(f"simulate got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
@@ -80,7 +82,8 @@ def simulate(
     with ProgressBar(f"simulating {robot.name}", progress) as watch:
         if adaptive:
             _check_single(batch, dtype)
-            tolerances = {"rtol": positive("rtol", rtol), "atol": positive("atol", atol)}
+            tolerances: dict[str, Any] = {"rtol": positive("rtol", rtol), "atol": positive("atol", atol)}
+            tolerances["max_steps"] = whole("max_steps", max_steps)
             result = integrate_adaptively(
                 robot, law, q0, qd0, grid, request, chosen_backend(backend), t=t, limits=limits, events=events,
                 watch=watch, settings=settings | tolerances, **tolerances,
@@ -96,7 +99,7 @@ def simulate(
             result = Simulation(robot, t, q, qd, qdd, tau, settings)
             if limits == "ignore":
                 result.found_crossings = ()
-    _warn_if_diverged(result)
+    warn_of(result)
     return result
 
 
@@ -127,21 +130,6 @@ def _check_single(batch: tuple[int, ...], dtype: str) -> None:
         )
     if dtype != "float64":
         raise ArgumentError("integrator='adaptive' computes in float64: leave dtype alone.")
-
-
-def _warn_if_diverged(result: Simulation) -> None:
-    bad = ~result.finite
-    if not bad.any():
-        return
-    gone = ~np.isfinite(result.q).all(axis=-1) | ~np.isfinite(result.qd).all(axis=-1)
-    first = result.t[gone.reshape(len(result.t), -1).any(axis=1).argmax()]
-    who = f"{int(bad.sum())} of {bad.size} rollouts" if result.batch else "the simulation"
-    warnings.warn(
-        f"{who} of {result.robot.name} left the finite numbers, the first at t = {first:g} s, and is NaN from there "
-        f"on: take shorter steps, or see whether the torques are too large.",
-        SimulationWarning,
-        stacklevel=3,
-    )
 
 
 def _one_of(name: str, value: Any, known: Sequence[str]) -> str:

@@ -305,15 +305,12 @@ class SpatialOperators:
         """P, D and G of each link: (4.4)-(4.6)."""
         self._check_inertia()
         kept = gains(self._chain)
-        joints = tuple(
-            self.robot.joint_names[link.start]
-            for link, at in zip(self._chain.model.links, kept, strict=True)
-            if not at.D[0] > 0.0
-        )
-        if joints or self.robot.singular_joints:
+        is_singular = self.robot.singular(self.q)
+        joints = [name for name, so in zip(self.robot.joint_names, is_singular, strict=True) if so]
+        if joints:
             raise SingularError(
-                f"operators: no inertia moves with joint {', '.join(joints or self.robot.singular_joints)} of "
-                f"{self.robot.name}, so D has no inverse: give the link beyond it an inertia, or the joint an armature."
+                f"operators: next to no inertia moves with joint {', '.join(joints)} of {self.robot.name} in this "
+                f"pose, so D has no inverse: choose another pose, or give the link an inertia or the joint an armature."
             )
         return kept
 

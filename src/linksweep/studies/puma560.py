@@ -12,7 +12,7 @@ import numpy as np
 from linksweep import robots
 from linksweep.motion import JointMotion, Quintic
 from linksweep.motion.base import FloatArray
-from linksweep.studies.report import Study, at_most, markdown_table, time_table
+from linksweep.studies.report import Study, at_most, markdown_table, peak_cells, time_table
 from linksweep.studies.round_trip import PUMA_DURATION, PUMA_RANGES_DEG, PUMA_SAMPLES
 from linksweep.timing import best_seconds, machine
 
@@ -178,9 +178,9 @@ def _report(results: Results, speed: dict[tuple[str, str], tuple[float, float]])
     forward = robot.methods("forward_dynamics")
     joints = []
     for k, (name, (low, high)) in enumerate(zip(robot.joint_names, PUMA_RANGES_DEG, strict=True)):
-        peak = np.abs(tau[:, k]).argmax()
         limit = robot.model.links[k].joint.limits.effort
-        joints.append([name, 6 - k, low, high, f"{tau[peak, k]:.4f}", f"{t[peak]:.2f}", f"{limit:g}"])
+        peak = peak_cells(t, tau[:, k], float(np.abs(tau).max()), 4)
+        joints.append([name, 6 - k, low, high, *peak, f"{limit:g}"])
     pairs = [[a, *(f"{results.difference(a, b):.1e}" for b in forward)] for a in results.tau]
     measured = []
     for (function, method), (one, many) in speed.items():

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+ROUNDING = 1e-12  # of the largest torque: what is below it is none
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """Something that must hold: what it is, the number found, and what it was held against."""
@@ -121,9 +124,17 @@ class Study:
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Columns of numbers stand to the right, the first column to the left."""
+    """Columns of numbers stand to the right, the first column to the left; a bar in a cell is no end of it."""
     lines = [header, [":--", *["--:"] * (len(header) - 1)], *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def peak_cells(t: np.ndarray, curve: np.ndarray, largest: float, decimals: int) -> tuple[str, str]:
+    """The entry of largest size, and when; where all are rounding beside the largest of other curves, 0 and no time."""
+    k = int(np.abs(curve).argmax())
+    if abs(curve[k]) <= ROUNDING * largest:
+        return f"{0.0:.{decimals}f}", "–"
+    return f"{curve[k]:z.{decimals}f}", f"{t[k]:.2f}"
 
 
 def time_table(t: np.ndarray, names: Sequence[str], **blocks: np.ndarray) -> tuple[list[str], np.ndarray]:

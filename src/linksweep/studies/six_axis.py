@@ -12,7 +12,7 @@ from linksweep import robots
 from linksweep.errors import LinksweepError, ModelWarning
 from linksweep.motion import FrameMotion, JointMotion, Line, NormalSpline, follow
 from linksweep.motion.base import FloatArray
-from linksweep.studies.report import Study, at_most, markdown_table, time_table
+from linksweep.studies.report import Study, at_most, markdown_table, peak_cells, time_table
 
 if TYPE_CHECKING:
     from linksweep.robot import Robot
@@ -52,11 +52,18 @@ class Results:
         return pose_error, twist_error, acceleration_error
 
 
+def sample_times(samples: int) -> FloatArray:
+    """Evenly over the duration, and at the knots of the spline: there the acceleration has its peaks."""
+    even, knots = np.linspace(0.0, DURATION, samples), DURATION * np.array(NormalSpline.KNOTS)
+    near = np.abs(even[:, None] - knots).min(axis=1) < 1e-9 * DURATION
+    return np.sort(np.concatenate([even[~near], knots]))
+
+
 def compute(samples: int = SAMPLES, amplitude: float = AMPLITUDE) -> Results:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # link 1's inertia is published so; the report says it
         robot = robots.six_axis()
-    t = np.linspace(0.0, DURATION, samples)
+    t = sample_times(samples)
     start = robot.pose(np.radians(START_DEG), "tool").copy()
     start[:3, 3] = LINE_X, 0.0, LINE_Z
     end = start.copy()
@@ -127,10 +134,10 @@ def _report(results: Results, amplitude: float) -> str:
     q = np.degrees(results.motion.q)
     rows = []
     for k, name in enumerate(robot.joint_names):
-        peak = np.abs(tau[:, k]).argmax()
         rows.append([
             name, f"{TABLE_3_DEG[k]:g}", *(f"{angle:z.3f}" for angle in (q[0, k], q[-1, k])),
-            *(f"{torque:z.3f}" for torque in (tau[0, k], tau[-1, k], tau[peak, k])), f"{t[peak]:.2f}",
+            *(f"{torque:z.3f}" for torque in (tau[0, k], tau[-1, k])),
+            *peak_cells(t, tau[:, k], float(np.abs(tau).max()), 3),
         ])  # fmt: skip
     swapped, printed = (robot.pose(np.radians(start), "tool")[:3, 3] for start in (START_DEG, TABLE_3_DEG))
     least = np.linalg.svd(robot.jacobian(results.motion.q, "tool"), compute_uv=False)[:, -1].min()

@@ -11,7 +11,7 @@ from linksweep import robots
 from linksweep.motion import Cycloid, JointMotion
 from linksweep.motion.base import FloatArray
 from linksweep.plots.channels import Channel
-from linksweep.studies.report import Study, at_most, known_as, markdown_table, time_table
+from linksweep.studies.report import Study, at_most, known_as, markdown_table, peak_cells, time_table
 
 if TYPE_CHECKING:
     from linksweep.robot import Robot
@@ -75,12 +75,18 @@ def study(samples: int = SAMPLES) -> Study:
         ),
     ]
     tables = {
-        "stanford": time_table(results.t, NAMES, **results.motion._asdict(), tau=tau),
+        # by the robot's own joints and signs, so that `linksweep forward stanford` reads it; then by the paper's
+        "stanford": time_table(results.t, results.robot.joint_names, **_ours(results.motion._asdict() | {"tau": tau})),
+        "stanford_paper": time_table(results.t, NAMES, **results.motion._asdict(), tau=tau),
         "stanford_variants": time_table(
             results.t, NAMES, **{f"tau({name})": torque for name, torque in results.variants.items()}
         ),
     }
     return Study("stanford", _report(results), tables, _figures(results), checks)
+
+
+def _ours(blocks: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    return {name: values * PAPER_SIGNS for name, values in blocks.items()}
 
 
 def _sign(value: int) -> str:
@@ -131,10 +137,9 @@ def _report(results: Results) -> str:
     tau, t = results.tau["kane"], results.t
     rows = []
     for k, name in enumerate(NAMES):
-        peak = np.abs(tau[:, k]).argmax()
         unit = "N" if k == 2 else "N m"
         ends = (f"{tau[0, k]:z.4f}", f"{tau[-1, k]:z.4f}")
-        rows.append([name, unit, *ends, f"{tau[peak, k]:.4f}", f"{t[peak]:.2f}"])
+        rows.append([name, unit, *ends, *peak_cells(t, tau[:, k], float(np.abs(tau).max()), 4)])
     variants = [
         [name, *(f"{np.abs(torque[:, k]).max():.4f}" for k in range(6))] for name, torque in results.variants.items()
     ]
