@@ -144,7 +144,7 @@ ALLOWED = {
     },
     "count_tables": {"counting", "planar_counts", "published_counts", "tracing"},
     "files": {"errors", "interrupts"},
-    "tables": {"tables", "motion", "files", "names", "joints", "model", "errors"},
+    "tables": {"tables", "motion", "files", "interrupts", "names", "joints", "model", "errors"},
     "c_export": {"", "backends", "tracing", "joints", "files", "interrupts", "names", "errors"},
     "plots": {"plots", "files", "joints", "model", "names", "errors"},
 }
