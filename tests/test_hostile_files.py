@@ -53,7 +53,8 @@ def whole(robot: ls.Robot) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 def packed(arrays: dict[str, np.ndarray], metadata: Any) -> bytes:
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays, metadata=np.array(json.dumps(metadata)))
+    everything: dict[str, Any] = {**arrays, "metadata": np.array(json.dumps(metadata))}
+    np.savez(buffer, **everything)
     return buffer.getvalue()
 
 

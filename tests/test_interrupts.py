@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import gc
 import os
@@ -99,7 +100,12 @@ WORK: tuple[Callable[[int], Callable[[], Any]], ...] = (calls, several_results, 
 
 
 def interrupted(name: str, threads: int, signals: int) -> None:
-    """Ask for so many signals, one after the other, each of which must end a call in KeyboardInterrupt."""
+    """Ask for so many signals, one after the other, each of which must end a call in KeyboardInterrupt.
+
+    Where code is dropped, Python loses an interrupt that comes in the first instructions of the destructor, as in any
+    destructor, and says so: then another one is asked for.
+    """
+    drops = name == "first_calls"
     work = globals()[name](threads)
     began = time.perf_counter()
     work()
@@ -108,8 +114,12 @@ def interrupted(name: str, threads: int, signals: int) -> None:
         faulthandler.dump_traceback_later(PATIENCE, exit=True)
         try:
             print("now", flush=True)
+            asked = time.monotonic()
             while True:
                 work()
+                if drops and time.monotonic() - asked > 60:
+                    asked = time.monotonic()
+                    print("lost", flush=True)
         except KeyboardInterrupt:
             pass
     faulthandler.cancel_dump_traceback_later()
@@ -128,16 +138,16 @@ def send_signals(name: str, threads: int, signals: int, seed: int = 0) -> None:
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
         assert process.stdout is not None and process.stderr is not None
-        once, sent, last = float(process.stdout.readline() or "nan"), 0, ""
+        once, sent, lost, last = float(process.stdout.readline() or "nan"), 0, 0, ""
         for line in process.stdout:
             last = line.strip()
-            if last == "now":
+            if last in ("now", "lost"):
                 time.sleep(rng.uniform(0, rng.choice([0.003, 2 * once])))
                 process.send_signal(signal.SIGINT)
-                sent += 1
+                sent, lost = sent + (last == "now"), lost + (last == "lost")
         complaints = process.stderr.read()
     assert (process.returncode, last, sent) == (0, "done", signals), complaints
-    assert not complaints, complaints
+    assert complaints.count("Exception ignored in") == lost <= signals // 50, complaints
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -249,6 +259,25 @@ def test_other_handlers_wait_too():
         assert signal.getsignal(signal.SIGUSR1) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+def test_interrupted_ones_do_not_pile_up():
+    """One that was interrupted on its way out may be left in its place: it goes with the next signal."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def hold() -> None:
+        with Uninterrupted():
+            pass
+
+    with Interrupting(set(), strike) as whole:
+        hold()
+    for k in range(0, whole.count, 7):
+        with contextlib.suppress(KeyboardInterrupt), Interrupting({k}, strike):
+            hold()
+        sys.settrace(None)
+        with pytest.raises(KeyboardInterrupt):
+            strike()
+        assert signal.getsignal(signal.SIGINT) == before, k
 
 
 def test_in_other_threads_nothing_is_touched():
@@ -453,3 +482,35 @@ def test_more_threads_than_anybody_has():
     compiled = robot("planar2").compile("inverse_dynamics", threads=10**9)
     args = samples(compiled, 100_000)
     assert same_bits(compiled(*args), robot("planar2").compile("inverse_dynamics")(*args))
+
+
+def forked_by_a_handler() -> None:
+    """The caller waits for another thread when a handler forks: the child does not wait for what it has not."""
+    other_began, own_ended = threading.Event(), threading.Event()
+
+    def kernel(inputs: Any, outputs: Any) -> None:
+        if threading.get_ident() == threading.main_thread().ident:
+            assert other_began.wait(PATIENCE)
+            own_ended.set()
+            return
+        other_began.set()
+        assert own_ended.wait(PATIENCE)
+        time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        while not children:
+            time.sleep(0.01)
+
+    children: list[int] = []
+    signal.signal(signal.SIGUSR1, lambda *_: children.append(os.fork()))
+    try:
+        run_chunks(kernel, [], [np.zeros((1024, 1))], 2)
+    except ls.BackendError as error:
+        os._exit(0 if children == [0] and "forked in the midst" in str(error) else 1)
+    if children == [0]:
+        os._exit(2)
+    assert os.waitpid(children[0], 0)[1] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_in_the_midst_of_a_call():
+    in_process(forked_by_a_handler)

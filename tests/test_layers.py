@@ -162,7 +162,7 @@ ALLOWED = {
     },
     "count_tables": {"counting", "planar_counts", "published_counts", "tracing"},
     "files": {"errors", "interrupts"},
-    "tables": {"errors", "files", "joints", "model", "motion", "names", "tables"},
+    "tables": {"errors", "files", "interrupts", "joints", "model", "motion", "names", "tables"},
     "c_export": {"", "backends", "errors", "files", "interrupts", "joints", "names", "tracing"},
     "plots": {"errors", "files", "foreign", "joints", "model", "names", "plots", "tips"},
     "interrupts": set(),

@@ -54,11 +54,12 @@ def emitted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return entries
 
 
+ONES = np.ones((4, 3))
 CALLS: dict[str, Callable[[ls.Robot], Any]] = {
-    "inverse": lambda robot: robot.inverse_dynamics(*np.ones((3, 4, 3))),
-    "forward": lambda robot: robot.forward_dynamics(*np.ones((3, 4, 3))),
-    "options": lambda robot: robot.inverse_dynamics(*np.ones((3, 4, 3)), dissipation=True),
-    "details": lambda robot: robot.inverse_dynamics(*np.ones((3, 4, 3)), details=True)[0],
+    "inverse": lambda robot: robot.inverse_dynamics(ONES, ONES, ONES),
+    "forward": lambda robot: robot.forward_dynamics(ONES, ONES, ONES),
+    "options": lambda robot: robot.inverse_dynamics(ONES, ONES, ONES, dissipation=True),
+    "details": lambda robot: robot.inverse_dynamics(ONES, ONES, ONES, details=True)[0],
     "several": lambda robot: robot.explicit_model(np.ones(3))[0],
 }
 

@@ -60,7 +60,7 @@ def test_energies_are_read_only():
     with pytest.raises(ValueError, match="read-only"):
         run.kinetic_energy[:] = 0.0
     with pytest.raises(ValueError, match="read-only"):
-        run.potential_energy += 1.0
+        run.potential_energy.fill(1.0)
     assert np.array_equal(run.energy, before)
 
 

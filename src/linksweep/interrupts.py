@@ -41,24 +41,29 @@ class Uninterrupted:
         self._handlers: dict[int, Callable[..., Any]] = {}
         self._waiting: list[int] = []
         self._thread = threading.get_ident()
-        self._holds = False  # before and after, our handler only hands on: it does no harm where it is left behind
+        self._holds = False  # unless it holds, our handler only hands on, and does no harm where it is left
+        self._over = False
 
     def __enter__(self) -> Uninterrupted:
-        if self._thread == threading.main_thread().ident:
-            with contextlib.suppress(ValueError):  # a subinterpreter has no signals
-                for number in _NUMBERS:
-                    handler = _handler_of(number)
-                    if callable(handler):
-                        self._handlers[number] = handler
-                        signal.signal(number, self._handle)
-        self._holds = True
+        try:
+            if self._thread == threading.main_thread().ident:
+                with contextlib.suppress(ValueError):  # a subinterpreter has no signals
+                    for number in _NUMBERS:
+                        handler = _handler_of(number)
+                        if callable(handler):
+                            self._handlers[number] = handler
+                            signal.signal(number, self._handle)
+            self._holds = True
+        except BaseException:
+            self._over = True
+            raise
         return self
 
     def __exit__(self, *raised: object) -> None:
+        self._over = True
         self._holds = False
-        for number, handler in self._handlers.items():
-            if _handler_of(number) == self._handle:  # else somebody has set another one meanwhile
-                signal.signal(number, handler)
+        for number in self._handlers:
+            self._restore(number)
         if not self._again:
             self._deliver()
         elif self._waiting:
@@ -74,8 +79,14 @@ class Uninterrupted:
         here = threading.get_ident() == self._thread  # not where another thread forked, and is the child's main thread
         if self._holds and here and not self._is_inside(frame):
             self._waiting.append(number)
-        else:
-            self._handlers[number](number, frame)
+            return
+        if self._over:  # an interrupt kept us from it: a second one would go through two of us, and so on
+            self._restore(number)
+        self._handlers[number](number, frame)
+
+    def _restore(self, number: int) -> None:
+        if _handler_of(number) == self._handle:  # else somebody has set another one meanwhile
+            signal.signal(number, self._handlers[number])
 
     def _is_inside(self, frame: FrameType | None) -> bool:
         """Whether the interrupted frame runs within `interruptible`. A flag would be set an instruction too late."""

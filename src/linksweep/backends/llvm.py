@@ -38,14 +38,17 @@ def compile_object(
 
 def emit_object(ir: str, target: Target) -> bytes:
     """Object bytes of a module."""
-    llvm = initialized_llvm()
     with Uninterrupted():  # llvmlite's lock, once left held, would stop every other thread
-        machine = target.machine()
-        module = llvm.parse_assembly(ir)
-        module.triple = target.triple
-        module.data_layout = str(machine.target_data)
-        module.verify()
-        return machine.emit_object(module)
+        return _emit_object(ir, target)
+
+
+def _emit_object(ir: str, target: Target) -> bytes:
+    machine = target.machine()
+    module = initialized_llvm().parse_assembly(ir)
+    module.triple = target.triple
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    return machine.emit_object(module)
 
 
 class LoadedCode:

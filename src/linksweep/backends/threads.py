@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from linksweep.backends.arrays import Kernel
-from linksweep.errors import ArgumentError
+from linksweep.errors import ArgumentError, BackendError
 
 _MULTIPLE = 64  # samples: whole SIMD lanes and whole cache lines, so that no two threads write to one line
 _LEAST = 512  # samples per chunk: below, handing work over costs more than doing it
@@ -105,6 +105,8 @@ class _Helper:
     def __init__(self, work: SharedWork):
         self._work: SharedWork | None = work
         self._claim: dict[str, str] = {}  # by whom; setdefault is one step, which no interrupt can halve
+        self._process = os.getpid()
+        self._ended = False
         self._running = threading.Lock()
         self._running.acquire()
         self.failure: BaseException | None = None
@@ -119,6 +121,7 @@ class _Helper:
             self.failure = failure
         finally:
             self._work = None
+            self._ended = True
             self._running.release()
 
     def wait(self) -> None:
@@ -127,11 +130,16 @@ class _Helper:
             self._work = None  # the pool may come to it much later
             return
         for _ in range(_LOOKS):  # threads end at nearly the same time, and looking again is quicker than being woken
-            if not self._running.locked():
+            if self._ended:
                 return
             time.sleep(0)
-        with self._running:
-            pass
+        while not self._ended:
+            self._running.acquire(timeout=1.0)  # until it is released, or to look around
+            if os.getpid() != self._process:
+                raise BackendError(
+                    "the process was forked in the midst of a call, whose other threads are not in the child, expected "
+                    "a fork outside: leave the child by os._exit, or call again."
+                )
 
 
 class _Chunks:

@@ -15,6 +15,7 @@ import numpy as np
 
 from linksweep.errors import ArgumentError, BackendError
 from linksweep.files import write_atomically
+from linksweep.interrupts import Uninterrupted
 from linksweep.names import shown
 from linksweep.tables.arrow import arrow_module
 
@@ -84,7 +85,9 @@ def _write_by_pyarrow(file: Any, values: np.ndarray) -> None:
 
 def _write_npz(to: Path, columns: Columns, blocks: Iterator[np.ndarray], about: Mapping[str, Any]) -> None:
     width = len(_names(columns))
-    with tempfile.TemporaryFile(dir=to.parent) as spool:  # an array's length stands in front of its numbers
+    with Uninterrupted():  # on some file systems it has a name for a moment
+        temporary = tempfile.TemporaryFile(dir=to.parent)  # noqa: SIM115, closed below
+    with temporary as spool:  # an array's length stands in front of its numbers
         for values in blocks:
             spool.write(np.ascontiguousarray(values, dtype=np.float64).data)
         spool.flush()
