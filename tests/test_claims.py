@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from test_algorithm_docs import counted_robots, operations
 from test_defaults import named
@@ -70,6 +71,16 @@ def xarm_snapped() -> bool:
     arm = named("xArm7")
     counts = [bot.operation_count("forward_dynamics", "filter_smoother").total for bot in (arm, arm.snapped(1e-5))]
     return counts == [2144, 1520]
+
+
+def composite_rounds_more() -> bool:
+    arm = named("UR5")
+    single = np.random.default_rng(0).uniform(-1, 1, (3, 1000, 6)).astype(np.float32)
+    errors = {}
+    for method in ("composite", "fd3"):
+        exact = arm.forward_dynamics(*single.astype(float), method=method)
+        errors[method] = np.abs(arm.forward_dynamics(*single, method=method) - exact).max() / np.abs(exact).max()
+    return 0.5e-6 < errors["composite"] < 2e-6 and errors["fd3"] < 4e-7
 
 
 def only_composite_is_linear() -> bool:
@@ -131,7 +142,7 @@ CLAIMS: dict[tuple[str, str], Callable[[], bool] | str] = {
     ("docs/defaults.md", "`composite` takes the fewest operations up to nine freedoms deep"): (
         "test_defaults.py::test_composite_takes_the_fewest_operations_up_to_nine_deep"
     ),
-    ("docs/defaults.md", "of the fewest and the fastest on all robots tried"): lambda: fd3_is_the_fastest_beyond(),
+    ("docs/defaults.md", "of the fewest operations, and of the fastest method"): lambda: fd3_is_fast_beyond(),
 }
 # lines with such a word that rank nothing: digits, a heading, the method that happens to be the default
 NO_CLAIM = {
@@ -142,7 +153,6 @@ NO_CLAIM = {
     ("docs/checking.md", "the default method as machine code"),
     ("docs/command_line.md", "have the fewest digits"),
     ("docs/defaults.md", "# Defaults"),
-    ("docs/defaults.md", "`src/linksweep/defaults.py`"),
     ("docs/howitworks.md", "## Fewer operations"),
     ("docs/inverse_kinematics.md", "On a busy machine (a load of 7 on two cores)"),
     ("docs/howitworks.md", "run operation by operation over NumPy arrays. It is slower"),
@@ -156,6 +166,7 @@ ASSERTED: dict[
     ("docs/defaults.md", "takes `newton_euler` and `filter_smoother`"): lambda: (
         list(DETAILED.values()) == ["newton_euler", "filter_smoother"]
     ),
+    ("docs/defaults.md", "on the UR5 by some 1e-6 of the largest acceleration"): lambda: composite_rounds_more(),
     ("docs/descriptions.md", "takes 1520 operations instead of 2144"): xarm_snapped,
     ("docs/algorithms/composite.md", "It alone of the forward methods can use"): only_composite_is_linear,
     ("docs/algorithms/kane.md", "521 and 435 for n"): lambda: (
@@ -167,7 +178,7 @@ ASSERTED: dict[
 def ranked_lines(page: Path) -> list[str]:
     """The lines that rank or name a default, outside of code and of what is generated."""
     text = CODE.sub("", GENERATED.sub("", page.read_text(encoding="utf-8")))
-    return [line for line in text.splitlines() if RANKING.search(re.sub(r"\[[^\]]*\]\([^)]*\)|default_rng", "", line))]
+    return [line for line in text.splitlines() if RANKING.search(re.sub(r"\[[^\]]*\]\([^)]*\)|`[^`]*`", "", line))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -248,10 +259,9 @@ def newton_euler_is_faster_on_some() -> bool:
     return 0 < sum(times["newton_euler"] < times["khalil_kleinfinger"] for times in rows) < len(rows)
 
 
-def fd3_is_the_fastest_beyond() -> bool:
-    """Within a per cent, which is less than two runs differ by."""
+def fd3_is_fast_beyond() -> bool:
     rows = [times for _, _, times, default in defaults_printed() if default == "fd3"]
-    return len(rows) > 5 and all(times["fd3"] <= 1.01 * min(times.values()) for times in rows)
+    return len(rows) > 5 and all(times["fd3"] <= 1.03 * min(times.values()) for times in rows)
 
 
 def test_the_readme_quotes_the_benchmark():

@@ -199,7 +199,7 @@ def test_a_method_for_chains_is_refused_for_trees():
     for method in chains:
         with pytest.raises(ArgumentError, match="serial"):
             robot("tree9").compile("forward_dynamics", method=method)
-    assert "filter_smoother" not in chains and robot("tree9").methods("forward_dynamics")[0] == "filter_smoother"
+    assert "filter_smoother" not in chains and robot("tree9").methods("forward_dynamics")[0] == "composite"
 
 
 def test_the_backend_by_argument_or_variable(monkeypatch: pytest.MonkeyPatch):

@@ -82,7 +82,7 @@ def _shift(interface: Interface) -> list[str]:
     """The function that adds an offset to an angle."""
     dtype, f = interface.dtype, "f" if interface.dtype == "float" else ""
     return [
-        "/* angle + offset; a large angle is first reduced to a turn, or its last place would round the offset away */",
+        *comment("a large angle is reduced to a turn: its last place would round the offset away", ""),
         *wrapped(f"static {dtype} {shift_name(interface)}({dtype} angle, {dtype} offset)", ""),
         "{",
         f"{INDENT}if (fabs{f}(angle) > {literal(LARGE, dtype)})",

@@ -159,12 +159,12 @@ def _near(lines: _Lines, x: str, offset: str) -> tuple[str, str]:
     k, quadrant = lines.round_quarters(lines.real_op("fadd", x, offset) if offset else x)
     first = lines.sub_mul(k, c1, x)
     r = lines.sub_mul(k, c2, first)
-    if double:
+    if offset:  # the sum is rounded to the last place of 1 anyhow: what `low` would hold is less
+        r, low = lines.real_op("fadd", r, offset), lines.constant(0.0)
+    elif double:
         low = lines.mul_add(k, c3, lines.mul_add(k, c2, lines.real_op("fsub", r, first)))
     else:
         low = lines.real_op("fmul", k, c3)
-    if offset:
-        r = lines.real_op("fadd", r, offset)
     z = lines.real_op("fmul", r, r)
     # r - (z r S + low), with low = +0 for k = 0, is -0 for r = -0; r + (...) would be +0.
     s = lines.polynomial(z, SIN_FLOAT64 if double else SIN_FLOAT32)
