@@ -34,7 +34,7 @@ $(VENV)/%.stamp: $(VENV)/made.stamp pyproject.toml
 	touch $@
 
 demo: $(VENV)/plot.stamp
-	$(BIN)/linksweep demo --out $(OUT)
+	$(BIN)/linksweep demo --output $(OUT)
 
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

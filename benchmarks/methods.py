@@ -2,8 +2,10 @@
 
     python benchmarks/methods.py [--robot FILE.urdf] [--quick] [--json FILE] [--markdown]
 
-One thread, a batch of 4096. Pinocchio's side is a loop of pin.rnea (inverse dynamics), pin.aba (forward dynamics),
-pin.crba (mass matrix) or pin.computeMinverse over rows that were cut beforehand; its results are not collected.
+One thread, a batch of 4096. Methods that can use base parameters run with them ("base"), as `compile` does where
+nothing is said, and again on the description's own inertias ("own"), as the others do. Pinocchio's side is a loop of
+pin.rnea (inverse dynamics), pin.aba (forward dynamics), pin.crba (mass matrix) or pin.computeMinverse over rows that
+were cut beforehand; its results are not collected.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ import numpy as np
 import pinocchio as pin
 from against_pinocchio import Contest
 from measure import alternate, example, heading, table, time_of, write_json
+
+from linksweep.functions import FUNCTIONS
 
 RIVALS: dict[str, Any] = {
     "inverse_dynamics": pin.rnea,
@@ -38,6 +42,7 @@ class Row:
 
     function: str
     method: str
+    inertias: str
     ours: float
     theirs: float
     ratio: float
@@ -48,8 +53,8 @@ class Row:
     div: int
 
 
-def measured(contest: Contest, function: str, method: str) -> Row:
-    compiled = contest.robot.compile(function, method=method, dtype="float64", threads=1)
+def measured(contest: Contest, function: str, method: str, base: bool) -> Row:
+    compiled = contest.robot.compile(function, method=method, base_parameters=base, dtype="float64", threads=1)
     last = {"inverse_dynamics": contest.qdd, "forward_dynamics": contest.tau}.get(function)
     vectors = () if last is None else (contest.qd, last)
     cut, model, data, rival = contest.theirs(*vectors), contest.model, contest.data, RIVALS[function]
@@ -65,7 +70,8 @@ def measured(contest: Contest, function: str, method: str) -> Row:
     count = compiled.counts
     bar = OTHER_BARS.get((function, method), BARS[function])
     error = difference(contest, compiled, rival, vectors)
-    return Row(function, method, fast, slow, slow / fast, bar, error, count.mul, count.add, count.div)
+    inertias = "base" if base else "own"
+    return Row(function, method, inertias, fast, slow, slow / fast, bar, error, count.mul, count.add, count.div)
 
 
 def difference(contest: Contest, compiled: Any, rival: Any, vectors: tuple[np.ndarray, ...], count: int = 64) -> float:
@@ -85,10 +91,11 @@ def _symmetric(matrix: np.ndarray) -> np.ndarray:
 
 
 def markdown(rows: list[Row]) -> str:
-    lines = ["| function | method | per sample | Pinocchio | ratio | bar | mul | add | div |", "|---|---|" + "--:|" * 7]
+    head = "| function | method | inertias | per sample | Pinocchio | ratio | bar | mul | add | div |"
+    lines = [head, "|---|---|---|" + "--:|" * 7]
     lines += [
-        f"| {r.function} | {r.method} | {time_of(r.ours)} | {time_of(r.theirs)} | {r.ratio:.0f}x | {r.bar}x | {r.mul} "
-        f"| {r.add} | {r.div} |"
+        f"| {r.function} | {r.method} | {r.inertias} | {time_of(r.ours)} | {time_of(r.theirs)} | {r.ratio:.0f}x "
+        f"| {r.bar}x | {r.mul} | {r.add} | {r.div} |"
         for r in rows
     ]
     return "\n".join(lines)
@@ -105,12 +112,18 @@ def main() -> None:
     rounds, count = (3, 512) if options.quick else (25, 4096)
     print(heading())
     contest = Contest(options.robot or example("ur5_robot.urdf"), count, rounds)
-    rows = [measured(contest, function, method) for function in RIVALS for method in contest.robot.methods(function)]
-    head = ("", "linksweep", "Pinocchio", "ratio", "bar", "", "difference", "mul", "add", "div")
+    rows = [
+        measured(contest, function, method, base)
+        for function in RIVALS
+        for method in contest.robot.methods(function)
+        for base in ((True, False) if FUNCTIONS[function].methods[method].linear else (False,))
+    ]
+    head = ("", "inertias", "linksweep", "Pinocchio", "ratio", "bar", "", "difference", "mul", "add", "div")
     cells = [
         (
-            f"{r.function}: {r.method}", time_of(r.ours), time_of(r.theirs), f"{r.ratio:.1f}x", f">= {r.bar}x",
-            "ok" if r.ratio >= r.bar else "MISSED", f"{r.error:.0e}", str(r.mul), str(r.add), str(r.div),
+            f"{r.function}: {r.method}", r.inertias, time_of(r.ours), time_of(r.theirs), f"{r.ratio:.1f}x",
+            f">= {r.bar}x", "ok" if r.ratio >= r.bar else "MISSED", f"{r.error:.0e}",
+            *(str(count) for count in (r.mul, r.add, r.div)),
         )
         for r in rows
     ]  # fmt: skip

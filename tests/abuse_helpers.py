@@ -25,15 +25,16 @@ from linksweep.model import Inertial, Joint, Placement
 HERE = Path(__file__).parent
 SIMD = ("", "avx2", "sse2")  # settings of LINKSWEEP_SIMD that any x86-64 host can run; "" is the host's own
 PAGE = mmap.PAGESIZE
+PATIENCE = 900  # seconds: what takes longer hangs, also on a machine that has much else to do
 
 
-def in_process(function: Callable[..., None], *args: Any, timeout: float = 120, **environment: Any) -> str:
+def in_process(function: Callable[..., None], *args: Any, timeout: float = PATIENCE, **environment: Any) -> str:
     """Run a module-level function of a test module in a new process; what it printed. A crash is a failed test."""
     call = f"import {function.__module__} as m; m.{function.__qualname__}(*{args!r})"
     return run_python(call, timeout=timeout, **environment)
 
 
-def run_python(code: str, *, timeout: float = 120, **environment: Any) -> str:
+def run_python(code: str, *, timeout: float = PATIENCE, **environment: Any) -> str:
     """Run code in a new process that can import the test modules; what it printed."""
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", f"import sys; sys.path.insert(0, {str(HERE)!r})\n{code}"],

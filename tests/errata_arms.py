@@ -178,7 +178,7 @@ def gains(a: Arm, update: str = "43") -> Gains:
         D = a.H[k] @ P @ a.H[k] + a.R
         G = P @ a.H[k] / D
         keep = np.eye(6) - np.outer(G, a.H[k])
-        P_plus = keep @ P if update == "43" else keep @ P @ keep.T
+        P_plus = {"43": keep @ P, "none": P}.get(update, keep @ P @ keep.T)
         if update == "51 with R":
             P_plus = P_plus + a.R * np.outer(G, G)
         found.P.append(P)

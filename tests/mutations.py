@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+LIMIT = 20.0  # seconds of processor time for a mutant: more is a hang
 URDFS = (
     "ur_description/urdf/ur5_robot.urdf", "panda_description/urdf/panda.urdf", "kinova_description/robots/kinova.urdf",
     "solo_description/robots/solo12.urdf", "so_arm_description/urdf/so100.urdf", "iris_description/robots/iris.urdf",
@@ -325,11 +326,11 @@ def main(first: int, last: int) -> None:
             file.write_bytes(content)
             start = time.process_time()
             problem = result = ""
-            signal.setitimer(signal.ITIMER_PROF, 2.0)
+            signal.setitimer(signal.ITIMER_PROF, LIMIT)
             try:
                 result = outcome(file, base, "couple" if index % 3 == 0 and suffix == ".urdf" else "free")
             except TooSlow:
-                problem = "more than 2 s"
+                problem = f"more than {LIMIT} s"
             except BaseException as error:
                 problem = f"{type(error).__name__}: {error}"
             finally:

@@ -1,10 +1,11 @@
-"""The pages of docs/algorithms/: their equation and cost tables say what the source says.
+"""The pages of docs/algorithms/, and what other pages say of costs and defaults: they say what the source says.
 
     python tests/test_algorithm_docs.py --write
 
-rewrites what stands between the markers of each page: `<!-- equations: FILE ... -->` (the lines of algorithm files that
-carry an equation number) and `<!-- costs: function method, ... -->` (operations of the traced programs), each up to
-`<!-- end -->`.
+rewrites what stands between the markers of each page, up to `<!-- end -->`: `<!-- equations: FILE ... -->` (the lines
+of algorithm files that carry an equation number), `<!-- costs: function method, ... -->` (operations of the traced
+programs and their rank among all methods of that function), `<!-- role: function method -->` (of what and when it is
+the default), `<!-- rules: all -->` (the rules of defaults.py) and `<!-- explicit: all -->` (what I* and P* cost).
 """
 
 from __future__ import annotations
@@ -21,14 +22,18 @@ from pathlib import Path
 import pytest
 
 import linksweep as ls
+from linksweep.counting import general_arm
+from linksweep.defaults import DETAILED, RULES
 from linksweep.errors import ModelWarning
 from linksweep.functions import FUNCTIONS, Request, trace
 from linksweep.tracing.count import Counts, count
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted((ROOT / "docs" / "algorithms").glob("*.md"))
+PAGES = [
+    *sorted((ROOT / "docs" / "algorithms").glob("*.md")), ROOT / "docs" / "defaults.md", ROOT / "docs" / "influence.md"
+]  # fmt: skip
 ALGORITHMS = ROOT / "src" / "linksweep" / "algorithms"
-MARKED = re.compile(r"(<!-- (equations|costs): (.*?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- (equations|costs|role|rules|explicit): (.*?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 EQUATION = re.compile(r"\(\d+(\.\d+)?[a-z']?\)|stage \d|step: ")
 ELSEWHERE = {"influence", "influence_dynamics", "augmented_bodies", "explicit_model", "explicit_model_direct"}
 WITHOUT_PAGE = {
@@ -86,11 +91,20 @@ def counted_robots() -> dict[str, ls.Robot]:
 
 
 @functools.cache
-def operations(robot: str, function: str, method: str) -> Counts:
-    """Of the traced program, before multiply-adds are fused, on the description's own inertias."""
+def operations(robot: str, function: str, method: str, base_parameters: bool = False) -> Counts:
+    """Of the traced program, before multiply-adds are fused."""
     if FUNCTIONS[function].public:
-        return counted_robots()[robot].operation_count(function, method, base_parameters=False, rolled=False)
+        options = {"base_parameters": base_parameters, "rolled": False}
+        return counted_robots()[robot].operation_count(function, method, **options)
     return count(trace(counted_robots()[robot].canonical, [Request(function, method)], rolled=False))
+
+
+@functools.cache
+def rank(robot: str, function: str, method: str) -> str:
+    """The place of a method among all of its function, each as it is compiled: with base parameters if they serve."""
+    methods = FUNCTIONS[function].methods
+    totals = {name: operations(robot, function, name, methods[name].linear).total for name in methods}
+    return f"{1 + sum(total < totals[method] for total in totals.values())} of {len(totals)}"
 
 
 def cost_table(requests: str) -> str:
@@ -98,17 +112,66 @@ def cost_table(requests: str) -> str:
     rows = [f"| | {' | '.join(robots)} |", "|---|" + "--:|" * len(robots)]
     for request in requests.split(","):
         function, method = request.split()
-        cells = []
-        for robot in robots:
-            found = operations(robot, function, method)
-            cells.append(f"{found.mul} mul, {found.add} add, {found.div} div")
-        rows.append(f"| `{method if FUNCTIONS[function].public else function}` | {' | '.join(cells)} |")
+        linear = FUNCTIONS[function].methods[method].linear
+        for base in (False, True) if linear else (False,):
+            cells = []
+            for robot in robots:
+                found = operations(robot, function, method, base)
+                ranked = FUNCTIONS[function].public and base == linear
+                place = f"; {rank(robot, function, method)}" if ranked else ""
+                cells.append(f"{found.mul} mul, {found.add} add, {found.div} div{place}")
+            name = f"`{method if FUNCTIONS[function].public else function}`{', base parameters' if base else ''}"
+            rows.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def role(request: str) -> str:
+    """Of which functions a method is the default, and when."""
+    function, method = request.split()
+    of = [name for name, rules in RULES.items() if rules == RULES[function]]
+    if method not in [rule.method for rule in RULES[function]]:
+        shown = DETAILED.get(function) == method
+        return f"\nTaken by name{f', and by `{function}(..., details=True)` without one' if shown else ''}.\n\n"
+    before = []
+    for rule in RULES[function]:
+        if rule.method == method:
+            break
+        before.append(rule)
+    when = "" if rule.words in ("always", "otherwise") else f" {rule.words}"
+    if before:
+        others = ", nor ".join(f"`{other.method}` ({other.words})" for other in before)
+        when += f" where it is not {others}"
+    names = ", ".join(f"`{name}`" for name in of[:-1]) + " and " * (len(of) > 1) + f"`{of[-1]}`"
+    return f"\nThe default of {names}{when}.\n\n"
+
+
+def rules_table(_: str) -> str:
+    rows = ["| function | method | when |", "|---|---|---|"]
+    for function, rules in RULES.items():
+        rows += [f"| {'' if k else f'`{function}`'} | `{rule.method}` | {rule.words} |" for k, rule in enumerate(rules)]
+    return "\n".join(rows) + "\n"
+
+
+def explicit_table(_: str) -> str:
+    """I* and P* together, by both ways, and inverse dynamics by influence coefficients beside Newton-Euler's."""
+    arms = {"general arm, 6 R": general_arm(6), **{name: counted_robots()[name] for name in ("PUMA 560", "UR5")}}
+    rows = [f"| | {' | '.join(arms)} |", "|---|" + "--:|" * len(arms)]
+    for name, function, method in (
+        ("I\\* and P\\* by `augmented_bodies`", ["effective_inertia", "inertia_power"], "augmented_bodies"),
+        ("I\\* and P\\* by `direct`", ["effective_inertia", "inertia_power"], "direct"),
+        ("inverse dynamics by `influence`", "inverse_dynamics", "influence"),
+        ("inverse dynamics by `newton_euler`", "inverse_dynamics", "newton_euler"),
+    ):
+        found = [arm.operation_count(function, method, False) for arm in arms.values()]
+        rows.append(f"| {name} | {' | '.join(f'{c.mul} mul, {c.add} add' for c in found)} |")
     return "\n".join(rows) + "\n"
 
 
 def written(page: Path) -> str:
     """The page as it must be."""
-    make = {"equations": equation_table, "costs": cost_table}
+    make = {
+        "equations": equation_table, "costs": cost_table, "role": role, "rules": rules_table, "explicit": explicit_table
+    }  # fmt: skip
     return MARKED.sub(lambda m: m[1] + make[m[2]](m[3]) + m[5], page.read_text(encoding="utf-8"))
 
 
@@ -122,7 +185,7 @@ def test_tables_agree_with_the_source(page: Path):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_page_has_its_parts(page: Path):
-    if page.stem == "index":
+    if page.stem == "index" or page.parent.name != "algorithms":
         return
     headings = re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     for part in ("Idea", "Equations", "Good for", "Cost", "Relation to the others", "Example", "To cite"):

@@ -110,7 +110,6 @@ LAYOUTS = {
     "list": lambda a: a.tolist(),
     "tuple": lambda a: tuple(map(tuple, a.tolist())),
     "list of arrays": list,
-    "masked": np.ma.MaskedArray,
     "subclass": lambda a: a.view(np.memmap),
     "duck": lambda a: Duck(a),
     "longdouble": lambda a: a.astype(np.longdouble),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +13,13 @@ from oracles import FILES, Twin
 from robots_for_tests import ROBOTS, nested, random_inertial, robot
 
 import linksweep as ls
+from linksweep import regrouping
 from linksweep.assembly import Part, assemble
+from linksweep.functions import Request, trace
 from linksweep.model import Inertial, Joint, Limits, Placement
 from linksweep.regrouping import regroup
+from linksweep.spatial import Inertia, Sym, Vec
+from linksweep.tracing.count import count
 
 # ../shared/data/manipulators.md
 PUMA = {
@@ -221,3 +226,27 @@ def test_they_hold_beyond_the_limits_of_joints():
     q, qd, qdd = motions(free)
     expected = free.inverse_dynamics(q, qd, qdd, method="kane")
     assert scaled(stuck.base_parameters().inverse_dynamics(q, qd, qdd), expected) <= 1e-12
+
+
+@pytest.mark.slow
+def test_no_other_choice_of_the_free_moment_is_cheaper():
+    """docs/base_parameters.md: J_zz = 0, I_xx = 0 or I_yy = 0 for each of PUMA's links 2 to 6, all 243 ways."""
+    model = ls.robots.puma560().canonical
+    request = [Request("inverse_dynamics", "khalil_kleinfinger")]
+    taken = count(trace(model, request)).total
+    for choice in itertools.product(range(3), repeat=5):
+        links = list(model.links)
+        bodies = [Inertia(link.mass, Vec(*link.mp), Sym(*link.I)) for link in links]
+        for i in reversed(range(len(links))):
+            J = bodies[i].second_moments()
+            zz = (0.0, -J.yy, -J.xx)[choice[i - 1] if i else 0]
+            kept = replace(bodies[i].I, xx=J.yy + zz, yy=J.xx + zz, zz=J.yy + J.xx)
+            moved = Inertia(
+                bodies[i].mass, Vec(0.0, 0.0, bodies[i].mp.z), Sym(J.zz - zz, J.zz - zz, 0.0, 0.0, 0.0, 0.0)
+            )  # fmt: skip
+            bodies[i] = Inertia(0.0, Vec(bodies[i].mp.x, bodies[i].mp.y, 0.0), kept)
+            if i:
+                bodies[i - 1] = bodies[i - 1] + regrouping._transform(links[i]).to_parent(moved)
+        found = [regrouping._with_body(link, body) for link, body in zip(links, bodies, strict=True)]
+        program = trace(replace(model, links=tuple(found)), request, base_parameters=False)
+        assert count(program).total >= taken, choice

@@ -266,7 +266,7 @@ def test_the_code_has_the_operations_that_its_comment_counts():
 
 def test_loops_have_names_too():
     source = ls.robots.planar(70).compile("inverse_dynamics", method="newton_euler", backend="interpreter").c_source()
-    for words in ("V_angular_z_of[own] = qd[link] + V_angular_z_of[parent];", "(2.29)", "outer_force_x_of[parent] +="):
+    for words in ("V_angular_z_of[own] = qd[link] + V_angular_z_of[parent];", "(2.29)", "outer_force_x_of[parent] ="):
         assert words in source, words
     assert "bytes on the stack" in source
 

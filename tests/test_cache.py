@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from abuse_helpers import PATIENCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -396,7 +397,7 @@ def test_processes_at_once(tmp_path):
         for mark in "abc"
     ]
     for process in running:
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0 and not errors, errors
     names = os.listdir(tmp_path / "cache")
     assert names and not [name for name in names if name.endswith(".partial")]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from abuse_helpers import HERE, close, function, in_process, interpreted, results, robot, same_bits, samples
+from abuse_helpers import HERE, PATIENCE, close, function, in_process, interpreted, results, robot, same_bits, samples
 
 import linksweep as ls
 from linksweep import compiled as module
@@ -177,7 +177,7 @@ def in_its_place(folder: str) -> None:
 
 
 def test_folders_links_and_pipes_in_the_place_of_the_file(folder: Path):
-    in_process(in_its_place, str(folder), timeout=60)
+    in_process(in_its_place, str(folder))
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o770, 0o777, 0o500, 0o000])
@@ -210,7 +210,7 @@ def test_processes_at_once(folder: Path):
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
         for _ in range(4)
     ]
-    printed = [process.communicate(timeout=100) for process in running]
+    printed = [process.communicate(timeout=PATIENCE) for process in running]
     assert [process.returncode for process in running] == [0] * 4, printed
     assert printed == [(answer()[0].tobytes().hex().encode() + b"\n", b"")] * 4
     assert len(list(folder.iterdir())) == 1  # nothing partial is left

@@ -181,10 +181,15 @@ def assert_one_sentence(result: subprocess.CompletedProcess[str], says: str) -> 
 
 
 @pytest.mark.parametrize(
-    "arguments", [["info", "a" * 300], ["inverse", "puma560", "-t", "x.csv", "-o", "a" * 300 + ".csv"]]
+    ("arguments", "says"),
+    [
+        (["info", "a" * 300], r"no robot 'a+\.\.\., expected a file"),
+        (["info", "a" * 300 + ".urdf"], "File name too long"),
+        (["inverse", "puma560", "-t", "x.csv", "-o", "a" * 300 + ".csv"], "File name too long"),
+    ],
 )
-def test_a_name_that_no_file_system_takes(arguments: list[str]):
-    assert_one_sentence(run(*arguments), "File name too long")
+def test_a_name_that_no_file_system_takes(arguments: list[str], says: str):
+    assert_one_sentence(run(*arguments), says)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

@@ -38,7 +38,10 @@ from errata_arms import (
     turning_bias,
 )
 from numpy.linalg import inv
+from pin_models import random_robot
 from robots_for_tests import kinematics
+
+from linksweep.published_counts import KANG, KANG_PRINTED_ADDITIONS
 
 ROOT = Path(__file__).parent.parent
 AGREES, MISSES = 1e-10, 1e-3  # of the largest entry
@@ -116,6 +119,18 @@ def test_rodriguez_41_needs_43_first(which: Any):
     decide(filtered_torque(a, g, g.P), filtered_torque(a, g, g.P_plus), a.qdd)
     ours = a.robot.forward_dynamics(a.q[::-1], a.qd[::-1], a.tau[::-1], method="filter_smoother")
     assert missed(ours[::-1], a.qdd) <= AGREES
+
+
+@arms
+def test_rodriguez_60_estimate(which: Any):
+    """x itself is not what the torques tell of it: the estimate has the same torques and less than x's covariance."""
+    a = arm(*which)
+    o = operators(a)
+    X = o.phi @ o.M @ o.phi.T
+    x = o.phi @ np.linalg.cholesky(o.M) @ np.random.default_rng(3).normal(size=6 * a.n)  # a state that w could cause
+    gain = X @ o.H.T @ inv(o.H @ X @ o.H.T)
+    assert missed(o.H @ gain @ (o.H @ x), o.H @ x) <= AGREES
+    assert missed(x, gain @ (o.H @ x)) >= MISSES  # (60) as printed would have them equal
 
 
 @arms
@@ -354,6 +369,18 @@ def test_rodriguez_kreutz_abstract_inverse(n: int):
     assert missed(ours[::-1, ::-1], inv(a.mass)) <= AGREES
 
 
+def test_rodriguez_kreutz_appendix_b_dimensions():
+    """theta(k) of joints 1 ... N-1 is one number: with seven each, theta would have 7 N and not N + 6. The base's
+    acceleration, from rest, is dW/dt: the six numbers [dw; dv], not [ddq; ddl] with a quaternion's four."""
+    for N in (2, 3, 5):
+        free = random_robot(("free", *["revolute"] * (N - 1))).with_gravity((0, 0, 0))
+        assert (free.nq, free.nv) == (N - 1 + 7, N + 5) == (N + 6, N + 5) and (N - 1) * 7 + 7 != N + 6
+        rng = np.random.default_rng(N)
+        W_dot = rng.normal(size=free.nv)
+        _, at = free.inverse_dynamics(free.random(rng), np.zeros(free.nv), W_dot, method="newton_euler", details=True)
+        assert missed(at.alpha[0], W_dot[:6]) <= AGREES
+
+
 # ---- Kozlowski 1990 ------------------------------------------------------------------------------------------
 
 
@@ -436,6 +463,14 @@ def test_kozlowski_more_efficient_for_any_n():
     assert (filtering(6), composite(6)) == (2434, 2462)
 
 
+@arms
+def test_kozlowski_filtering_needs_3_54(which: Any):
+    """Filtering "based on (3.46)-(3.53)": with P^+ = P^-, for want of (3.54), it does not find the accelerations."""
+    a = arm(*which)
+    g, printed = gains(a), gains(a, update="none")
+    decide(filtered_torque(a, printed, printed.P_plus), filtered_torque(a, g, g.P_plus), a.qdd)
+
+
 # ---- Angeles, Ma & Rojas 1988 --------------------------------------------------------------------------------
 
 
@@ -471,6 +506,17 @@ def test_angeles_counts():
     ]  # fmt: skip
     later, first = (8 + 10 + 6 + 26, 5 + 7 + 9 + 25), (1 + 12, 9)
     assert (later[0], first[0] - later[0]) == (50, -37) and (later[1], first[1] - later[1]) == (46, -37)
+
+
+# ---- Kang ----------------------------------------------------------------------------------------------------
+
+
+def test_kang_totals():
+    """3362 in the introduction is 1647 + 1715, 3363 in the conclusion is not; by the polynomial and the steps less."""
+    M, A = KANG.total.mul(6), KANG.total.add(6)
+    assert M == 1647 == sum(row.count.mul(6) for row in KANG.rows)
+    assert A == 1621 == sum(row.count.add(6) for row in KANG.rows) and KANG_PRINTED_ADDITIONS(6) == 1615
+    assert (M + 1715, M + KANG_PRINTED_ADDITIONS(6), M + A) == (3362, 3262, 3268)
 
 
 # ---- the page ------------------------------------------------------------------------------------------------

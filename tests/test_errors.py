@@ -115,7 +115,9 @@ def test_unknown_methods():
         refused(ArgumentError, r"method .*expected one of khalil_kleinfinger", inverse(Q, Q, Q, method=method))
         if "details" in inspect.signature(PUMA.inverse_dynamics).parameters:
             refused(ArgumentError, r"method .*expected one of", inverse(Q, Q, Q, method=method, details=True))
-    refused(ArgumentError, r"expected one of filter_smoother", lambda: PUMA.forward_dynamics(Q, Q, Q, method="x"))
+    refused(
+        ArgumentError, r"expected one of composite, filter_smoother", lambda: PUMA.forward_dynamics(Q, Q, Q, method="x")
+    )
     refused(ArgumentError, r"no method 'x'", lambda: PUMA.compile("inverse_dynamics", method="x"))
 
 

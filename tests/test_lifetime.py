@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from abuse_helpers import function, in_process, resident, results, robot, run_python, same_bits, samples
+from abuse_helpers import PATIENCE, function, in_process, resident, results, robot, run_python, same_bits, samples
 
 import linksweep as ls
 from linksweep.backends.threads import run_chunks
@@ -116,7 +116,7 @@ def many_cycles(count: int) -> None:
 
 
 def test_two_thousand_functions_leave_nothing_behind():
-    in_process(many_cycles, 2000, timeout=300)
+    in_process(many_cycles, 2000)
 
 
 def many_compilations() -> None:
@@ -139,7 +139,7 @@ def many_compilations() -> None:
 
 
 def test_compiling_leaves_nothing_behind():
-    in_process(many_compilations, LINKSWEEP_CACHE="off", timeout=300)
+    in_process(many_compilations, LINKSWEEP_CACHE="off")
 
 
 # ---- fork, pickle, spawn
@@ -196,7 +196,7 @@ def fork_while_compiling() -> None:
         for k in range(10):
             child = os.fork()
             if child == 0:
-                faulthandler.dump_traceback_later(30, exit=True)  # a deadlock ends, and says where
+                faulthandler.dump_traceback_later(PATIENCE, exit=True)  # a deadlock ends, and says where
                 compiled = ls.robots.chain(3, 100 + k).compile("gravity_forces")
                 os._exit(0 if np.isfinite(compiled(np.zeros(3))).all() else 1)
             assert os.waitpid(child, 0)[1] == 0
@@ -323,24 +323,25 @@ def others_run() -> None:
     compiled = robot("chain13").compile("forward_dynamics")
     args = samples(compiled, 200_000)
     compiled(*[a[:10] for a in args])
-    ticks, busy = [0], threading.Event()
+    ticks, ended = [0], threading.Event()
 
     def tick() -> None:
-        busy.wait()
-        while busy.is_set():
+        while not ended.is_set():
             ticks[0] += 1
             time.sleep(0.001)
 
     ticking = threading.Thread(target=tick)
     ticking.start()
-    start = time.perf_counter()
-    busy.set()
-    compiled(*args)
-    inside = ticks[0]
-    busy.clear()
+    most = 0
+    for _ in range(100):  # where other processes have the processors, it may not get one during a call
+        before = ticks[0]
+        compiled(*args)
+        most = max(most, ticks[0] - before)
+        if most >= 5:
+            break
+    ended.set()
     ticking.join()
-    passed = time.perf_counter() - start
-    assert inside >= 3 and inside > 0.02 * passed / 0.001, (inside, passed)
+    assert most >= 5, most
 
 
 def test_other_threads_run_during_a_long_batch():
@@ -396,8 +397,8 @@ def interrupted(threads: int) -> None:
     expected = compiled(*args)
     caught = 0
     for k in range(8):
-        signal.setitimer(signal.ITIMER_REAL, 0.002 + 0.003 * k)
         try:
+            signal.setitimer(signal.ITIMER_REAL, 0.002 + 0.003 * k)
             compiled(*args)
             time.sleep(0.1)
         except KeyboardInterrupt:
@@ -418,22 +419,27 @@ def test_interrupts_arrive_after_the_batch(threads: int):
 
 def interrupted_wait() -> None:
     """The caller waits for a slower chunk when the interrupt comes: it is raised when nobody uses the arrays."""
-    signal.signal(signal.SIGALRM, signal.default_int_handler)
     running = []
 
-    def kernel(inputs, outputs) -> None:
-        if threading.current_thread() is not threading.main_thread():
+    for _ in range(3):
+        other_began, own_ended = threading.Event(), threading.Event()
+
+        def kernel(inputs, outputs, began=other_began, ended=own_ended) -> None:
+            if threading.get_ident() == threading.main_thread().ident:
+                assert began.wait(PATIENCE)
+                ended.set()
+                return
             running.append(1)
-            time.sleep(0.3)
+            began.set()
+            assert ended.wait(PATIENCE)
+            time.sleep(0.05)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
             outputs[0][:] = 1
             running.pop()
-        else:
-            time.sleep(0.05)
 
-    for _ in range(3):
-        signal.setitimer(signal.ITIMER_REAL, 0.15)
         try:
-            run_chunks(kernel, [], [np.zeros((4096, 3))], 2)
+            run_chunks(kernel, [], [np.zeros((1024, 3))], 2)
         except KeyboardInterrupt:
             assert not running
         else:
@@ -451,12 +457,12 @@ def signal_handlers_call() -> None:
     calls = []
     signal.signal(signal.SIGALRM, lambda *_: calls.append(same_bits(compiled(*[a[3] for a in args]), expected[3])))
     signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
-    end = time.monotonic() + 0.3
-    while time.monotonic() < end:
+    end = time.monotonic() + PATIENCE
+    while len(calls) <= 50 and time.monotonic() < end:
         assert same_bits(compiled(*args), expected)
         assert same_bits(compiled(*[a[5] for a in args]), expected[5])
     signal.setitimer(signal.ITIMER_REAL, 0)
-    assert len(calls) > 5 and all(calls)
+    assert len(calls) > 50 and all(calls)
 
 
 def test_signal_handlers_may_call():

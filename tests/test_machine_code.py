@@ -96,7 +96,7 @@ def guard_single(compiled, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_outside_the_arrays_is_touched(case: str, dtype: str):
-    in_process(guard, case, dtype, timeout=300)
+    in_process(guard, case, dtype)
 
 
 @pytest.mark.parametrize("simd", SIMD[1:])

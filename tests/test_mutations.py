@@ -12,6 +12,7 @@ from pathlib import Path
 
 import mutations
 import pytest
+from abuse_helpers import PATIENCE
 
 COUNT, BATCH = 2000, 250
 
@@ -20,7 +21,7 @@ def run(first: int) -> list[dict]:
     """One batch in a process of its own: a crash is seen, and takes no other batch with it."""
     command = [sys.executable, str(Path(mutations.__file__)), str(first), str(first + BATCH)]
     environment = {**os.environ, "LINKSWEEP_BACKEND": "interpreter"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, f"mutant {first + len(lines)} ended the process: {done.stderr[-2000:]}"
     return lines
@@ -38,8 +39,9 @@ def test_every_mutant_is_refused_or_a_robot(results: list[dict]):
     assert not problems, "\n".join(problems)
 
 
-def test_none_takes_two_seconds(results: list[dict]):
-    assert max(line["took"] for line in results) < 2.0
+def test_none_takes_long(results: list[dict]):
+    """In processor time, and with room for a machine whose processors are shared: none takes a second on one alone."""
+    assert max(line["took"] for line in results) < mutations.LIMIT
 
 
 def test_the_mutants_are_worth_it(results: list[dict]):

@@ -11,7 +11,8 @@ from robots_for_tests import close, condition, forward_dynamics, mass_matrix, ro
 
 import linksweep as ls
 from linksweep.compiled import CompiledFunction
-from linksweep.functions import ROLL_ABOVE, Request, trace
+from linksweep.defaults import ROLL_ABOVE
+from linksweep.functions import Request, trace
 from linksweep.model import Model
 from linksweep.tracing.program import Block, Loop, PairLoop
 

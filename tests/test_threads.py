@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 import pytest
+from abuse_helpers import PATIENCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,10 +52,14 @@ def test_every_sample_once(count, threads):
 
 
 def test_chunks_run_in_different_threads():
-    kernel = Recorder(delay=0.05)
+    both, idents = threading.Barrier(2, timeout=PATIENCE), set()  # nobody gets on before the other has come
+
+    def kernel(inputs, outputs):
+        idents.add(threading.get_ident())
+        both.wait()
+
     run_chunks(kernel, *arrays(4096), 2)
-    assert len({chunk[1] for chunk in kernel.chunks}) == 2
-    assert threading.get_ident() in {chunk[1] for chunk in kernel.chunks}
+    assert len(idents) == 2 and threading.get_ident() in idents
 
 
 def test_short_batches_stay_here():
@@ -111,23 +116,26 @@ def test_many_callers_at_once():
     assert not failures
 
 
+def refuse(*_):
+    raise RuntimeError("can't start new thread")
+
+
 def test_a_pool_that_takes_nothing(monkeypatch):
-    class Refusing:
-        """As when no thread can be started: the work is queued, then submit raises; much later it is run."""
-
-        queue: list = []  # noqa: RUF012
-
-        def submit(self, work):
-            self.queue.append(work)
-            raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(module, "_pool", Refusing())
+    """No thread can be started; or there is one, busy elsewhere, and it comes to the helpers much later."""
+    pool = module._Pool()
+    monkeypatch.setattr(module, "_pool", pool)
+    monkeypatch.setattr(module._thread, "start_new_thread", refuse)
     inputs, outputs = arrays(4096)
     kernel = Recorder()
     run_chunks(kernel, inputs, outputs, 4)
+    assert len(kernel.chunks) == 4 and pool._threads == 0 and pool._helpers.empty()
+    pool._threads = 1
+    kernel, outputs = Recorder(), [np.zeros((4096, 3))]
+    run_chunks(kernel, inputs, outputs, 4)
+    assert len(kernel.chunks) == 4 and not pool._helpers.empty()
+    while not pool._helpers.empty():
+        pool._helpers.get().help()
     assert len(kernel.chunks) == 4
-    for work in Refusing.queue:
-        work()
     np.testing.assert_array_equal(outputs[0], inputs[0] + inputs[1])
 
 
@@ -148,7 +156,7 @@ def in_new_process(code):
     source = textwrap.dedent(prelude) + textwrap.dedent(code)
     command = [sys.executable, "-c", source]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment)
     assert done.returncode == 0, done.stderr
     assert not done.stderr
     return done.stdout
@@ -166,9 +174,10 @@ def test_fork_after_and_during_work():
         child = os.fork()
         if child == 0:
             idents = set()
+            both = threading.Barrier(2, timeout=600)
             def kernel(inputs, outputs):
                 idents.add(threading.get_ident())
-                time.sleep(0.1)
+                both.wait()
             run_chunks(kernel, [], [np.zeros((4096, 3))], 2)
             assert len(idents) == 2
             work()

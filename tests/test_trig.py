@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from linksweep.backends import trig
+from linksweep.backends.llvm import LoadedCode
 
 DTYPES: tuple[trig.Dtype, ...] = ("float64", "float32")
 BITS = {"float64": 53, "float32": 24}
@@ -21,11 +22,12 @@ llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
 
 
-def loop_ir(lanes: int, dtype: trig.Dtype, fma: bool) -> str:
-    """A module with run(x, sin, cos, n) over arrays whose length n is a multiple of lanes."""
+def loop_ir(lanes: int, dtype: trig.Dtype, fma: bool, offset: str = "") -> str:
+    """A module with run(x, sin, cos, n) over arrays whose length n is a multiple of lanes; `offset` is added to x."""
     scalar = "double" if dtype == "float64" else "float"
     v = f"<{lanes} x {scalar}>"
-    return f"""{trig.sincos_ir(lanes, dtype, fma)}
+    further = f", {v} splat ({scalar} {offset})" if offset else ""
+    return f"""{trig.sincos_ir(lanes, dtype, fma, shifted=bool(offset))}
 define void @run(ptr %x, ptr %sin, ptr %cos, i64 %n) {{
 entry:
   br label %loop
@@ -35,7 +37,7 @@ loop:
   %ps = getelementptr {scalar}, ptr %sin, i64 %i
   %pc = getelementptr {scalar}, ptr %cos, i64 %i
   %v = load {v}, ptr %px, align 4
-  %both = call {{ {v}, {v} }} @sincos({v} %v)
+  %both = call {{ {v}, {v} }} @sincos({v} %v{further})
   %s = extractvalue {{ {v}, {v} }} %both, 0
   %c = extractvalue {{ {v}, {v} }} %both, 1
   store {v} %s, ptr %ps, align 4
@@ -60,17 +62,14 @@ def compiled(ir: str, triple: str, cpu: str, features: str) -> tuple[bytes, str]
 
 
 @cache
-def sincos(lanes: int, dtype: trig.Dtype, fma: bool, sse2: bool = False) -> Callable:
+def sincos(lanes: int, dtype: trig.Dtype, fma: bool, sse2: bool = False, offset: str = "") -> Callable:
     """x (n,) -> sin (n,), cos (n,) through generated code; sse2 masks off everything newer."""
     if sse2 and not llvm.get_process_triple().startswith("x86_64"):
         pytest.skip("SSE2 is x86-64")
     cpu = "x86-64" if sse2 else llvm.get_host_cpu_name()
     features = SSE2 if sse2 else llvm.get_host_cpu_features().flatten()
-    code, _ = compiled(loop_ir(lanes, dtype, fma), llvm.get_process_triple(), cpu, features)
-    builder = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("run")
-    for name, address in trig.libm_addresses().items():
-        builder.import_symbol(name, address)
-    tracker = builder.link(llvm.create_lljit_compiler(), "trig")
+    code, _ = compiled(loop_ir(lanes, dtype, fma, offset), llvm.get_process_triple(), cpu, features)
+    tracker = LoadedCode(code, ("run",), trig.libm_addresses())
     run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(tracker["run"])
 
     def call(x, alive=tracker):
@@ -125,6 +124,22 @@ def test_within_two_ulp(dtype, fma, sse2):
         ulp = 2.0 ** (np.frexp(high)[1] - BITS[dtype])
         error = np.abs((got.astype(float) - high) - low) / ulp
         assert error.max() <= limit, f"{error.max()} ulp at {angles(dtype)[error.argmax()]!r}"
+
+
+@pytest.mark.parametrize("sse2", [False, True])
+@pytest.mark.parametrize("fma", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("offset", [0.75, -0.015625, 0.5, -5.5])
+def test_an_offset_behind_the_reduction(offset, dtype, fma, sse2):
+    """Within 1.5 units of the last place of 1 at any size, where x + offset would be off by half a unit of x; a sum of
+    up to 8 between (a loop's offset has whole quarters in it) has units four times as large."""
+    x = np.concatenate([angles(dtype)[::7], np.array([2e5, -3e6, 1e8, 1e15, -7e15], dtype)])
+    shifted = sincos(2 if sse2 else 4, dtype, fma, sse2, str(offset))
+    with mpmath.workprec(200):
+        for got, function in zip(shifted(x), (mpmath.sin, mpmath.cos), strict=True):
+            right = [function(mpmath.mpf(float(angle)) + offset) for angle in x]
+            error = np.array([float(abs(mpmath.mpf(float(g)) - r)) for g, r in zip(got, right, strict=True)])
+            assert error.max() <= (1.5 if abs(offset) < 1 else 6.0) * 2.0 ** (1 - BITS[dtype])
 
 
 @pytest.mark.parametrize("fma", [True, False])

@@ -95,4 +95,4 @@ if not TYPE_CHECKING:  # a type checker would take every misspelt name for an ob
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)  # what `linksweep.` completes: neither helpers nor modules that happen to be imported

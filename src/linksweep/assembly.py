@@ -105,7 +105,8 @@ def assemble(
     frames = [Frame(base, BASE)]
     for part in parts:
         index, at = carried[part.link]
-        frames.append(Frame(part.link, index, compose(at, part.frame)))
+        on = "" if FREEDOMS[part.joint.kind] else part.parent
+        frames.append(Frame(part.link, index, compose(at, part.frame), on))
     return Model(
         name=name,
         links=tuple(links),
@@ -159,9 +160,15 @@ def with_payload(model: Model, name: str, mass: float, com: Any = (0.0, 0.0, 0.0
     return replace(model, links=tuple(links))
 
 
-def check_body(name: str, body: Inertial) -> None:
-    """Refuse what no body can weigh, and warn of what is doubtful, as of the link `name`."""
-    _checked_numbers([Part(name, "", Joint(name, "fixed"), body)], None)
+def check_body(name: str, body: Inertial, measured: bool = False) -> None:
+    """Refuse what no body can weigh, and unless it is measured warn of what is doubtful, as of the link `name`."""
+    _checked_numbers([Part(name, "", Joint(name, "fixed"), body, measured=measured)], None)
+
+
+def check_parts(robot: str, parts: Sequence[Part], base: str, source: str | None) -> list[Part]:
+    """`parts` with unit axes and snapped rotations, after all checks of their names and numbers."""
+    _check_names(robot, parts, base, source)
+    return _checked_numbers(parts, source)
 
 
 def find_frame(model: Model, name: str) -> Frame:
@@ -296,6 +303,7 @@ def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
                 f"{_where(source, parts[k].line)}the {what} {name!r} is {got}, expected {expected}: correct it."
             )
 
+    numbers["pitch of joint"] = np.array([p.joint.pitch for p in parts], dtype=float)
     for what, values in numbers.items():
         flat = values.reshape(len(parts), -1)
         fine = np.abs(flat) <= LARGEST  # false for NaN too

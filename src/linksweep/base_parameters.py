@@ -49,6 +49,10 @@ class BaseParameters:
     armature: np.ndarray
     method: str
 
+    def __post_init__(self) -> None:
+        for array in (self.values, self.matrix, self.standard, self.armature):
+            array.flags.writeable = False
+
     def regressor(self, q: Any, qd: Any, qdd: Any) -> np.ndarray:
         """Y (..., nv, base): what each base parameter asks of each joint."""
         return self.robot.regressor(q, qd, qdd)[..., : self.matrix.shape[1]] @ self.standard
@@ -98,7 +102,7 @@ def base_parameters(robot: Robot, method: str = "symbolic") -> BaseParameters:
     names = _all_names(links)
     return BaseParameters(
         robot, tuple(names[column] for column in columns), matrix @ robot.standard_parameters[: 10 * links], matrix,
-        from_canonical[:, columns], robot.armatures, method,
+        from_canonical[:, columns], robot.armature, method,
     )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ class BodyMethods:
     ) -> np.ndarray:
         """The frame's Jacobian (..., 6, nv): times qd it is the frame's velocity [angular; linear].
 
+        Zero where no joint moves the frame, as the base's: the tool is `robot.ee`, not the last of `frame_names`.
         reference: "world_aligned", at the frame's origin along the base's axes; "local", at its origin along its own
         axes; "world", at the base's origin along the base's axes. point: (..., 3) in the frame, in the place of its
         origin; seen from the world it makes no difference.

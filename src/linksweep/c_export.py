@@ -11,6 +11,7 @@ from .backends.c_names import checked_name, identifier, link_names
 from .backends.c_source import Interface, c_header, c_source, parameters, stack_bytes
 from .errors import ArgumentError
 from .files import write_atomically
+from .interrupts import Uninterrupted
 from .joints import KINDS
 from .names import nearest, shown
 from .tracing.count import count
@@ -74,16 +75,17 @@ def export_c(
         if taken.is_dir():
             raise ArgumentError(f"the file {taken} is a folder, expected a name for a file: choose another.")
     source, header = c_files(function, name, dtype, robot, header_path.name)
-    before = header_path.read_bytes() if header_path.exists() else None
-    write_atomically(header_path, lambda file: _write(file, header))
-    try:
-        write_atomically(source_path, lambda file: _write(file, source))
-    except ArgumentError:
-        if before is None:
-            header_path.unlink(missing_ok=True)
-        else:
-            header_path.write_bytes(before)
-        raise
+    with Uninterrupted():
+        before = header_path.read_bytes() if header_path.exists() else None
+        write_atomically(header_path, lambda file: _write(file, header))
+        try:
+            write_atomically(source_path, lambda file: _write(file, source))
+        except ArgumentError:
+            if before is None:
+                header_path.unlink(missing_ok=True)
+            else:
+                header_path.write_bytes(before)
+            raise
     return source_path, header_path
 
 

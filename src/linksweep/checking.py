@@ -24,11 +24,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .compiled import chosen_backend
+from .defaults import ROLL_ABOVE
 from .errors import ArgumentError
-from .functions import FUNCTIONS, ROLL_ABOVE
+from .functions import FUNCTIONS
 from .joints import KINDS
 from .lint import Finding, lint
 from .names import shown
+from .notebook import html_table
 
 if TYPE_CHECKING:
     from .robot import Robot
@@ -136,6 +138,11 @@ class Report:
             "skipped": [{"function": s.function, "method": s.method, "reason": s.reason} for s in self.skipped],
             "lint": [{"level": f.level, "what": f.what, "where": list(f.where)} for f in self.findings],
         }
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            f"{self.robot}: {self.samples} states", HEADINGS, self.rows(), [*self.remarks(), self.verdict]
+        )
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
         """The table: function, method, the method furthest from it, the difference, and "ok" or "DIFFERS"."""
@@ -290,7 +297,7 @@ class _Comparison:
             else:
                 results[method] = self._computed(function, method, "interpreter", options)
         if chosen_backend(None) == "llvm" and results and function not in EXPLICIT:
-            default = next(iter(results))
+            default = next(method for method in able if method in results)
             results[f"{default}, compiled"] = self._computed(function, default, "llvm", options)
         return results
 

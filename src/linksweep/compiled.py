@@ -18,7 +18,7 @@ from .backends import arrays, cache, threads
 from .canonical import CanonicalModel
 from .errors import ArgumentError, BackendError
 from .functions import Request, check_options, signature, trace
-from .lazy import lazy
+from .lazy import Making, Once, lazy
 from .parameters import ParameterSet
 from .tracing.count import Counts, count
 from .tracing.differentiate import differentiate, differentiated_output
@@ -45,7 +45,7 @@ class Recipe:
     rolled: bool | None = None
     derivative: str = ""  # of the first result, by this input
     details: bool = False  # every quantity of the algorithm, not only its result
-    base_parameters: bool | None = None  # None: where they save operations
+    base_parameters: bool | None = None  # None: wherever they serve
     parameters: tuple[ParameterSet, ...] = ()  # numbers of the model that are arguments
     varied: bool = False  # from sample to sample
 
@@ -74,7 +74,7 @@ class Recipe:
 
 
 class CompiledFunction:
-    """A function of a robot, compiled. Call it with arrays (..., size) in the order of `inputs`.
+    """A function of a robot, compiled. Call it with arrays (..., size) in the order of `inputs`, or by their names.
 
     One sample, or any batch shape; arguments broadcast. Several results come as a tuple. `out=` takes the result.
     """
@@ -86,7 +86,7 @@ class CompiledFunction:
         self.backend = backend
         self.signature = recipe.signature()
         self._run = functools.partial(threads.run_chunks, threads=thread_count) if thread_count > 1 else None
-        self._kernels: dict[str, Any] = {}
+        self._kernels: Once[Any] = Once()
         self._single: Callable[..., Any] | None = None  # the fast entry for float32, once it is wanted
 
     @property
@@ -142,7 +142,9 @@ class CompiledFunction:
         recipe = replace(self.recipe, rolled=False, derivative=by)
         return make_function(recipe, self.dtype, self.threads, self.backend)
 
-    def __call__(self, *args: Any, out: Any = None) -> Any:
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        if named:  # the fast entry hands keywords on; positions are its business alone
+            return self(*arrays.in_order(self.signature, args, named), out=out)
         if self.dtype is None and out is None and args and getattr(args[0], "dtype", None) is _FLOAT32:
             if self._single is None:
                 self._single = _fast_entry(self, "float32", self._checked_call) or self._checked_call
@@ -156,9 +158,7 @@ class CompiledFunction:
         """The kernel for this floating type, compiled or from the cache at first use."""
         name = np.dtype(dtype).name
         kernel = self._kernels.get(name)
-        if kernel is None:
-            kernel = self._kernels[name] = _make_kernel(self, name)
-        return kernel
+        return self._kernels.made(name, lambda: _make_kernel(self, name)) if kernel is None else kernel
 
     def __reduce__(self) -> tuple[Any, ...]:
         return make_function, (self.recipe, self.dtype, self.threads, self.backend)
@@ -180,12 +180,14 @@ class ParametricFunction(CompiledFunction):
     def _varied(self) -> CompiledFunction:
         return make_function(replace(self.recipe, varied=True), self.dtype, self.threads, self.backend)
 
-    def __call__(self, *args: Any, out: Any = None) -> Any:
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        if named:
+            args = arrays.in_order(self.signature, args, named)
         cores = self.signature.input_cores
-        if len(args) == len(cores) and np.ndim(args[0]) > len(cores[0][0]):
-            own = len(self.recipe.parameters)
-            shared = (np.ndim(a) == len(core) for a, (core, _) in zip(args[-own:], cores[-own:], strict=True))
-            if all(shared):
+        alone = args and type(args[0]) is np.ndarray and args[0].ndim == len(cores[0][0])
+        if not alone and len(args) == len(cores) and arrays.axes(self.signature, 0, args[0]) > len(cores[0][0]):
+            first = len(cores) - len(self.recipe.parameters)
+            if all(arrays.axes(self.signature, k, args[k]) == len(cores[k][0]) for k in range(first, len(cores))):
                 return self._checked_call(*args, out=out)
         return self._varied(*args) if out is None else self._varied(*args, out=out)
 
@@ -233,26 +235,34 @@ def _make_kernel(function: CompiledFunction, dtype: str) -> Any:
     from .backends.target import host_target
 
     target = host_target()
-    store = _disk_cache(os.environ.get("LINKSWEEP_CACHE"))
     key = _key(function.recipe, dtype, target)
-    found = store.get(key)
-    if found is None:
-        code, workspace = _compile(function, dtype, target)
-        store.put(key, {"workspace": workspace}, code)
-    else:
-        code, workspace = found[1], int(found[0]["workspace"])
+    code, workspace = _objects.get(key, lambda: _object(function, dtype, target, key))
     return _load(function, code, workspace, dtype)
+
+
+_objects: Making[tuple[bytes, int]] = Making()
+
+
+def _object(function: CompiledFunction, dtype: str, target: Target, key: str) -> tuple[bytes, int]:
+    """Object bytes and the bytes of workspace that a call needs, from the cache or compiled."""
+    store = _disk_cache(os.environ.get("LINKSWEEP_CACHE"))
+    found = store.get(key)
+    if found is not None:
+        return found[1], int(found[0]["workspace"])
+    code, workspace = _compile(function, dtype, target)
+    store.put(key, {"workspace": workspace}, code)
+    return code, workspace
 
 
 def _compile(function: CompiledFunction, dtype: str, target: Target) -> tuple[bytes, int]:
     from .backends import entry, llvm
 
-    outputs = function.signature.outputs
-    extra = None
-    if len(outputs) == 1:
-        inputs = [a.shape for a in function.signature.inputs]
-        extra = functools.partial(entry.entry_ir, inputs, outputs[0].shape, dtype)
-    return llvm.compile_object(_for_target(function.program, target), dtype, target, extra)[:2]
+    inputs, outputs = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
+    program = function.program
+    if (inputs, outputs) != ([a.shape for a in program.inputs], [a.shape for a in program.outputs]):
+        raise BackendError(f"{function.name} is traced with other shapes than it is called with: please report this.")
+    extra = functools.partial(entry.entry_ir, inputs, outputs[0], dtype) if len(outputs) == 1 else None
+    return llvm.compile_object(_for_target(program, target), dtype, target, extra)[:2]
 
 
 def _for_target(program: Program, target: Target) -> Program:

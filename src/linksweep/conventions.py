@@ -24,6 +24,7 @@ import numpy as np
 
 from .errors import ArgumentError
 from .external_forces import link_forces
+from .foreign import refuse_foreign
 from .formats.mujoco_names import body_names, joint_names
 from .joints import KINDS
 from .model import BASE
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
 
 SWAPPED = (3, 4, 5, 0, 1, 2)
 _FREE, _BALL = 0, 1  # mjtJoint
+
+__all__ = ["from_mujoco", "from_pinocchio", "to_mujoco", "to_pinocchio"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def to_pinocchio(
@@ -229,7 +236,7 @@ class _Turns:
         if a is not None and v is None and free:
             raise ArgumentError("a depends on how the free base moves: give v beside it.")
         self.q: Any = None if q is None else _array("q", q, (robot.nq,))
-        self.v = None if v is None or a is None else np.asarray(v, dtype=float)
+        self.v = None if v is None or a is None else _array("v", v, (robot.nv,))
 
     def batch(self, x: np.ndarray, axes: int = 1) -> tuple[int, ...]:
         return np.broadcast_shapes(x.shape[:-axes], () if self.q is None else self.q.shape[:-1])
@@ -325,6 +332,7 @@ def _matched(robot: Robot, theirs: dict[str, Any], package: str, freedoms: Any) 
 
 
 def _array(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    refuse_foreign(name, value)
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):

@@ -15,6 +15,7 @@ import numpy as np
 
 from .canonical import CanonicalLink, CanonicalModel
 from .errors import ArgumentError
+from .foreign import refuse_foreign
 from .joints import KINDS
 from .model import Model
 
@@ -91,6 +92,7 @@ def normalize(model: CanonicalModel, q: Any) -> np.ndarray:
 
 
 def integrate(model: CanonicalModel, q: Any, v: Any, dt: Any) -> np.ndarray:
+    refuse_foreign("dt", dt)
     q, v, step = _checked(model, "q", q, 0), _checked(model, "v", v, 1), np.asarray(dt, dtype=float)[..., None]
     batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], step.shape[:-1])
     out = np.empty((*batch, q.shape[-1]), np.result_type(q, v))
@@ -168,6 +170,7 @@ def _sizes(model: CanonicalModel) -> tuple[int, int]:
 
 def _checked(model: CanonicalModel, name: str, value: Any, which: int) -> np.ndarray:
     size = _sizes(model)[which]
+    refuse_foreign(name, value)
     try:
         array = np.asarray(value)
     except ValueError:

@@ -365,7 +365,7 @@ def rodriguez_4() -> Compared:
     rows.append(("filter is below from", f"n = {found['published']}", "", f"n = {found['as printed']}", "",
                  f"n = {found['linksweep']}"))  # fmt: skip
     return Compared(
-        "Planar forward dynamics without bias terms, in flops (a multiplication and an addition)",
+        "Planar forward dynamics without bias terms, in flops (a multiplication and an addition, no divisions)",
         "Rodriguez 1987, Fig. 4",
         ("", *curves),
         tuple(rows),

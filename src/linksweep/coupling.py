@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import ArgumentError, DescriptionError, SingularError
+from .foreign import refuse_foreign
 from .joints import KINDS
 from .model import Mimic
 from .names import shown
@@ -143,15 +144,15 @@ class CoupledRobot:
     def gravity_forces(self, q: Any, method: str | None = None) -> np.ndarray:
         return self.reduce_forces(self.robot.gravity_forces(self.expand(q), method))
 
-    def mass_matrix(self, q: Any, method: str = "composite") -> np.ndarray:
+    def mass_matrix(self, q: Any, method: str | None = None) -> np.ndarray:
         """G^T M G, (..., nv, nv)."""
         full = self.robot.mass_matrix(self.expand(q), method)
         g = self._to_v.astype(full.dtype)
         return g.T @ full @ g
 
-    def forward_dynamics(self, q: Any, qd: Any, tau: Any, method: str = "composite", **options: Any) -> np.ndarray:
+    def forward_dynamics(self, q: Any, qd: Any, tau: Any, method: str | None = None, **options: Any) -> np.ndarray:
         """Accelerations (..., nv): solves G^T M G for tau minus the reduced bias."""
-        if method != "composite":
+        if method not in (None, "composite"):
             raise ArgumentError(
                 f"forward_dynamics: method is {shown(method)}, expected 'composite', the only one here."
             )
@@ -216,6 +217,7 @@ def _refuse(function: str, options: dict[str, Any]) -> None:
 
 
 def _checked(name: str, value: Any, size: int) -> np.ndarray:
+    refuse_foreign(name, value)
     try:
         array = np.asarray(value)
     except ValueError:

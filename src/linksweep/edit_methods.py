@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from . import editing
+from .description_methods import DescriptionMethods
 from .model import Model
 from .snapping import snapped
 
@@ -14,10 +15,9 @@ if TYPE_CHECKING:
     from .robot import Robot
 
 
-class EditMethods:
+class EditMethods(DescriptionMethods):
     """The part of `Robot` that gives an edited robot, or its description in another format."""
 
-    model: Model
     snapping: Mapping[str, float] = MappingProxyType({})  # what `snapped` moved
 
     def _edited(self, model: Model) -> Robot:

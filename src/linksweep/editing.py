@@ -16,6 +16,7 @@ import numpy as np
 from .assembly import check_body, find_frame, listing, nearest
 from .canonical import aligning_rotation
 from .errors import ArgumentError
+from .foreign import refuse_foreign
 from .joints import KINDS
 from .model import (
     BASE,
@@ -84,7 +85,7 @@ def _on_fixed_base(model: Model) -> Model:
     frames = [Frame(first.name, BASE, find_frame(model, first.name).placement)]
     for frame in model.frames:
         if frame.link == BASE and frame.name != model.base:
-            frames.append(Frame(frame.name, BASE, compose(world, frame.placement)))
+            frames.append(replace(frame, placement=compose(world, frame.placement)))
         elif frame.link != BASE and frame.name != first.name:
             frames.append(replace(frame, link=frame.link - 1))
     return replace(
@@ -180,10 +181,13 @@ def _rebuilt(
         else:
             links[parent] = replace(links[parent], inertial=merge(links[parent].inertial, link.inertial, placement))
     frames = [Frame(base.name, BASE)]
+    names = {BASE: base.name, **{index: link.name for index, link in enumerate(model.links)}}
+    locked = {model.links[index].name: names[model.links[index].parent] for index in still}
     for frame in model.frames:
         if keep(frame) and frame.name != base.name:
             host, at = carried[frame.link]
-            frames.append(Frame(frame.name, host, compose(at, frame.placement)))
+            on = locked.get(frame.name, frame.on)
+            frames.append(Frame(frame.name, host, compose(at, frame.placement), on))
     order = tuple(carried[index][0] for index in model.document_order if index in carried and index not in still)
     return replace(
         model,
@@ -216,6 +220,7 @@ def _placement_at(joint: Joint, coordinates: Any) -> Placement:
     if coordinates is None:
         return joint.placement
     count = KINDS[joint.kind].nq
+    refuse_foreign(f"at= of joint {joint.name!r}", coordinates)
     try:
         q = [float(x) for x in np.atleast_1d(np.asarray(coordinates, dtype=float))]
     except (TypeError, ValueError):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .errors import ArgumentError
+from .foreign import refuse_foreign
 from .model import BASE, Frame, Model
 from .names import nearest, shown
 
@@ -43,6 +44,7 @@ def link_forces(model: Model, forces: Mapping[str, Any]) -> np.ndarray:
 
 
 def _checked(name: str, value: Any) -> np.ndarray:
+    refuse_foreign(f"f_ext: the force at {name!r}", value)
     try:
         array = np.asarray(value)
     except Exception:  # also whatever an __array__ of somebody else raises

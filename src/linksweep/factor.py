@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import ArgumentError
+from .foreign import refuse_foreign
 from .functions import Request
 from .joints import KINDS
 from .lazy import lazy
@@ -112,6 +113,8 @@ class Factor:
         return out
 
     def _checked(self, vector: Any) -> np.ndarray:
+        refuse_foreign("factor: the vector", vector)
+        refuse_foreign("factor: the vector", vector)
         array = np.asarray(vector)
         if array.dtype.kind not in "iufb" or array.ndim == 0 or array.shape[-1] != self._nv:
             raise ArgumentError(

@@ -50,6 +50,7 @@ from .body_traces import (
     trace_potential_energy,
 )
 from .canonical import CanonicalModel
+from .defaults import is_large
 from .errors import ArgumentError
 from .explicit_traces import trace_explicit, trace_influence, trace_regressor
 from .factor_traces import solve, trace_closeness, trace_inertia_ratio, trace_joint_inertia, trace_of_vector
@@ -57,7 +58,6 @@ from .joints import KINDS
 from .parameters import ParameterSet
 from .regrouping import regroup
 from .spatial import ZERO_FORCE, ZERO_VEC, Force, Vec
-from .tracing.count import count
 from .tracing.expression import ONLINE, PARAMETER, Operand
 from .tracing.factoring import factor_sums
 from .tracing.passes import remove_dead
@@ -67,8 +67,6 @@ from .tracing.unrolled import UnrolledTrace
 from .tree_matrix import congruence
 
 INPUT_ORDER = ("q", "qd", "qdd", "tau", "point", "f_ext", "base_motion")
-ROLL_ABOVE = 60  # links; below, a written-out program of real geometry is faster (benchmarks/rolled.py)
-ROLL_RESULTS = 1200  # entries; a written-out program of more takes LLVM many seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +95,9 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """inputs by name, the result's name and axes ("v": nv, "frames", or a number), and its methods, the default first.
+    """inputs by name, the result's name and axes ("v": nv, "frames", or a number), and its methods.
 
-    references: as seen from where, the default first. shared: a method named for another function of the same
-    program is no mistake.
+    references: as seen from where, the default first.
     """
 
     inputs: tuple[str, ...]
@@ -113,7 +110,6 @@ class Function:
     needs_frame: bool = False
     references: tuple[str, ...] = ()
     takes: tuple[str, ...] = field(default=())  # of f_ext, dissipation, base_motion
-    shared: bool = False
     public: bool = True
 
 
@@ -124,15 +120,26 @@ def trace(
     """The Program that computes these requests.
 
     rolled: as loops over the links; None chooses by size. base_parameters: with regrouped inertias; None takes them
-    where that saves operations. parameters: numbers of the model that are inputs, `varied` from sample to sample.
+    wherever they serve. parameters: numbers of the model that are inputs, `varied` from sample to sample.
     """
-    if base_parameters is not False and may_regroup(requests):
-        regrouped = _trace(model, requests, rolled, parameters, varied, regroup)
-        if base_parameters:
-            return regrouped
-        plain = _trace(model, requests, rolled, parameters, varied)
-        return min(regrouped, plain, key=lambda program: count(program).total)
-    return _trace(model, requests, rolled, parameters, varied)
+    inputs, outputs = signature(model, requests, parameters, varied)
+    if rolled is None:
+        rolled = wants_loops(model, requests, parameters) and not any(_method(r).written_out for r in requests)
+
+    def prepared(found: CanonicalModel) -> CanonicalModel:
+        return found if base_parameters is False else regrouped(found, requests)
+
+    def described(given: Sequence[Sequence[Operand]]) -> CanonicalModel:
+        found = model
+        for chosen, values in zip(parameters, given[len(inputs) - len(parameters) :], strict=True):
+            found = chosen.apply(found, values)
+        return prepared(found)
+
+    tracer = Rolled(prepared(model), inputs) if rolled else UnrolledTrace(model, inputs, described)
+    for index, request in enumerate(requests):
+        FUNCTIONS[request.function].trace(tracer, request, index)
+    name = "_".join(request.function for request in requests)
+    return factor_sums(remove_dead(tracer.program(name, outputs))).verify()
 
 
 def may_regroup(requests: Sequence[Request]) -> bool:
@@ -141,28 +148,15 @@ def may_regroup(requests: Sequence[Request]) -> bool:
     return bool(dynamic) and all(_method(request).linear for request in dynamic)
 
 
-def _trace(
-    model: CanonicalModel, requests: Sequence[Request], rolled: bool | None, parameters: Sequence[ParameterSet],
-    varied: bool, prepared: Callable[[CanonicalModel], CanonicalModel] | None = None,
-) -> Program:  # fmt: skip
-    inputs, outputs = signature(model, requests, parameters, varied)
-    if rolled is None:
-        large = len(model.links) > ROLL_ABOVE or sum(array.size for array in outputs) > ROLL_RESULTS
-        rolled = large and not parameters and not any(_method(request).written_out for request in requests)
+def regrouped(model: CanonicalModel, requests: Sequence[Request]) -> CanonicalModel:
+    """The model by which these are computed where nothing else is said: with base parameters if they serve."""
+    return regroup(model) if may_regroup(requests) else model
 
-    def described(given: Sequence[Sequence[Operand]]) -> CanonicalModel:
-        found = model
-        for chosen, values in zip(parameters, given[len(inputs) - len(parameters) :], strict=True):
-            found = chosen.apply(found, values)
-        return prepared(found) if prepared else found
 
-    tracer = (
-        Rolled(prepared(model) if prepared else model, inputs) if rolled else UnrolledTrace(model, inputs, described)
-    )
-    for index, request in enumerate(requests):
-        FUNCTIONS[request.function].trace(tracer, request, index)
-    name = "_".join(request.function for request in requests)
-    return factor_sums(remove_dead(tracer.program(name, outputs))).verify()
+def wants_loops(model: CanonicalModel, requests: Sequence[Request], parameters: Sequence[ParameterSet] = ()) -> bool:
+    """Whether a program of these results is so large that it should run as loops, if its methods can."""
+    results = sum(array.size for array in signature(model, requests)[1])
+    return is_large(model, results) and not parameters
 
 
 def check_options(
@@ -331,17 +325,17 @@ FUNCTIONS: dict[str, Function] = {
     "forward_dynamics": Function(("q", "qd", "tau"), "qdd", ("v",), FORWARD, _dynamics, invertible=True, takes=ALL),
     "mass_matrix": Function(
         ("q",), "M", ("v", "v"), {"composite": Method(mass_matrix, linear=True),
-        "covariance": Method(functools.partial(mass_matrix, ten_parameters=False), linear=True)}, _pairs, shared=True
+        "covariance": Method(functools.partial(mass_matrix, ten_parameters=False), linear=True)}, _pairs
     ),
     "mass_matrix_inverse": Function(
         ("q",), "Minv", ("v", "v"),
         {"costate_covariance": Method(mass_matrix_inverse, serial=True, single=True), **FACTOR},
-        _trace_inverse_matrix, invertible=True, shared=True
+        _trace_inverse_matrix, invertible=True
     ),
     "bias_forces": Function(
-        ("q", "qd"), "tau", ("v",), INVERSE, _dynamics, takes=ALL, shared=True
+        ("q", "qd"), "tau", ("v",), INVERSE, _dynamics, takes=ALL
     ),
-    "gravity_forces": Function(("q",), "tau", ("v",), INVERSE, _dynamics, shared=True),
+    "gravity_forces": Function(("q",), "tau", ("v",), INVERSE, _dynamics),
     "center_of_mass": Function(("q",), "com", (3,), {"": Method(composite_inertias)}, trace_center_of_mass),
     "momentum": Function(("q", "qd"), "h", (6,), {"": Method(momentum)}, trace_momentum, references=ABOUT),
     "centroidal_momentum_matrix": Function(
@@ -368,11 +362,11 @@ FUNCTIONS: dict[str, Function] = {
         ("q", "qd", "qdd"), "Y", ("v", "parameters"), {"": Method(regressor, written_out=True)}, _trace_regressor,
         dynamics=False, takes=("base_motion",)
     ),
-    "effective_inertia": Function(("q",), "I", ("v", "v"), EXPLICIT, _trace_explicit, shared=True),
-    "inertia_power": Function(("q",), "P", ("v", "v", "v"), EXPLICIT, _trace_explicit, shared=True),
-    "coriolis_matrix": Function(("q", "qd"), "C", ("v", "v"), EXPLICIT, _trace_explicit, shared=True),
+    "effective_inertia": Function(("q",), "I", ("v", "v"), EXPLICIT, _trace_explicit),
+    "inertia_power": Function(("q",), "P", ("v", "v", "v"), EXPLICIT, _trace_explicit),
+    "coriolis_matrix": Function(("q", "qd"), "C", ("v", "v"), EXPLICIT, _trace_explicit),
     "joint_inertia": Function(
-        ("q",), "D", ("v",), {"factorization": Method(factorization)}, trace_joint_inertia, shared=True, public=False
+        ("q",), "D", ("v",), {"factorization": Method(factorization)}, trace_joint_inertia, public=False
     ),
     "inertia_ratio": Function(
         ("q",), "ratio", ("v",), {"": Method(inertia_ratio)}, trace_inertia_ratio, public=False

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from .scalars import Scalar, cos, is_zero, sin
-from .spatial import ArticulatedInertia, Inertia, Mat, Motion, Vec
+from .scalars import Scalar, cos, is_zero, shifted, sin
+from .spatial import ArticulatedInertia, Inertia, Mat, Motion, Vec, leaves
 from .transforms import Rotation, Screw, Shift
 
 
@@ -68,7 +68,7 @@ class Revolute(Joint):
 
     @staticmethod
     def kept(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
-        theta = q[0] + angle
+        theta = shifted(q[0], angle)
         return cos(theta), sin(theta)
 
     @staticmethod
@@ -101,7 +101,7 @@ class Helical(Joint):
 
     @staticmethod
     def kept(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
-        theta = q[0] + angle
+        theta = shifted(q[0], angle)
         return cos(theta), sin(theta), q[0]
 
     @staticmethod
@@ -313,20 +313,40 @@ def updated_inertia(
     """P^+ = P - P H^T D^-1 H P in one of the forms of Rodriguez 1987: "43", "50" or "51".
 
     (43) subtracts the gain times (P H^T)^T. (50) takes the mean of (I - G H) P and P (I - G H)^T, which differ by
-    rounding. (51), Joseph's form, is a sum of squares: (I - G H) P (I - G H)^T + G R G^T with the armature R.
+    rounding. (51), Joseph's form, is the sum of two nonnegative matrices, see `joseph`.
     """
+    if form == "51":
+        return joseph(P, h_t, gain, armature)
     if form == "43" and len(gain.columns) == 1 and is_zero(armature):
         return P.minus_outer(gain.columns[0], p_h_t.columns[0]).without(h_t.columns[0])  # H P^+ = 0, to the last bit
     for g, ph in zip(gain.columns, p_h_t.columns, strict=True):
         P = P.minus_outer(g, ph)
         if form == "50":
             P = P.minus_outer(ph * 0.5, g).minus_outer(g * -0.5, ph)
-    if form == "51":
-        inner = [h_t.transpose_times(ph) for ph in p_h_t.columns]
-        for g, ph, d in zip(gain.columns, p_h_t.columns, inner, strict=True):
-            P = P.minus_outer(ph - gain @ d, g)  # (I - G H) P H^T G^T
-            P = P.minus_outer(g * -armature, g)
     return P
+
+
+def joseph(P: ArticulatedInertia, h_t: Span, gain: Span, armature: Scalar) -> ArticulatedInertia:
+    """(I - G H) P (I - G H)^T + G R G^T: Rodriguez 1987 (51), with the armature R; two products with the factor.
+
+    Nonnegative for any gain, and least for Kalman's. Where R = 0 the factor has no row for the joint's own axis, and
+    H P^+ = 0 to the last bit.
+    """
+    six = range(6)
+    gains, axes = [leaves(g) for g in gain.columns], [leaves(h) for h in h_t.columns]
+    factor = [
+        [(1.0 if i == m else 0.0) - sum((g[i] * h[m] for g, h in zip(gains, axes, strict=True)), 0.0) for m in six]
+        for i in six
+    ]  # I - G H
+    columns = [leaves(P @ _unit(n)) for n in six]
+    once = [[sum((factor[i][m] * columns[n][m] for m in six), 0.0) for n in six] for i in six]
+    order = sorted(six, key=lambda i: sum(map(is_zero, factor[i])))  # of two rows the one with more zeros comes last
+    P_plus: list[list[Any]] = [[0.0] * 6 for _ in six]
+    for place, i in enumerate(order):
+        for k in order[place:]:
+            noise = sum((g[i] * (g[k] * armature) for g in gains), 0.0)  # G R G^T
+            P_plus[i][k] = P_plus[k][i] = sum((once[i][n] * factor[k][n] for n in six), 0.0) + noise
+    return ArticulatedInertia.of_rows(P_plus)
 
 
 __all__ = ["KINDS", "Coordinates", "Joint", "JointBlock", "JointInertia", "Span", "solve_upper", "updated_inertia"]

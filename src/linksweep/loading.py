@@ -1,14 +1,15 @@
-"""`load`: from a file to a Robot, on a fixed or a floating base, with its mimic joints free or coupled."""
+"""`load`: from a file or a name to a Robot, on a fixed or a floating base, its mimic joints free or coupled."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from . import robots
 from .editing import with_base
-from .errors import ArgumentError
+from .errors import ArgumentError, DescriptionError
 from .formats import load_coupled, load_model
-from .names import shown
+from .names import nearest, shown
 from .robot import Robot
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def load(path: str | os.PathLike[str], base: str = "fixed", *, mimic: Literal["c
 
 
 def load(path: Any, base: str = "fixed", mimic: str = "free") -> Any:
-    """A robot from a file: URDF, MJCF, or a DH table in TOML.
+    """A robot from a file (URDF, MJCF, or a DH table in TOML), or a bundled one by its name, such as "puma560".
 
     base: "fixed", or "floating" to put a free joint under it, see `Robot.with_base`; a robot that floats already stays
     as it is. mimic: joints of a URDF that mimic others are "free" coordinates, with a warning that names them; with
@@ -34,10 +35,28 @@ def load(path: Any, base: str = "fixed", mimic: str = "free") -> Any:
         if value not in known:
             raise ArgumentError(f"{name} is {shown(value)}, expected {known[0]!r} or {known[1]!r}: choose one of them.")
     floats = base == "floating"
-    model, laws = load_coupled(path, rigid=floats) if mimic == "couple" else (load_model(path, rigid=floats), ())
+    if isinstance(path, str) and path in robots.names():
+        model, laws = robots.model(path), ()
+    else:
+        _check_exists(path)
+        model, laws = load_coupled(path, rigid=floats) if mimic == "couple" else (load_model(path, rigid=floats), ())
     robot = Robot(with_base(model, base) if floats else model)
     if not laws:
         return robot
     from .coupling import CoupledRobot
 
     return CoupledRobot(robot, laws)
+
+
+def _check_exists(path: Any) -> None:
+    """A word without an ending that is no file is a misspelt name of a robot; a folder is never one."""
+    if not isinstance(path, (str, os.PathLike)):
+        return  # which the reader says
+    if os.path.isdir(path):
+        raise DescriptionError(f"{path}: this is a directory, expected a file: name the description inside it.")
+    if isinstance(path, str) and not os.path.splitext(path)[1] and not os.path.lexists(path):
+        known = robots.names()
+        raise DescriptionError(
+            f"There is no robot {shown(path)}{nearest(path.lower(), known)}, expected a file or one of "
+            f"{', '.join(known)}: check the spelling."
+        )

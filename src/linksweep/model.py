@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from linksweep.errors import DescriptionError
+
 Vector = tuple[Any, Any, Any]
 Matrix = tuple[Vector, Vector, Vector]
 
@@ -81,11 +83,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A named place on a link (or on the base, link = BASE)."""
+    """A named place on a link (or on the base, link = BASE); `on` names the frame to which it is fixed, if to one."""
 
     name: str
     link: int
     placement: Placement = Placement()
+    on: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,16 @@ class Model:
     gravity: Vector = (0.0, 0.0, -9.81)
     base: str = "base"
     base_inertial: Inertial = Inertial()
+
+    def __post_init__(self) -> None:
+        """Whoever makes one: whatever counts links relies on these."""
+        count = len(self.links)
+        if not all(BASE <= link.parent < index for index, link in enumerate(self.links)):
+            raise DescriptionError(f"{self.name}: a link comes before its parent, expected parents first.")
+        if sorted(self.document_order) != list(range(count)):
+            raise DescriptionError(f"{self.name}: the order of the joints names not each of {count} links once.")
+        if not all(BASE <= frame.link < count for frame in self.frames):
+            raise DescriptionError(f"{self.name}: a frame stands on a link that is not there, expected one of {count}.")
 
     def with_gravity(self, gravity: Vector) -> Model:
         return replace(self, gravity=gravity)

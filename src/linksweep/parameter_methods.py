@@ -8,6 +8,7 @@ import numpy as np
 
 from .compiled import Recipe, chosen_backend, make_function
 from .lazy import lazy
+from .model import inverse, moved
 from .parameters import TEN, body
 from .tracing.count import Counts, count
 
@@ -41,23 +42,17 @@ class ParameterMethods:
     def standard_parameters(self) -> np.ndarray:
         """(11 links): mass, m c (3) and inertia about the origin (xx, yy, zz, xy, xz, yz) of each link, in its frame
         and in document order; then the armature of each joint. Their names are `standard_parameter_names`."""
-        bodies = [self.model.links[i].inertial for i in self.model.document_order]
+        frames = {frame.name: inverse(frame.placement) for frame in self.model.frames}
+        links = [self.model.links[i] for i in self.model.document_order]
+        bodies = [moved(link.inertial, frames[link.name]) for link in links]
         tens = [body(part.mass, part.com, part.inertia) for part in bodies]
-        joints = [self.model.links[i].joint.armature for i in self.model.document_order]
+        joints = [link.joint.armature for link in links]
         return np.concatenate([*tens, np.array(joints, dtype=float)])
 
     @property
     def standard_parameter_names(self) -> tuple[str, ...]:
         inertial = [f"{link}.{name}" for link in self.link_names for name in TEN]
         return (*inertial, *(f"{joint}.armature" for joint in self.joint_names))
-
-    @property
-    def armatures(self) -> np.ndarray:
-        """The motor inertia at each rate, (nv,)."""
-        from .joints import KINDS
-
-        joints = [self.model.links[i].joint for i in self.model.document_order]
-        return np.array([joint.armature for joint in joints for _ in range(KINDS[joint.kind].nv)], dtype=float)
 
     def regressor(self, q: Any, qd: Any, qdd: Any, out: Any = None) -> np.ndarray:
         """Y (..., nv, 11 links): joint forces are Y @ standard_parameters."""

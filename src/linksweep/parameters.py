@@ -23,6 +23,7 @@ from .names import nearest, shown
 from .quantities import as_inertia, as_number, as_vector
 from .scalars import Scalar
 from .spatial import Inertia, Mat, Sym, Transform, Vec
+from .tips import tools
 from .transforms import Rotation, Shift
 
 if TYPE_CHECKING:
@@ -187,15 +188,16 @@ def _parameter_set(robot: Robot, name: str) -> ParameterSet:
 
 
 def _frame(robot: Robot, name: str) -> Any:
-    """The frame of a payload; without a name, that of the tool or of the end of a chain."""
+    """The frame of a payload; without a name, that of the tool."""
     if not name:
-        tips = [frame for frame in robot.frame_names if frame == "tool"] or _tips(robot)
-        if len(tips) != 1:
+        found = tools(robot.model)
+        if len(found) != 1:
+            listed = ", ".join(found[:8]) + (", ..." if len(found) > 8 else "")
             raise ArgumentError(
-                f"parameters: {robot.name} has {len(tips)} ends, expected the frame of the payload: say "
-                f"'payload:frame' with one of robot.frame_names."
+                f"parameters: {robot.name} has {len(found)} frames that may be its tool, {listed}, expected the frame "
+                f"of the payload: say 'payload:' and its name."
             )
-        name = tips[0]
+        name = found[0]
     if name not in robot.frame_names:
         raise ArgumentError(
             f"parameters: {robot.name} has no frame {name!r}{nearest(name, robot.frame_names)}, expected one of "
@@ -205,11 +207,6 @@ def _frame(robot: Robot, name: str) -> Any:
     if frame.link == BASE:
         raise ArgumentError(f"parameters: frame {name!r} stands on the base, expected one that moves.")
     return frame
-
-
-def _tips(robot: Robot) -> list[str]:
-    inner = {link.parent for link in robot.canonical.links}
-    return [link.name for i, link in enumerate(robot.canonical.links) if i not in inner]
 
 
 def _with_link(model: CanonicalModel, index: int, link: CanonicalLink) -> CanonicalModel:

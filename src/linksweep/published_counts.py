@@ -29,7 +29,8 @@ class Polynomial:
         position = 0
         while position < len(compact):
             term = _TERM.match(compact, position)
-            assert term is not None and term.end() > position, text
+            if term is None or term.end() == position:
+                raise ValueError(f"{text!r} is no polynomial in n")
             sign, number, n, power = term.groups()
             value = Fraction(number or 1) * (-1 if sign == "-" else 1)
             degree = int(power or 1) if n else 0

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from linksweep.errors import DescriptionError
+from linksweep.foreign import refuse_foreign
 from linksweep.model import Matrix, Vector, symmetric
 
 
 def as_number(value: Any, what: str) -> float:
     """`value` as a float, refusing what only looks like a number (text, bool, complex)."""
+    refuse_foreign(what, value)
     if not isinstance(value, (bool, np.bool_, str, bytes)):
         try:
             return float(value)
@@ -23,6 +25,7 @@ def as_number(value: Any, what: str) -> float:
 
 def as_vector(value: Any, what: str) -> Vector:
     """`value` as three finite floats."""
+    refuse_foreign(what, value)
     items = _items(value)
     if items is None or len(items) != 3:
         got = short(value) if items is None else f"{len(items)} values"
@@ -35,6 +38,7 @@ def as_vector(value: Any, what: str) -> Vector:
 
 def as_inertia(value: Any, what: str = "inertia") -> Matrix:
     """A symmetric 3x3 inertia from 3 (xx, yy, zz), 6 (xx, yy, zz, xy, xz, yz) or 3x3 numbers."""
+    refuse_foreign(what, value)
     items = _items(value)
     rows = None if items is None or len(items) != 3 else [_items(row) for row in items]
     if rows is not None and all(row is not None and len(row) == 3 for row in rows):

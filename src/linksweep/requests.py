@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .defaults import default_method
 from .errors import ArgumentError, DescriptionError, SingularError
-from .functions import FUNCTIONS, Function, Method, Request
+from .functions import FUNCTIONS, Function, Method, Request, wants_loops
 from .names import nearest, shown
 
 if TYPE_CHECKING:
+    from .parameters import ParameterSet
     from .robot import Robot
 
 
@@ -28,8 +32,12 @@ def known_function(name: Any) -> Function:
 
 def methods_of(robot: Robot, function: str) -> tuple[str, ...]:
     """The methods by which this robot can compute a function, the default first."""
-    methods = known_function(function).methods
-    return tuple(name for name, method in methods.items() if name and not _hindrance(robot, method))
+    known = known_function(function)
+    able = [name for name, method in known.methods.items() if name and not _hindrance(robot, method)]
+    if not able:
+        return ()
+    default = default_method(function, robot.canonical, wants_loops(robot.canonical, [Request(function)]))
+    return (default, *(name for name in able if name != default))
 
 
 def _hindrance(robot: Robot, method: Method) -> str:
@@ -41,13 +49,31 @@ def _hindrance(robot: Robot, method: Method) -> str:
     return ""
 
 
-def make_request(
-    robot: Robot, item: Any, method: str | None, *, f_ext: bool = False, dissipation: bool = False,
-    base_motion: bool = False, internal: bool = False,
-) -> Request:  # fmt: skip
-    """One function with its options, checked. `item`: a name, or a tuple of a name, a frame and a reference, without
-    those that the function does not have; the reference may be left out.
+def make_request(robot: Robot, item: Any, method: str | None, **options: Any) -> Request:
+    """One function with its options, checked; arguments as of `make_requests`."""
+    return make_requests(robot, [item], method, **options)[0]
+
+
+def make_requests(
+    robot: Robot, items: Sequence[Any], method: str | None, *, rolled: bool | None = None,
+    parameters: Sequence[ParameterSet] = (), internal: bool = False, **options: bool,
+) -> tuple[Request, ...]:  # fmt: skip
+    """Functions of one program with their options, checked.
+
+    An item is a name, or a tuple of a name, a frame and a reference, without those that the function does not have; the
+    reference may be left out. method: of those functions that have it, the others take their own; None leaves it to
+    defaults.py. rolled, parameters: as the program will be traced, on which the choice depends.
     """
+    requests = [_without_method(robot, item, internal, options) for item in items]
+    loops = wants_loops(robot.canonical, requests, parameters) if rolled is None else rolled
+    together = {request.function for request in requests}
+    return tuple(
+        replace(request, method=_chosen_method(robot, request.function, method, together, loops))
+        for request in requests
+    )
+
+
+def _without_method(robot: Robot, item: Any, internal: bool, options: dict[str, bool]) -> Request:
     name: Any = item
     further: list[Any] = []
     if isinstance(item, tuple) and item:
@@ -59,9 +85,8 @@ def make_request(
     reference = _chosen_reference(name, function, further)
     if function.dynamics:
         _check_dynamics(robot, name, function)
-    wanted = {"f_ext": f_ext, "dissipation": dissipation, "base_motion": base_motion}
-    options = {key: checked_flag(key, value) and key in function.takes for key, value in wanted.items()}
-    return Request(name, _chosen_method(robot, name, function, method), frame, reference, **options)
+    taken = {key: checked_flag(key, value) and key in function.takes for key, value in options.items()}
+    return Request(name, "", frame, reference, **taken)
 
 
 def checked_flag(name: str, value: Any) -> bool:
@@ -71,27 +96,24 @@ def checked_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def _chosen_method(robot: Robot, name: str, function: Function, method: str | None) -> str:
+def _chosen_method(robot: Robot, name: str, method: Any, together: Collection[str], loops: bool) -> str:
+    """The function's method; `together` are the functions of the same program, some of which the name may be for."""
+    function = FUNCTIONS[name]
     able = methods_of(robot, name) if function.public else tuple(function.methods)
-    if not able:
-        reason = _hindrance(robot, next(iter(function.methods.values())))
-        if reason:
-            raise ArgumentError(f"{name} {reason}: there is no method for such a robot.")
-        return ""  # there is only one way, and it has no name
-    if method is None:
-        return able[0]
-    if not isinstance(method, str):
-        raise ArgumentError(f"{name}: method is {shown(method)}, expected one of {', '.join(able)}.")
-    if method in able:
-        return method
-    if method in function.methods:
-        reason = _hindrance(robot, function.methods[method])
-        raise ArgumentError(f"{name}: method {method!r} {reason}: use one of {', '.join(able)}.")
-    if function.shared and any(method in other.methods for other in FUNCTIONS.values()):
-        return able[0]
-    raise ArgumentError(
-        f"{name} has no method {shown(method)}{nearest(method, able)}: expected one of {', '.join(able)}."
-    )
+    expected = f"expected one of {', '.join(able)}" if able else "there is only one way: leave method out"
+    if not able and (reason := _hindrance(robot, next(iter(function.methods.values())))):
+        raise ArgumentError(f"{name} {reason}: there is no method for such a robot.")
+    if method is not None:
+        if not isinstance(method, str):
+            raise ArgumentError(f"{name}: method is {shown(method)}, {expected}.")
+        if method in able:
+            return method
+        if method and method in function.methods:
+            reason = _hindrance(robot, function.methods[method])
+            raise ArgumentError(f"{name}: method {method!r} {reason}: use one of {', '.join(able)}.")
+        if not method or not any(method in FUNCTIONS[other].methods for other in together):
+            raise ArgumentError(f"{name} has no method {shown(method)}{nearest(method, able)}: {expected}.")
+    return default_method(name, robot.canonical, loops) if function.public else able[0]
 
 
 def _chosen_reference(name: str, function: Function, further: list[Any]) -> str:

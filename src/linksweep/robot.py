@@ -16,24 +16,23 @@ from .body_methods import BodyMethods
 from .canonical import CanonicalLink, CanonicalModel, canonical
 from .compiled import CompiledFunction, Recipe, chosen_backend, make_function
 from .coordinates import CoordinateMethods
+from .defaults import DETAILED
 from .details import Details
 from .edit_methods import EditMethods
 from .errors import ArgumentError, ModelWarning
 from .external_forces import link_forces
 from .factor import FactorMethods
+from .foreign import refuse_foreign
 from .functions import Request
 from .joints import KINDS
 from .kinematics_methods import KinematicsMethods
-from .lazy import lazy
+from .lazy import Once, lazy
 from .model import Frame, Model
 from .names import shown
 from .parameter_methods import ParameterMethods
 from .parameters import parameter_sets
-from .requests import PUBLIC, checked_flag, make_request, methods_of
+from .requests import PUBLIC, checked_flag, make_request, make_requests, methods_of
 from .singular import SingularMethods
-
-# compared by identity where every call passes: quick, and safe for whatever stands in the place of a name
-_FORWARD_DEFAULT = "filter_smoother"
 
 
 class Robot(
@@ -53,7 +52,7 @@ class Robot(
                 f"Robot.from_dh."
             )
         self.model = model
-        self._functions: dict[Any, Any] = {}  # compiled functions, some of them watched
+        self._functions: Once[Any] = Once()  # compiled functions, some of them watched
         self._inverse: Any = None  # the default methods' functions, found without a look-up
         self._forward: Any = None
         if self.singular_joints:
@@ -109,6 +108,7 @@ class Robot(
 
     def with_gravity(self, gravity: Sequence[float]) -> Robot:
         """The same robot under another gravity, an acceleration in the base frame (m/s^2)."""
+        refuse_foreign("gravity", gravity)
         vector = np.asarray(gravity, dtype=float) if _is_numbers(gravity) else np.array([])
         if vector.shape != (3,) or not np.isfinite(vector).all():
             raise ArgumentError(
@@ -152,11 +152,11 @@ class Robot(
     ) -> Any:  # fmt: skip
         """Joint torques and forces (..., nv) that produce the accelerations qdd.
 
-        method: one of `methods("inverse_dynamics")`; None takes the one with the fewest operations (for details,
-        "newton_euler"). f_ext: what the environment applies, (..., links, 6) rows [moment; force] in each link's frame
-        at its origin, or {frame: (..., 6)}. dissipation: add damping and Coulomb friction. base_motion: (..., 9), the
-        base's angular velocity, angular acceleration and linear acceleration, in its own frame. details: return
-        (torques, details), the quantities that the method computes on its way, by name.
+        method: one of `methods("inverse_dynamics")`; None takes the first of them (for details, "newton_euler"). f_ext:
+        what the environment applies, (..., links, 6) rows [moment; force] in each link's frame at its origin, or
+        {frame: (..., 6)}. dissipation: add damping and Coulomb friction. base_motion: (..., 9), the base's angular
+        velocity, angular acceleration and linear acceleration, in its own frame. details: return (torques, details),
+        the quantities that the method computes on its way, by name.
         """
         if (
             self._inverse is not None and method is None and f_ext is None and out is None
@@ -165,17 +165,20 @@ class Robot(
             return self._inverse(q, qd, qdd)
         options = (f_ext, dissipation, base_motion)
         if details:
-            named = "newton_euler" if method is None else method
-            return self._details("inverse_dynamics", (q, qd, qdd), named, options, out)
+            return self._details("inverse_dynamics", (q, qd, qdd), method, options, out)
         return self._dynamics("inverse_dynamics", (q, qd, qdd), method, options, out)
 
     def forward_dynamics(
-        self, q: Any, qd: Any, tau: Any, method: str = _FORWARD_DEFAULT, f_ext: Any = None, out: Any = None,
+        self, q: Any, qd: Any, tau: Any, method: str | None = None, f_ext: Any = None, out: Any = None,
         dissipation: bool = False, base_motion: Any = None, details: bool = False,
     ) -> Any:  # fmt: skip
-        """Joint accelerations (..., nv) that the torques tau produce; arguments as of `inverse_dynamics`."""
+        """Joint accelerations (..., nv) that the torques tau produce.
+
+        method: one of `methods("forward_dynamics")`; None takes the first of them (for details, "filter_smoother");
+        the other arguments are those of `inverse_dynamics`.
+        """
         if (
-            self._forward is not None and method is _FORWARD_DEFAULT and f_ext is None and out is None
+            self._forward is not None and method is None and f_ext is None and out is None
             and base_motion is None and dissipation is False and details is False
         ):  # fmt: skip
             return self._forward(q, qd, tau)
@@ -195,7 +198,7 @@ class Robot(
         """Torques (..., nv) that hold the robot still against gravity."""
         return self._dynamics("gravity_forces", (q,), method, (), out)
 
-    def mass_matrix(self, q: Any, method: str = "composite", out: Any = None) -> np.ndarray:
+    def mass_matrix(self, q: Any, method: str | None = None, out: Any = None) -> np.ndarray:
         """The joint-space inertia (..., nv, nv), armature included."""
         return self._dynamics("mass_matrix", (q,), method, (), out)
 
@@ -212,7 +215,7 @@ class Robot(
         """
         frame, offset = point if isinstance(point, tuple) and len(point) == 2 else (point, np.zeros(3, np.float32))
         names = ("first_influence", "second_influence")
-        requests = tuple(make_request(self, (name, frame), None) for name in names)
+        requests = make_requests(self, [(name, frame) for name in names], None)
         return self._function(requests)(q, offset)
 
     def explicit_model(self, q: Any, method: str | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -220,7 +223,7 @@ class Robot(
 
         method: "augmented_bodies", for serial chains, or "direct".
         """
-        requests = tuple(make_request(self, name, method) for name in ("effective_inertia", "inertia_power"))
+        requests = make_requests(self, ("effective_inertia", "inertia_power"), method)
         gravity = "influence" if requests[0].method == "augmented_bodies" else None
         return self._function((*requests, make_request(self, "gravity_forces", gravity)))(q)
 
@@ -248,7 +251,7 @@ class Robot(
         "tool") or ("jacobian", "tool", "local"), or a list of those; the inputs it takes are `.inputs`, in that
         order. f_ext, base_motion: take them as further arguments. dtype: "float64", "float32", or None to follow the
         arguments. threads: split large batches. rolled: as loops over the links (None: by size). backend: "llvm" or
-        "interpreter". base_parameters: with regrouped inertias (None: where that saves operations). parameters:
+        "interpreter". base_parameters: with regrouped inertias (None: wherever they serve). parameters:
         numbers of the robot to take as further arguments, as ("payload",) or ("payload:tool", "gravity"), see
         parameters.py; a payload is ten numbers, which `linksweep.body` makes.
         """
@@ -266,9 +269,9 @@ class Robot(
         wanted = functions if isinstance(functions, list) else [functions]
         if not wanted:
             raise ArgumentError("compile got an empty list, expected at least one function: see robot.methods.")
-        requests = tuple(make_request(self, item, method, **options) for item in wanted)
         regrouped = None if base_parameters is None else checked_flag("base_parameters", base_parameters)
         sets = parameter_sets(self, parameters)
+        requests = make_requests(self, wanted, method, rolled=rolled, parameters=sets, **options)
         return Recipe(self.canonical, requests, rolled, base_parameters=regrouped, parameters=sets)
 
     # how a call finds its function
@@ -288,22 +291,24 @@ class Robot(
             compiled = self._functions[key] = self._watched(request)
             if not any(given) and method is None and item == "inverse_dynamics":
                 self._inverse = compiled
-            elif not any(given) and method == "filter_smoother" and item == "forward_dynamics":
+            elif not any(given) and method is None and item == "forward_dynamics":
                 self._forward = compiled
         args = (*args, *self._extra_arguments(options))
         return compiled(*args) if out is None else compiled(*args, out=out)
 
     def _details(
-        self, item: str, args: tuple[Any, ...], method: str, options: tuple[Any, ...], out: Any
+        self, item: str, args: tuple[Any, ...], method: str | None, options: tuple[Any, ...], out: Any
     ) -> tuple[np.ndarray, Details]:
         if out is not None:
             raise ArgumentError(f"{item}: out= does not go with details=True: take the arrays that are returned.")
-        request = self._request(item, method, options)
+        request = self._request(item, DETAILED[item] if method is None else method, options)
         key = ("details", request, _backend_setting())
-        if key not in self._functions:
+
+        def make() -> CompiledFunction:
             recipe = Recipe(canonical(self.model, described_frames=True), (request,), details=True)
-            self._functions[key] = make_function(recipe, None, 1, chosen_backend(None))
-        function = self._functions[key]
+            return make_function(recipe, None, 1, chosen_backend(None))
+
+        function = self._functions.made(key, make)
         arrays = function(*args, *self._extra_arguments(options))
         if item == "forward_dynamics":
             self.warn_if_singular(item, args[0])
@@ -326,9 +331,9 @@ class Robot(
     def _function(self, requests: tuple[Request, ...]) -> CompiledFunction:
         """The function behind a method, compiled at first use."""
         key = (requests, _backend_setting())
-        if key not in self._functions:
-            self._functions[key] = make_function(Recipe(self.canonical, requests), None, 1, chosen_backend(None))
-        return self._functions[key]
+        return self._functions.made(
+            key, lambda: make_function(Recipe(self.canonical, requests), None, 1, chosen_backend(None))
+        )
 
     @lazy
     def has_inertia(self) -> bool:

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 Scalar = Any
+LARGE = 8.0  # radians: up to here the sum with an offset is off by 4e-16 at most
 
 
 def sin(x: Scalar) -> Scalar:
@@ -22,6 +23,16 @@ def cos(x: Scalar) -> Scalar:
     if isinstance(x, (float, int)):
         return math.cos(x)
     return x.cos() if hasattr(x, "cos") else _library(x).cos(x)
+
+
+def shifted(angle: Scalar, offset: Scalar) -> Scalar:
+    """angle + offset; a number beyond LARGE is reduced to a turn first, or its last place would round the offset away.
+
+    Traced angles are reduced by the backends, to the same end.
+    """
+    if isinstance(angle, (float, int)) and abs(angle) > LARGE:
+        angle = math.atan2(math.sin(angle), math.cos(angle)) if math.isfinite(angle) else angle
+    return angle + offset
 
 
 def sqrt(x: Scalar) -> Scalar:

@@ -90,9 +90,6 @@ class Sym:
             self.yz - a.y * b.z,
         )
 
-    def trace(self) -> Scalar:
-        return self.xx + self.yy + self.zz
-
     def rows(self) -> tuple[Vec, Vec, Vec]:
         return (
             Vec(self.xx, self.xy, self.xz),
@@ -225,6 +222,13 @@ class ArticulatedInertia:
     Y: Mat
     rho: Sym
 
+    @classmethod
+    def of_rows(cls, p: Sequence[Sequence[Scalar]]) -> ArticulatedInertia:
+        """From six rows, of which those entries are taken that stand on the diagonal or to its right."""
+        J = Sym(p[0][0], p[1][1], p[2][2], p[0][1], p[0][2], p[1][2])
+        rho = Sym(p[3][3], p[4][4], p[5][5], p[3][4], p[3][5], p[4][5])
+        return cls(J, Mat(*(Vec(*row[3:]) for row in p[:3])), rho)
+
     def without(self, h: Motion) -> ArticulatedInertia:
         """The same with 0 for what h, a unit vector along an axis, would meet; any other h leaves it as it is."""
         entries = [h.angular.x, h.angular.y, h.angular.z, h.linear.x, h.linear.y, h.linear.z]
@@ -289,14 +293,9 @@ class Compliance:
 def sandwich(P: ArticulatedInertia, Delta: Compliance) -> ArticulatedInertia:
     """P Delta P, symmetric."""
     axes = (Vec(1.0, 0.0, 0.0), Vec(0.0, 1.0, 0.0), Vec(0.0, 0.0, 1.0))
-    turning = [P @ (Delta @ (P @ Motion(axis, ZERO_VEC))) for axis in axes]
-    moving = [P @ (Delta @ (P @ Motion(ZERO_VEC, axis))) for axis in axes]
-    J, Y, rho = [f.moment for f in turning], [f.moment for f in moving], [f.force for f in moving]
-    return ArticulatedInertia(
-        Sym(J[0].x, J[1].y, J[2].z, J[1].x, J[2].x, J[2].y),
-        Mat(*Y).T,
-        Sym(rho[0].x, rho[1].y, rho[2].z, rho[1].x, rho[2].x, rho[2].y),
-    )
+    units = [*(Motion(axis, ZERO_VEC) for axis in axes), *(Motion(ZERO_VEC, axis) for axis in axes)]
+    columns = [leaves(P @ (Delta @ (P @ unit))) for unit in units]
+    return ArticulatedInertia.of_rows(list(zip(*columns, strict=True)))
 
 
 ZERO_SYM = Sym(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)

@@ -75,7 +75,7 @@ class LinkView:
         return self.H_T.transpose_times(f)
 
     def dissipative_force(self, qd: Coordinates) -> Coordinates:
-        """phi_d: what viscous damping and Coulomb friction take from the joint."""
+        """-phi_d, Angeles, Ma & Rojas (24), (40): what viscous damping and Coulomb friction take from the joint."""
         return Coordinates(rate * self.damping + sign(rate) * self.friction for rate in qd)
 
     def from_described_frame(self, f: Force) -> Force:

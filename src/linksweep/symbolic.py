@@ -14,12 +14,14 @@ from fractions import Fraction
 from typing import Any
 
 from .errors import ArgumentError, BackendError
+from .foreign import refuse_foreign
 from .names import shown
 from .tracing.expression import Node, Operand
 from .tracing.program import Program
 
 LIMIT = 20_000  # operations, written out without sharing; SymPy takes seconds for so many
 NUMBERS = ("rational", "float")
+LONGEST_FORMULA = 50_000  # characters of LaTeX that a notebook shows
 
 
 def sympy() -> Any:
@@ -54,6 +56,8 @@ class Symbolic:
         evaluate = sympy().lambdify([list(s) for s in self.symbols.values()], flat, modules=modules, cse=True)
 
         def function(*inputs: Any) -> Any:
+            for name, x in zip(self.symbols, inputs, strict=False):
+                refuse_foreign(f"{self.function}: {name}", x)
             arrays = [np.asarray(x) for x in inputs]
             sizes = [len(symbols) for symbols in self.symbols.values()]
             if [x.shape[-1:] for x in arrays] != [(size,) for size in sizes]:
@@ -75,6 +79,11 @@ class Symbolic:
     def operations(self) -> int:
         """SymPy's count of the operations in all expressions, nothing shared."""
         return int(sum(sympy().count_ops(expression) for expression in self.flat))
+
+    def _repr_latex_(self) -> str | None:
+        """The expressions as a formula, unless it is longer than anybody reads."""
+        text = sympy().latex(self.expressions)
+        return f"$\\displaystyle {text}$" if len(text) <= LONGEST_FORMULA else None
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name} ({len(symbols)})" for name, symbols in self.symbols.items())

@@ -70,17 +70,23 @@ class Result:
     carried: PerLink
 
 
-def fd1(
-    sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
-) -> Result:
-    """Joint accelerations that the joint forces tau produce; arguments as of filter_smoother."""
+def bias_sweep(sweep: Sweep, qd: PerLink, base: BaseMotion) -> PerLink:
+    """V and zeta of every link: the first sweep of FD1, FD2 and FD3."""
 
     def bias_step(link: LinkView, parent: Bias, qd: Coordinates) -> tuple[Moving, Bias]:
         V_plus = link.phi_T(parent.V)                                                            # (2.25)
         V = V_plus + link.H_T @ qd                                                               # (2.25)
         a = classical_bias_acceleration(link, parent.V, V_plus, qd)                              # (2.19), (2.32)
-        zeta = link.phi_T(parent.zeta) + a                                                       # (4.17) phi^T a
+        zeta = link.phi_T(parent.zeta) + a                                                       # (4.17), (5.8) phi^T a
         return Moving(V, zeta, V_plus, a), Bias(V, zeta)
+
+    return sweep.outward(bias_step, Bias(base.velocity, base.acceleration), qd)                  # (3.21)
+
+
+def fd1(
+    sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+) -> Result:
+    """Joint accelerations that the joint forces tau produce; arguments as of filter_smoother."""
 
     def bias_free_step(
         link: LinkView, outer: Carried, at: Moving, qd: Coordinates, tau: Coordinates, f_ext: Force
@@ -113,7 +119,7 @@ def fd1(
         alpha = costate + at.zeta                                                                # (4.22b)
         return Smoothed(carried, qdd, costate, alpha), costate
 
-    at = sweep.outward(bias_step, Bias(base.velocity, base.acceleration), qd)                    # (3.21)
+    at = bias_sweep(sweep, qd, base)                                                             # (4.17) phi^T a
     free, _ = sweep.inward(bias_free_step, Carried(ZERO_FORCE, ZERO_ARTICULATED), at, qd, tau, f_ext)
     filtered, _ = sweep.inward(filter_step, ZERO_FORCE, free)                                    # (4.19)
     smoothed = sweep.outward(smoother_step, ZERO_MOTION, at, free, filtered)                     # (4.21)

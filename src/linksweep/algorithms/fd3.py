@@ -8,22 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..bias import BaseMotion, classical_bias_acceleration, classical_bias_force
+from ..bias import BaseMotion, classical_bias_force
 from ..joints import Coordinates, JointBlock, JointInertia, Span, updated_inertia
 from ..spatial import ZERO_ARTICULATED, ZERO_FORCE, ZERO_MOTION, ArticulatedInertia, Force, Motion
 from ..sweeps import LinkView, PerLink, Sweep
-
-
-@dataclass(slots=True)
-class Bias:
-    V: Motion  # velocity [w; v]
-    zeta: Motion  # phi^T a: the acceleration, less gravity, that the link has while no joint accelerates
-
-
-@dataclass(slots=True)
-class Moving(Bias):
-    V_plus: Motion  # velocity of the inner link, carried to this one
-    a: Motion  # bias acceleration: what zeta is more than that of the inner link
+from .fd1 import Moving, bias_sweep
 
 
 @dataclass(slots=True)
@@ -68,13 +57,6 @@ def fd3(
 ) -> Result:
     """Joint accelerations that the joint forces tau produce; arguments as of filter_smoother."""
 
-    def bias_step(link: LinkView, parent: Bias, qd: Coordinates) -> tuple[Moving, Bias]:
-        V_plus = link.phi_T(parent.V)                                                            # (2.25)
-        V = V_plus + link.H_T @ qd                                                               # (2.25)
-        a = classical_bias_acceleration(link, parent.V, V_plus, qd)                              # (2.19), (2.32)
-        zeta = link.phi_T(parent.zeta) + a                                                       # (5.8)
-        return Moving(V, zeta, V_plus, a), Bias(V, zeta)
-
     def filter_step(
         link: LinkView, outer: Carried, at: Moving, qd: Coordinates, tau: Coordinates, f_ext: Force
     ) -> tuple[Filtered, Carried]:
@@ -100,7 +82,7 @@ def fd3(
         alpha = costate + at.zeta                                                                # (5.6)
         return Smoothed(carried, qdd, costate, alpha), costate
 
-    at = sweep.outward(bias_step, Bias(base.velocity, base.acceleration), qd)                    # (3.21)
+    at = bias_sweep(sweep, qd, base)                                                             # (5.8)
     filtered, _ = sweep.inward(filter_step, Carried(ZERO_FORCE, ZERO_ARTICULATED), at, qd, tau, f_ext)
     smoothed = sweep.outward(smoother_step, ZERO_MOTION, at, filtered)
     return Result(smoothed.qdd, smoothed.alpha, smoothed.costate, at, filtered, smoothed.carried)

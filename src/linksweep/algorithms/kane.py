@@ -83,7 +83,7 @@ def kane(
         moment, force = outer.moment + k, outer.force + (u - f_ext.force)                        # (46), (49)
         tau = link.H(Force(moment, force)) + qdd * link.armature                                 # (44), (45)
         if dissipation:
-            tau = tau + link.dissipative_force(qd)                                               # (24), (40)
+            tau = tau + link.dissipative_force(qd)                                               # (29), (37)
         return Kept(hd, u, k, moment, force, tau), link.phi(Force(moment, force))                # a_i x v of (47)
 
     start = State(base.w, base.dw, rotation_tensor(base.w, base.dw), base.a, ZERO_VEC)           # (14), (21), (51)

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
 
 from linksweep.errors import ArgumentError
+from linksweep.foreign import refuse_foreign
 
 Kernel = Callable[[list[np.ndarray], list[np.ndarray]], None]
 
@@ -127,6 +128,28 @@ def call(
     return out
 
 
+def in_order(signature: Signature, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Arguments by position and by name, all by position."""
+    names = [argument.name for argument in signature.inputs]
+    listed = ", ".join(names)
+    for name in named:
+        if name not in names:
+            _refuse(signature, f"there is no argument {name!r}, expected {listed}, or out, use one of these names.")
+        if name in names[: len(args)]:
+            _refuse(signature, f"{name} is given by position and by name, expected it once, leave one out.")
+    missing = [name for name in names[len(args) :] if name not in named]
+    if missing:
+        _refuse(signature, f"{', '.join(missing)} is missing, expected {listed}, pass an array for each.")
+    return (*args, *(named[name] for name in names[len(args) :]))
+
+
+def axes(signature: Signature, index: int, value: Any) -> int:
+    """How many axes an argument will have."""
+    if not isinstance(value, np.ndarray):
+        refuse_foreign(f"{signature.function}: {signature.inputs[index].name}", value)
+    return np.ndim(value)
+
+
 def _plain_inputs(signature: Signature, args: Sequence[Any], dtype: np.dtype | None):
     """The short path: contiguous arrays of one dtype, of the first one's batch shape or of none. Else None."""
     cores = signature.input_cores
@@ -186,6 +209,7 @@ def _real_array(signature: Signature, argument: Argument, value: Any) -> np.ndar
     name, wanted = argument.name, argument.wanted
     if value is None:
         _refuse(signature, f"{name} is None, expected numbers of shape {wanted}, pass an array or a list.")
+    refuse_foreign(f"{signature.function}: {name}", value)
     try:
         array = np.asarray(value)
     except Exception as error:  # also whatever an __array__ of somebody else raises
@@ -287,6 +311,7 @@ def _checked_out(signature: Signature, out: Any, batch: tuple[int, ...], dtype: 
     for argument, array in zip(signature.outputs, out if several else (out,), strict=True):
         name = f"out for {argument.name}" if several else "out"
         shape = batch + argument.shape
+        refuse_foreign(f"{signature.function}: {name}", array)
         wrong = _wrong_out(array, shape, dtype, arrays)
         if wrong:
             advice = f"pass np.empty({shape}, {dtype.name!r})"

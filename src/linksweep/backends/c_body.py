@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..tracing.expression import LEAVES, Node, Operand
+from ..tracing.expression import LEAVES, Node, Operand, measured_angle
 from ..tracing.program import Add, Body, Effect, Label, Output, PairOutput, Program, Store
 from .c_names import GLUE, WEAK, Names, comment, literal, wrapped
 
@@ -30,21 +30,25 @@ class Expression:
 
 
 class BodyWriter:
-    """Writes one body. `place` says what a leaf reads or an effect writes, `links` what a link is called."""
+    """Writes one body. `place` says what a leaf reads or an effect writes, `links` what a link is called, `shift` the
+    function that adds an offset to an angle."""
 
     def __init__(
         self, program: Program, dtype: str, names: Names, links: dict[str, str] | None,
-        place: Callable[[Node | Effect], str],
+        place: Callable[[Node | Effect], str], shift: str,
     ):  # fmt: skip
         self.program = program
         self.dtype = dtype
         self.names = names
         self.links = links  # None: in a loop over the links no name of a link has a meaning
         self.place = place
+        self.shift = shift
         self.values: dict[Node, Expression] = {}
+        self.angles: set[Operand] = set()
         self.said: tuple[Any, ...] = ()
 
     def lines(self, body: Body, indent: str) -> Iterator[str]:
+        self.angles = {node.args[0] for node in body.nodes if node.op in ("sin", "cos")}
         uses = Counter(arg for node in body.nodes for arg in node.args if isinstance(arg, Node))
         uses.update(effect.value for effect in body.effects if isinstance(effect.value, Node))
         written = {(e.array, e.slot): e.row if isinstance(e, Store) else "parent"
@@ -121,6 +125,9 @@ class BodyWriter:
     def _operation(self, node: Node) -> Expression:
         args = [self._expression(arg) for arg in node.args]
         op, size = node.op, 1 + sum(arg.size for arg in args)
+        if node in self.angles and measured_angle(node)[0] is not node:
+            measured, offset = (self._expression(x).within(CHOICE) for x in measured_angle(node))
+            return Expression(f"{self.shift}({measured}, {offset})", ATOM, size)
         if op in BINARY:
             sign, binding = BINARY[op]
             # what follows is bracketed even where it binds as tightly: a - (b + c), a * (b * c), a * (-b)

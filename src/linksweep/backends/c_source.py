@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..tracing.expression import Node
+from ..errors import BackendError
+from ..tracing.expression import LARGE, Node
 from ..tracing.program import Block, Body, Effect, Loop, Output, PairLoop, PairOutput, Program, Store
 from .c_body import BodyWriter
-from .c_names import GLUE, Names, comment, identifier, link_names, literal, printable, wrapped
+from .c_names import GLUE, LONGEST, Names, comment, identifier, link_names, literal, printable, wrapped
 
 INDENT = "    "
 
@@ -54,6 +55,7 @@ def c_header(program: Program, interface: Interface) -> str:
 def c_source(program: Program, interface: Interface, header: str) -> str:
     """The source file; `header` is the name of the file that `c_header` goes to."""
     inside = "\n".join((_Loops if program.rolled else _Straight)(program, interface).lines())
+    shift = _shift(interface) if f"{shift_name(interface)}(" in inside else []
     unused = [name for name in parameters(program)[0] if not re.search(rf"\b{name}\b", inside)]
     return "\n".join(
         [
@@ -61,6 +63,7 @@ def c_source(program: Program, interface: Interface, header: str) -> str:
             f'#include "{printable(header)}"',
             "",
             *(["#include <math.h>", ""] if re.search(r"\b(sin|cos|sqrt|fma)f?\(", inside) else []),
+            *shift,
             *wrapped(_prototype(program, interface, f"restrict{GLUE}"), ""),
             "{",
             *(f"{INDENT}(void){name};" for name in unused),
@@ -69,6 +72,25 @@ def c_source(program: Program, interface: Interface, header: str) -> str:
             "",
         ]
     )
+
+
+def shift_name(interface: Interface) -> str:
+    return Names([interface.name]).new(f"{interface.name[: LONGEST - len('_shifted')]}_shifted")
+
+
+def _shift(interface: Interface) -> list[str]:
+    """The function that adds an offset to an angle."""
+    dtype, f = interface.dtype, "f" if interface.dtype == "float" else ""
+    return [
+        "/* angle + offset; a large angle is first reduced to a turn, or its last place would round the offset away */",
+        *wrapped(f"static {dtype} {shift_name(interface)}({dtype} angle, {dtype} offset)", ""),
+        "{",
+        f"{INDENT}if (fabs{f}(angle) > {literal(LARGE, dtype)})",
+        f"{INDENT * 2}angle = atan2{f}(sin{f}(angle), cos{f}(angle));",
+        f"{INDENT}return angle + offset;",
+        "}",
+        "",
+    ]
 
 
 def parameters(program: Program) -> tuple[list[str], list[str]]:
@@ -113,7 +135,8 @@ class _Straight:
         self.program = program
         self.dtype = interface.dtype
         self.inputs, self.outputs = parameters(program)
-        self.names = Names([*self.inputs, *self.outputs, interface.name])
+        self.shift = shift_name(interface)
+        self.names = Names([*self.inputs, *self.outputs, interface.name, self.shift])
         self.links: dict[str, str] | None = link_names(interface.links)
 
     def lines(self) -> Iterator[str]:
@@ -123,19 +146,20 @@ class _Straight:
             yield from writer.lines(step.body, INDENT)
 
     def writer(self, names: Names) -> BodyWriter:
-        return BodyWriter(self.program, self.dtype, names, self.links, self.place)
+        return BodyWriter(self.program, self.dtype, names, self.links, self.place, self.shift)
 
     def place(self, x: Node | Effect) -> str:
         """What a leaf reads, or an effect writes."""
         if isinstance(x, Node):
-            assert x.op == "input", x.op
+            if x.op != "input":
+                raise BackendError(f"straight-line C cannot read a {x.op}: please report this.")
             return f"{self.inputs[x.data[0]]}[{self.element(x.data[1:])}]"
         assert isinstance(x, Output)
         return f"{self.outputs[x.output]}[{self.element(x.where)}]"
 
     def element(self, where: Sequence[int]) -> str:
-        assert len(where) == 1
-        return str(where[0])
+        (element,) = where
+        return str(element)
 
 
 class _Loops(_Straight):
@@ -150,8 +174,6 @@ class _Loops(_Straight):
             key: self.names.new(f"carried_{name}" if self.rows.get(key) == {"base"} else f"{name}_of")
             for key, name in _slot_names(program).items()
         }
-        cleared = [array for step in program.steps if isinstance(step, Loop) for array in step.cleared]
-        assert len(cleared) == len(set(cleared)), "a sum of two loops would have to start from zero twice"
         self.starting = False  # in the first body of a sweep over pairs, where both links are the same
         self.tables = self._table_names()
         self.parents = self._integers("parents", [parent + 1 for parent in program.parents])
@@ -167,7 +189,7 @@ class _Loops(_Straight):
         rows = len(self.program.parents) + 1
         for key, name in self.slots.items():
             if re.search(rf"\b{name}\b", text):
-                zero = literal(0.0, self.dtype)  # sums start from it, and a compiler cannot see that all kinds are met
+                zero = literal(0.0, self.dtype)  # a compiler cannot see that what is read was written before
                 kept = f" = {zero}" if self.rows[key] == {"base"} else f"[{rows}] = {{ {zero} }}"
                 yield f"{INDENT}{self.dtype} {name}{kept};"
         yield ""
@@ -314,7 +336,8 @@ def _slot_names(program: Program) -> dict[tuple[int, int], str]:
             if node.op == "load" and node.data[2] in ("own", "base") and node in program.labels:
                 found.setdefault(node.data[:2], program.labels[node].quantity)
         for effect in body.effects:
-            if isinstance(effect, Store) and isinstance(effect.value, Node) and effect.value.op != "load":
+            own = isinstance(effect, Store) and effect.row != "parent"
+            if own and isinstance(effect.value, Node) and effect.value.op != "load":
                 label = program.labels.get(effect.value)
                 if label is not None and label.quantity:
                     found[effect.array, effect.slot] = label.quantity

@@ -20,6 +20,8 @@ import time
 from functools import cache
 from typing import Any
 
+from ..interrupts import Uninterrupted
+
 _HEADER = struct.Struct("<8sIIQQ")  # magic, format version, lengths of key, meta and payload
 _MAGIC = b"lnksweep"
 _VERSION = 1
@@ -86,7 +88,8 @@ class DiskCache:
         except OSError:
             return False
         try:
-            _write(folder, _file_name(key), content)
+            with Uninterrupted():
+                _write(folder, _file_name(key), content)
             self._prune(folder, keep=_file_name(key))
             return True
         except OSError:

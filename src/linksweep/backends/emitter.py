@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from ..errors import BackendError
-from ..tracing.expression import ONLINE, Node, Operand
+from ..tracing.expression import ONLINE, Node, Operand, measured_angle
 from ..tracing.program import Output, Program
 from .target import Target
 from .transpose import load_columns, store_columns
@@ -34,6 +34,7 @@ class Emitter:
         self.names = count()
         self.values: dict[Node, str] = {}  # of a straight-line program
         self.workspace = 0  # vectors that a call needs besides its arrays
+        self.trig: set[str] = set()  # of trig.py, as they are called
         self.declarations = {
             f"declare {self.vector} @llvm.fma.{self.suffix}({self.vector}, {self.vector}, {self.vector})",
             f"declare {self.vector} @llvm.sqrt.{self.suffix}({self.vector})",
@@ -166,15 +167,21 @@ class Emitter:
             text = self.emit(f"call {v} @llvm.sqrt.{self.suffix}({v} {args[0]})")
         elif op == "lt":
             text = self.emit(f"fcmp olt {v} {args[0]}, {args[1]}")
-        else:
-            assert op == "where", op
+        elif op == "where":
             text = self.emit(f"select <{self.lanes} x i1> {args[0]}, {v} {args[1]}, {v} {args[2]}")
+        else:
+            raise BackendError(f"there is no machine code for {op!r}: please report this.")
         values[node] = text
 
     def sincos(self, node: Node, values: dict[Node, str]) -> None:
         """Sine and cosine of one angle come from one evaluation; both nodes get their value."""
         v = self.vector
-        pair = self.emit(f"call {{ {v}, {v} }} @sincos({v} {self.operand(node.args[0], values)})")
+        measured, offset = measured_angle(node.args[0])
+        name, given = "sincos", f"{v} {self.operand(measured, values)}"
+        if isinstance(offset, Node) or offset != 0.0:
+            name, given = "sincos_shifted", f"{given}, {v} {self.operand(offset, values)}"
+        self.trig.add(name)
+        pair = self.emit(f"call {{ {v}, {v} }} @{name}({given})")
         for position, name in enumerate(("sin", "cos")):
             twin = node.graph.nodes.get((name, node.args[0]))
             if twin is not None:

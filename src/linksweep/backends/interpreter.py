@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tracing.expression import Node, Operand
+from ..tracing.expression import LARGE, Node, Operand, measured_angle
 from ..tracing.program import Add, Block, Body, Loop, Output, PairOutput, Program, Store
 
 OPERATIONS: dict[str, Any] = {
@@ -59,8 +59,6 @@ class _Run:
             if isinstance(step, Block):
                 self.body(step.body, -1, -1)
             elif isinstance(step, Loop):
-                for array in step.cleared:
-                    self.memory[array][:] = 0.0
                 for link in links if step.outward else reversed(links):
                     self.body(step.bodies[program.kinds[link]], link, link)
             else:
@@ -89,7 +87,10 @@ class _Run:
             return values[x] if isinstance(x, Node) else self.scalar(x)
 
         for node in body.nodes:
-            if node.args:
+            if node.op in ("sin", "cos"):
+                measured, offset = measured_angle(node.args[0])
+                values[node] = OPERATIONS[node.op](_shifted(value(measured), value(offset)))
+            elif node.args:
                 values[node] = OPERATIONS[node.op](*map(value, node.args))
             else:
                 values[node] = self.leaf(node, link)
@@ -128,3 +129,13 @@ class _Run:
         side = self.program.outputs[effect.output].shape[1]
         for element in (a * side + b, b * side + a):
             self.outputs[effect.output][:, element] = result
+
+
+def _shifted(angle: Any, offset: Any) -> Any:
+    """The sum, of which a large angle is reduced to a turn before the offset is added."""
+    if offset == 0.0:
+        return angle
+    large = np.abs(angle) > LARGE
+    if np.any(large):
+        angle = np.where(large, np.arctan2(np.sin(angle), np.cos(angle)), angle)
+    return angle + offset

@@ -12,6 +12,8 @@ arrays and whoever is free takes the next block; a call that is alone takes one 
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..tracing.program import Program
 from .emitter import Emitter
 from .loops import LoopEmitter
@@ -35,11 +37,12 @@ def kernel_ir(program: Program, dtype: str, target: Target) -> tuple[str, int]:
     else:
         emitter.do(f"%spare = alloca [{max(spare, 1)} x {emitter.scalar}], align 64")
     _groups(emitter)
-    trig = ""
-    if any(node.op in ("sin", "cos") for body in program.bodies() for node in body.nodes):
-        trig = sincos_ir(emitter.lanes, dtype, target.fma, declare=False)  # type: ignore[arg-type]
-        emitter.declarations.update(sincos_declarations(emitter.lanes, dtype, target.fma))  # type: ignore[arg-type]
-    parts = [*sorted(emitter.declarations), *emitter.globals(), trig, *emitter.lines]
+    trig: list[str] = []
+    for name in sorted(emitter.trig):
+        options: Any = (emitter.lanes, dtype, target.fma)
+        trig.append(sincos_ir(*options, name=name, declare=False, shifted=name == "sincos_shifted"))
+        emitter.declarations.update(sincos_declarations(*options))
+    parts = [*sorted(emitter.declarations), *emitter.globals(), *trig, *emitter.lines]
     return "\n".join(parts) + "\n", workspace
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import BackendError
+from ..interrupts import Uninterrupted
 from ..tracing.program import Program
 from .entry import data_address
 from .ir import kernel_ir
@@ -31,13 +33,50 @@ def compile_object(
     ir, workspace = kernel_ir(program.verify(), dtype, target)
     if extra is not None:
         ir += extra(workspace)
+    return emit_object(ir, target), workspace, ir
+
+
+def emit_object(ir: str, target: Target) -> bytes:
+    """Object bytes of a module."""
     llvm = initialized_llvm()
-    machine = target.machine()
-    module = llvm.parse_assembly(ir)
-    module.triple = target.triple
-    module.data_layout = str(machine.target_data)
-    module.verify()
-    return machine.emit_object(module), workspace, ir
+    with Uninterrupted():  # llvmlite's lock, once left held, would stop every other thread
+        machine = target.machine()
+        module = llvm.parse_assembly(ir)
+        module.triple = target.triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+        return machine.emit_object(module)
+
+
+class LoadedCode:
+    """Object bytes as code that runs: addresses of its exports by name. It is unmapped when this is dropped.
+
+    By JITLink, which puts the sections of an object side by side. RuntimeDyld asks for each by itself, and where large
+    arrays fill the address space they come to stand more than 2 GiB apart, which ends the process.
+    """
+
+    def __init__(self, code: bytes, exports: Sequence[str], symbols: Mapping[str, int] | None = None):
+        llvm = initialized_llvm()
+        builder = llvm.JITLibraryBuilder().add_object_img(code)
+        for name in exports:
+            builder.export_symbol(name)
+        for name, address in (symbols or {}).items():
+            builder.import_symbol(name, address)
+        try:
+            with Uninterrupted():
+                self._library = builder.link(llvm.create_lljit_compiler(use_jit_link=True), "linksweep")
+        except RuntimeError as error:
+            raise BackendError(
+                f"machine code could not be loaded ({error}); set LINKSWEEP_BACKEND=interpreter to do without."
+            ) from error
+
+    def __getitem__(self, name: str) -> int:
+        return self._library[name]
+
+    def __del__(self, finalizing: Any = sys.is_finalizing, held: Any = Uninterrupted) -> None:
+        if hasattr(self, "_library") and not finalizing():
+            with held(again=True):
+                self._library.close()
 
 
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * 6, ctypes.c_int64)
@@ -47,18 +86,7 @@ class MachineKernel:
     """Loaded machine code: a kernel over 2-D arrays that releases the GIL while it runs."""
 
     def __init__(self, code: bytes, workspace: int, symbols: dict[str, int] | None = None, exports: Sequence[str] = ()):
-        llvm = initialized_llvm()
-        builder = llvm.JITLibraryBuilder().add_object_img(code)
-        for name in ("kernel", *exports):
-            builder.export_symbol(name)
-        for name, address in {**libm_addresses(), **(symbols or {})}.items():
-            builder.import_symbol(name, address)
-        try:
-            self._code = builder.link(llvm.create_lljit_compiler(), "linksweep")  # dropping this unmaps the code
-        except RuntimeError as error:
-            raise BackendError(
-                f"machine code could not be loaded ({error}); set LINKSWEEP_BACKEND=interpreter to do without."
-            ) from error
+        self._code = LoadedCode(code, ("kernel", *exports), {**libm_addresses(), **(symbols or {})})
         self.workspace = workspace
         self._run = _KERNEL(self._code["kernel"])
 
@@ -66,21 +94,35 @@ class MachineKernel:
         return self._code[name]
 
     def __call__(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
-        self.shared(inputs, outputs, outputs[0].shape[0])()
+        self.shared(inputs, outputs, outputs[0].shape[0]).run()
 
-    def shared(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], block: int) -> Callable[[], None]:
-        """One run over these arrays, to be called from as many threads as like: each takes block after block (of so
-        many samples, whole groups of lanes) until none is left."""
-        count = outputs[0].shape[0]
-        arrays = (*_pointers(inputs, count), *_pointers(outputs, count))
-        counter = ctypes.c_int64(0)
+    def shared(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], block: int) -> SharedRun:
+        """One run over these arrays in parts of `block` samples, whole groups of lanes."""
+        return SharedRun(self._run, self, inputs, outputs, block)
 
-        def run() -> None:
-            work, place = aligned(self.workspace)
-            self._run(count, *arrays, place, ctypes.addressof(counter), block)
-            del work  # until here it had to live
 
-        return run
+class SharedRun:
+    """A run of machine code over one batch: see `SharedWork` in threads.py."""
+
+    def __init__(
+        self, function: Any, kernel: MachineKernel, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray],
+        block: int,
+    ):  # fmt: skip
+        self._function = function
+        self._owned = kernel, (*inputs, *outputs)  # the code, and what the addresses below lead to
+        self._workspace = kernel.workspace
+        self._count = outputs[0].shape[0]
+        self._arrays = (*_pointers(inputs, self._count), *_pointers(outputs, self._count))
+        self._counter = ctypes.c_int64(0)
+        self._block = block
+
+    def run(self) -> None:
+        work, place = aligned(self._workspace)
+        self._function(self._count, *self._arrays, place, ctypes.addressof(self._counter), self._block)
+        del work  # until here it had to live
+
+    def stop(self) -> None:
+        self._counter.value = self._count
 
 
 def _pointers(arrays: Sequence[np.ndarray], count: int) -> tuple[Any, Any]:

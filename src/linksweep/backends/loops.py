@@ -37,7 +37,6 @@ class LoopEmitter(Emitter):
             self.staged_outputs[k] = total
             total += program.outputs[k].size
         self.workspace = total
-        self.serial = len(set(program.parents)) == len(program.parents)  # a chain: a sum has one term
 
     def run(self, rows: list[list[str]], out_rows: list[list[str]]) -> None:
         self.out_rows = out_rows
@@ -118,10 +117,6 @@ class LoopEmitter(Emitter):
 
     def loop(self, step: Loop) -> None:
         links = len(self.program.parents)
-        for array in step.cleared if not self.serial else ():  # in a chain rows are written, not added to
-            size = self.program.arrays[array] * (links + 1) * self.target.vector_bytes
-            self.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-            self.do(f"call void @llvm.memset.p0.i64(ptr {self.work(array, '0', 0)}, i8 0, i64 {size}, i1 false)")
         name = self.fresh("loop")
         first, stop, by = ("0", str(links), 1) if step.outward else (str(links - 1), "-1", -1)
         self.do(f"br label %{name}_in")
@@ -226,9 +221,7 @@ class LoopEmitter(Emitter):
             else:
                 assert isinstance(effect, Add)
                 place = self.work(effect.array, rows["parent"], effect.slot)
-                if not self.serial:
-                    value = self.emit(f"fadd {self.vector} {self.load_work(place)}, {value}")
-                self.store_work(place, value)
+                self.store_work(place, self.emit(f"fadd {self.vector} {self.load_work(place)}, {value}"))
 
     def work(self, array: int, row: str, slot: int) -> str:
         """The address of a slot of one row of a workspace array."""

@@ -16,17 +16,18 @@ do, so a state may overwrite itself.
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..errors import BackendError
+from ..lazy import Once
 from .entry import data_address
-from .llvm import MachineKernel, aligned
-from .target import host_target, initialized_llvm
-from .threads import run_copies
+from .llvm import LoadedCode, MachineKernel, aligned, emit_object
+from .target import host_target
+from .threads import run_shared
 
 STATES = 2
 _BLOCK = 64  # samples: a whole number of lanes, whose states stay in the first cache
@@ -55,7 +56,14 @@ class Recording:
     every: int
 
     def __post_init__(self):
-        assert len(self.states) == STATES and all(x.flags.c_contiguous for x in (*self.states, *self.results))
+        arrays = (*self.states, *self.results)  # machine code goes through them without looking
+        alike = {(x.ndim, x.shape[:2], x.dtype, x.flags.c_contiguous) for x in arrays}
+        if len(self.states) != STATES or len(alike) != 1 or arrays[0].ndim != 3 or not arrays[0].flags.c_contiguous:
+            raise BackendError("a rollout got arrays that do not belong together: please report this.")
+
+    @property
+    def count(self) -> int:
+        return self.states[0].shape[1]
 
 
 def run(
@@ -87,34 +95,57 @@ def _run_python(
 def _run_machine(
     kernel: MachineKernel, recording: Recording, feeds: Sequence[Feed], first: int, last: int, threads: int
 ) -> None:
-    count, every = recording.states[0].shape[1], recording.every
+    every, block = recording.every, min(_BLOCK, -(-recording.count // (8 * threads)) * 8)
     start = [feed.values[feed.first + feed.advance * first * every :] for feed in feeds]
     inputs = [*(x[first:] for x in recording.states), *start]
     outputs = [*(x[first + 1 :] for x in recording.states), *(x[first:] for x in recording.results)]
-    arrays = [*inputs, *outputs]
-    shared = [k for k, x in enumerate(inputs) if x.shape[1] == 1 and count != 1]
-    bases = _pointers([data_address(x) for x in arrays])
-    rows = _integers([0 if k in shared else x[0].nbytes // x.shape[1] for k, x in enumerate(arrays)])
-    moments = [1] * STATES + [feed.advance for feed in feeds] + [1] * len(outputs)
-    advances = _integers([m * x[0].nbytes for m, x in zip(moments, arrays, strict=True)])
-    in_strides = _integers([0 if k in shared else x.shape[2] for k, x in enumerate(inputs)])
-    out_strides = _integers([x.shape[2] for x in outputs])
-    driver = _driver(len(inputs), len(outputs))
-    counter = ctypes.c_int64(0)
-    block = min(_BLOCK, -(-count // (8 * threads)) * 8)
+    share = _SharedRollout(kernel, inputs, outputs, [feed.advance for feed in feeds], (last - first, every, block))
+    run_shared(share, min(threads, -(-recording.count // block)))
 
-    def own_share() -> None:
-        scratch = [np.empty((block, x.shape[2]), x.dtype) for x in outputs]
+
+class _SharedRollout:
+    """Steps of machine code over one batch: see `SharedWork` in threads.py.
+
+    inputs, outputs: (records or moments, samples, size) from the first record on. counts: records, steps from one to
+    the next, samples in a block.
+    """
+
+    def __init__(
+        self, kernel: MachineKernel, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray],
+        feed_advances: Sequence[int], counts: tuple[int, int, int],
+    ):  # fmt: skip
+        arrays = [*inputs, *outputs]
+        self._owned = kernel, arrays  # the code, and what the addresses below lead to
+        self._kernel, self._outputs, self._feeds = kernel, outputs, len(feed_advances)
+        self._count, self._counts = outputs[0].shape[1], counts
+        self._driver = _driver(len(inputs), len(outputs))
+        shared = [k for k, x in enumerate(inputs) if x.shape[1] == 1 and self._count != 1]
+        moments = [1] * STATES + [*feed_advances] + [1] * len(outputs)
+        self._places = (
+            _pointers([data_address(x) for x in arrays]),
+            _integers([0 if k in shared else x[0].nbytes // x.shape[1] for k, x in enumerate(arrays)]),
+            _integers([m * x[0].nbytes for m, x in zip(moments, arrays, strict=True)]),
+        )
+        self._strides = (
+            _integers([0 if k in shared else x.shape[2] for k, x in enumerate(inputs)]),
+            _integers([x.shape[2] for x in outputs]),
+        )
+        self._counter = ctypes.c_int64(0)
+
+    def run(self) -> None:
+        records, every, block = self._counts
+        scratch = [np.empty((block, x.shape[2]), x.dtype) for x in self._outputs]
         held = [data_address(x) for x in scratch]
-        places = _pointers([*held[:STATES], *[None] * len(feeds), *held])
-        work, place = aligned(kernel.workspace)
-        driver.function(
-            kernel.address("kernel"), count, last - first, every, bases, rows, advances, places,
-            in_strides, out_strides, place, ctypes.addressof(counter), block,
+        places = _pointers([*held[:STATES], *[None] * self._feeds, *held])
+        work, place = aligned(self._kernel.workspace)
+        self._driver.function(
+            self._kernel.address("kernel"), self._count, records, every, *self._places, places,
+            *self._strides, place, ctypes.addressof(self._counter), block,
         )  # fmt: skip
         del work, scratch  # until here they had to live
 
-    run_copies(own_share, min(threads, -(-count // block)))
+    def stop(self) -> None:
+        self._counter.value = self._count
 
 
 def _pointers(addresses: Sequence[Any]) -> Any:
@@ -129,20 +160,15 @@ class _Driver:
     """Loaded machine code of the loop; it does not depend on the robot."""
 
     def __init__(self, ir: str):
-        llvm, target = initialized_llvm(), host_target()
-        machine = target.machine()
-        module = llvm.parse_assembly(ir)
-        module.triple = target.triple
-        module.data_layout = str(machine.target_data)
-        module.verify()
-        builder = llvm.JITLibraryBuilder().add_object_img(machine.emit_object(module)).export_symbol("rollout")
-        self._code = builder.link(llvm.create_lljit_compiler(), "rollout")  # dropping this unmaps the code
+        self._code = LoadedCode(emit_object(ir, host_target()), ("rollout",))
         self.function = _FUNCTION(self._code["rollout"])
 
 
-@functools.cache
+_drivers: Once[_Driver] = Once()
+
+
 def _driver(inputs: int, outputs: int) -> _Driver:
-    return _Driver(rollout_ir(inputs, outputs))
+    return _drivers.made((inputs, outputs), lambda: _Driver(rollout_ir(inputs, outputs)))
 
 
 def rollout_ir(inputs: int, outputs: int) -> str:

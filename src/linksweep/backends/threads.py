@@ -1,15 +1,22 @@
-"""Split a batch over threads: kernels release the GIL, so chunks of one batch run at the same time."""
+"""Split a batch over threads: kernels release the GIL, so parts of one batch run at the same time.
+
+An interrupt (Ctrl-C) can come between any two instructions of the calling thread. So whoever works on arrays owns
+them: a `SharedWork` keeps alive all that it has addresses of, and a thread keeps its SharedWork. And nobody waits for
+what an interrupted thread might have left undone: only pool threads, which are never interrupted, are waited for, and
+only for work that they have begun.
+"""
 
 from __future__ import annotations
 
-import functools
+import _thread
 import operator
 import os
+import queue
+import sys
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections import deque
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,8 +28,17 @@ _LEAST = 512  # samples per chunk: below, handing work over costs more than doin
 
 _LOOKS = 100  # at a thread that is about to finish, before sleeping: some tens of microseconds
 
-_pool: ThreadPoolExecutor | None = None
-_pool_lock = threading.Lock()
+
+class SharedWork(Protocol):
+    """Work that several threads do together. It holds every array that it uses."""
+
+    def run(self) -> None:
+        """Take part after part until none is left. Any number of threads may call it at the same time."""
+        ...
+
+    def stop(self) -> None:
+        """Leave nothing for those who ask for another part."""
+        ...
 
 
 def checked_threads(threads: Any) -> int:
@@ -45,114 +61,158 @@ def run_chunks(kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarra
     whose processor is busy with something else, does less. Other kernels get one chunk for each thread.
 
     Arrays are as `linksweep.backends.arrays` makes them. Short batches run in the calling thread alone.
-    Returns, or raises the exception of the first chunk that failed, when no thread uses the arrays any more.
     """
-    count = outputs[0].shape[0]
-    pieces = min(checked_threads(threads), count // _LEAST)
+    pieces = min(checked_threads(threads), outputs[0].shape[0] // _LEAST)
     if pieces <= 1:
         kernel(inputs, outputs)
         return
     shared = getattr(kernel, "shared", None)
     if shared is not None:
-        run = shared(inputs, outputs, _LEAST)
-        chunks = [_Chunk(run) for _ in range(pieces)]
-    else:
-        length = -(-count // (pieces * _MULTIPLE)) * _MULTIPLE
-        chunks = [_Chunk(_part(kernel, inputs, outputs, start, length)) for start in range(0, count, length)]
-    _run_all(chunks)
+        run_shared(shared(inputs, outputs, _LEAST), pieces)
+        return
+    chunks = _Chunks(kernel, inputs, outputs, pieces)
+    run_shared(chunks, pieces)
+    if chunks.failures:
+        raise chunks.failures[min(chunks.failures)]
 
 
-def run_copies(run: Callable[[], None], count: int) -> None:
-    """Call a function that shares its work with its other calls from `count` threads, the calling one among them."""
-    if count <= 1:
-        run()
-    else:
-        _run_all([_Chunk(run) for _ in range(count)])
+def run_shared(work: SharedWork, threads: int) -> None:
+    """Do the work in at most so many threads, the calling one among them.
 
-
-def _run_all(chunks: list[_Chunk]) -> None:
-    _hand_over(chunks[1:])
+    Returns, or raises what went wrong, when no thread is at it any more. Interrupted, it stops the others after the
+    part at hand and waits for them too; only a second interrupt, during that wait, leaves them to end by themselves.
+    """
+    helpers = [_Helper(work) for _ in range(min(threads - 1, _processors()))]
     try:
-        for chunk in chunks:  # what no other thread has begun by now is done here: a busy pool cannot block a call
-            chunk.run()
-        for chunk in chunks:
-            chunk.wait()
-    except BaseException:  # an interrupt while waiting: others may still write
-        for chunk in chunks:
-            chunk.cancel()
-            chunk.finished.wait()
+        for helper in helpers:
+            _pool.ask(helper)
+        work.run()
+        for helper in helpers:  # who has not begun by now will not: a busy pool cannot block a call
+            helper.wait()
+    except BaseException:
+        work.stop()
+        for helper in helpers:
+            helper.wait()
         raise
-    for chunk in chunks:
-        if chunk.failure is not None:
-            raise chunk.failure
+    for helper in helpers:
+        if helper.failure is not None:
+            raise helper.failure
 
 
-class _Chunk:
-    """A part of a batch that runs once, in whichever thread claims it first."""
+class _Helper:
+    """The wish that another thread may join in. It does so once, or the caller is quicker and it never does."""
 
-    def __init__(self, work: Callable[[], None]):
-        self.work = work
-        self._claimed = threading.Lock()
-        self.finished = threading.Event()
+    def __init__(self, work: SharedWork):
+        self._work: SharedWork | None = work
+        self._claim: dict[str, str] = {}  # by whom; setdefault is one step, which no interrupt can halve
+        self._running = threading.Lock()
+        self._running.acquire()
         self.failure: BaseException | None = None
 
-    def wait(self) -> None:
-        """Until it is finished. Threads end at nearly the same time, and looking again is quicker than being woken."""
-        for _ in range(_LOOKS):
-            if self.finished.is_set():
-                return
-            time.sleep(0)
-        self.finished.wait()
-
-    def cancel(self) -> None:
-        """Leave undone what nobody has begun."""
-        if self._claimed.acquire(blocking=False):
-            self.finished.set()
-
-    def run(self) -> None:
-        if not self._claimed.acquire(blocking=False):
+    def help(self) -> None:
+        """In a thread of the pool."""
+        if self._claim.setdefault("by", "pool") != "pool" or self._work is None:
             return
         try:
-            self.work()
+            self._work.run()
         except BaseException as failure:
             self.failure = failure
         finally:
-            self.finished.set()
+            self._work = None
+            self._running.release()
+
+    def wait(self) -> None:
+        """Until it does not run, and never will. Can be interrupted, and called again."""
+        if self._claim.setdefault("by", "caller") == "caller":
+            self._work = None  # the pool may come to it much later
+            return
+        for _ in range(_LOOKS):  # threads end at nearly the same time, and looking again is quicker than being woken
+            if not self._running.locked():
+                return
+            time.sleep(0)
+        with self._running:
+            pass
 
 
-def _part(
-    kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarray], start: int, length: int
-) -> Callable[[], None]:
-    """The kernel over `length` samples from `start` on."""
-    own = [array if array.shape[0] == 1 else array[start : start + length] for array in inputs]
-    return functools.partial(kernel, own, [array[start : start + length] for array in outputs])
+class _Chunks:
+    """A kernel over one chunk of the samples for each thread. A failure leaves the other chunks alone."""
+
+    def __init__(self, kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarray], pieces: int):
+        self.kernel = kernel
+        self.arrays = inputs, outputs
+        count = outputs[0].shape[0]
+        self.length = -(-count // (pieces * _MULTIPLE)) * _MULTIPLE
+        self.starts = deque(range(0, count, self.length))
+        self.failures: dict[int, Exception] = {}  # by where their chunks begin
+
+    def run(self) -> None:
+        while True:
+            try:
+                start = self.starts.popleft()
+            except IndexError:
+                return
+            inputs, outputs = self.arrays
+            part = slice(start, start + self.length)
+            own = [array if array.shape[0] == 1 else array[part] for array in inputs]
+            try:
+                self.kernel(own, [array[part] for array in outputs])
+            except Exception as failure:
+                self.failures[start] = failure
+
+    def stop(self) -> None:
+        self.starts.clear()
 
 
-def _hand_over(chunks: list[_Chunk]) -> None:
-    """Give chunks to the pool; those it does not take are left to the caller."""
-    try:
-        pool = _shared_pool()
-        for chunk in chunks:
-            pool.submit(chunk.run)
-    except RuntimeError:
-        # No thread can be started, or the interpreter is shutting down. The refused chunk may stand in the
-        # pool's queue all the same, which is why chunks are claimed, and why nobody waits for the pool.
-        pass
+class _Pool:
+    """Threads that wait for helpers to run, started when there is none to spare, as many as there are processors.
+
+    Not concurrent.futures: its locks are taken in Python, where an interrupt can leave one held. Here every step is a
+    single call of C. The threads end with the process.
+    """
+
+    def __init__(self) -> None:
+        self._helpers: queue.SimpleQueue[_Helper] = queue.SimpleQueue()
+        self._idle: deque[None] = deque()  # one entry for each thread that waits
+        self._threads = 0
+
+    def ask(self, helper: _Helper) -> None:
+        if sys.is_finalizing():  # the other threads stand still for ever
+            return
+        try:
+            self._idle.pop()
+        except IndexError:
+            self._start()
+        if self._threads:
+            self._helpers.put(helper)
+
+    def _start(self) -> None:
+        if self._threads >= _processors():
+            return
+        try:
+            _thread.start_new_thread(self._serve, ())
+            self._threads += 1
+        except RuntimeError:  # no thread can be started: those that there are will do, or the caller
+            pass
+
+    def _serve(self) -> None:
+        while True:
+            helper = self._helpers.get()
+            helper.help()
+            del helper  # while waiting, nothing is kept
+            self._idle.append(None)
 
 
-def _shared_pool() -> ThreadPoolExecutor:
-    global _pool
-    with _pool_lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="linksweep")
-        return _pool
+def _processors() -> int:
+    return os.cpu_count() or 1
+
+
+_pool = _Pool()
 
 
 def _forget_pool() -> None:
-    """A forked child has the parent's pool without its threads, and maybe its lock held: start afresh."""
-    global _pool, _pool_lock
-    _pool = None
-    _pool_lock = threading.Lock()
+    """A forked child has the parent's pool without its threads: start afresh."""
+    global _pool
+    _pool = _Pool()
 
 
 if hasattr(os, "register_at_fork"):

@@ -2,6 +2,9 @@
 
     k = round(x 2/pi),   r - low = x - k pi/2,   |r| <= pi/4 (a little more),   quadrant = k mod 4
 
+An offset is added behind the reduction, r - low = (x - k pi/2) + offset with k = round((x + offset) 2/pi): x + offset
+itself would round the offset to the last place of a large x.
+
 Two polynomials in z = r^2 give sin r and cos r; the quadrant swaps them and sets their signs. At most 2 ulp
 (measured: 1.2 in float64, 1.4 without fma, 1.6 in float32) for |x| <= FAR, next to multiples of pi/2 too;
 subnormals and signed zeros are exact. Lanes beyond FAR, infinities and NaN take libm's result, in a cold
@@ -148,18 +151,20 @@ class _Lines:
         return signed(sin, cos, sin_sign), signed(cos, sin, cos_sign)
 
 
-def _near(lines: _Lines, x: str) -> tuple[str, str]:
-    """sin and cos of x, |x| <= FAR, in the lanes' own precision."""
+def _near(lines: _Lines, x: str, offset: str) -> tuple[str, str]:
+    """sin and cos of x (plus an offset, if there is one), |x| <= FAR, in the lanes' own precision."""
     double = lines.scalar == "double"
     pi_2 = PI_2_FLOAT32_FMA if not double else PI_2_FLOAT64_FMA if lines.has_fma else PI_2_FLOAT64
     c1, c2, c3 = map(lines.constant, pi_2)
-    k, quadrant = lines.round_quarters(x)
+    k, quadrant = lines.round_quarters(lines.real_op("fadd", x, offset) if offset else x)
     first = lines.sub_mul(k, c1, x)
     r = lines.sub_mul(k, c2, first)
     if double:
         low = lines.mul_add(k, c3, lines.mul_add(k, c2, lines.real_op("fsub", r, first)))
     else:
         low = lines.real_op("fmul", k, c3)
+    if offset:
+        r = lines.real_op("fadd", r, offset)
     z = lines.real_op("fmul", r, r)
     # r - (z r S + low), with low = +0 for k = 0, is -0 for r = -0; r + (...) would be +0.
     s = lines.polynomial(z, SIN_FLOAT64 if double else SIN_FLOAT32)
@@ -168,10 +173,12 @@ def _near(lines: _Lines, x: str) -> tuple[str, str]:
     return lines.by_quadrant(quadrant, sin, cos)
 
 
-def _near_widened(lines: _Lines, x: str) -> tuple[str, str]:
-    """sin and cos of float32 lanes x through float64 lanes, on which `lines` works."""
+def _near_widened(lines: _Lines, x: str, offset: str) -> tuple[str, str]:
+    """sin and cos of float32 lanes x (plus an offset) through float64 lanes, on which `lines` works."""
     narrow = f"<{lines.lanes} x float>"
     x = lines.emit(f"fpext {narrow} {x} to {lines.real}")
+    if offset:  # exact enough here: the sum of two float32 has 53 bits to round to
+        x = lines.real_op("fadd", x, lines.emit(f"fpext {narrow} {offset} to {lines.real}"))
     c1, c2 = map(lines.constant, PI_2_FLOAT32)
     k, quadrant = lines.round_quarters(x)
     r = lines.sub_mul(k, c2, lines.sub_mul(k, c1, x))
@@ -189,21 +196,34 @@ def _types(lanes: int, dtype: Dtype) -> tuple[str, str, str]:
     return scalar, f"<{lanes} x {scalar}>", f"v{lanes}f{bits}"
 
 
-def _far(name: str, lanes: int, dtype: Dtype) -> str:
+def _far(name: str, lanes: int, dtype: Dtype, shifted: bool) -> str:
     """The cold function: lanes in the mask take libm's sine and cosine, the others keep what they have."""
     scalar, real, _ = _types(lanes, dtype)
     suffix, mask = "" if dtype == "float64" else "f", f"<{lanes} x i1>"
     pair, given = f"{{ {real}, {real} }}", f"{real} %x, {real} %sin, {real} %cos, {mask} %far"
     lines, last = [], {"sin": "poison", "cos": "poison"}
-    for i in range(lanes):
-        lines.append(f"  %x{i} = extractelement {real} %x, i32 {i}")
+
+    def both(vector: str, i: int, of: str) -> None:
+        lines.append(f"  %{of}{i} = extractelement {real} {vector}, i32 {i}")
         for f in ("sin", "cos"):
-            lines.append(f"  %{f}{i} = call {scalar} @{f}{suffix}({scalar} %x{i})")
-            lines.append(f"  %all_{f}{i} = insertelement {real} {last[f]}, {scalar} %{f}{i}, i32 {i}")
+            lines.append(f"  %{f}_{of}{i} = call {scalar} @{f}{suffix}({scalar} %{of}{i})")
+
+    for i in range(lanes):
+        both("%x", i, "x")
+        results = {"sin": f"%sin_x{i}", "cos": f"%cos_x{i}"}
+        if shifted:  # sin(x + o) = sin x cos o + cos x sin o, cos(x + o) = cos x cos o - sin x sin o
+            both("%offset", i, "o")
+            for f, other, op in (("sin", "cos", "fadd"), ("cos", "sin", "fsub")):
+                lines.append(f"  %one_{f}{i} = fmul {scalar} %{f}_x{i}, %cos_o{i}")
+                lines.append(f"  %two_{f}{i} = fmul {scalar} %{other}_x{i}, %sin_o{i}")
+                lines.append(f"  %{f}{i} = {op} {scalar} %one_{f}{i}, %two_{f}{i}")
+                results[f] = f"%{f}{i}"
+        for f, value in results.items():
+            lines.append(f"  %all_{f}{i} = insertelement {real} {last[f]}, {scalar} {value}, i32 {i}")
             last[f] = f"%all_{f}{i}"
     body = "\n".join(lines)
     return f"""\
-define internal {pair} @{name}_far({given}) cold noinline nounwind {{
+define internal {pair} @{name}_far({given}{f", {real} %offset" * shifted}) cold noinline nounwind {{
 {body}
   %s = select {mask} %far, {real} {last["sin"]}, {real} %sin
   %c = select {mask} %far, {real} {last["cos"]}, {real} %cos
@@ -227,30 +247,34 @@ def sincos_declarations(lanes: int, dtype: Dtype, fma: bool) -> tuple[str, ...]:
     return (*lines, f"declare {real} @llvm.fma.{suffix}({real}, {real}, {real})") if fma else tuple(lines)
 
 
-def sincos_ir(lanes: int, dtype: Dtype, fma: bool, *, name: str = "sincos", declare: bool = True) -> str:
+def sincos_ir(
+    lanes: int, dtype: Dtype, fma: bool, *, name: str = "sincos", declare: bool = True, shifted: bool = False
+) -> str:
     """IR text that defines `{ <W x T>, <W x T> } @name(<W x T>)`, sine and cosine of each lane, in radians.
 
-    `fma` says whether the target has fused multiply-adds; without them results differ in the last place.
-    `declare=False` leaves out `sincos_declarations`. The JIT resolves what remains through `libm_addresses`.
+    `fma` says whether the target has fused multiply-adds; without them results differ in the last place. `shifted`: a
+    second argument is the offset that is added to the reduced angle. `declare=False` leaves out
+    `sincos_declarations`. The JIT resolves what remains through `libm_addresses`.
     """
     scalar, real, suffix = _types(lanes, dtype)
     widened = dtype == "float32" and not fma
     lines = _Lines(lanes, "double" if widened else scalar, fma)
-    sin, cos = (_near_widened if widened else _near)(lines, "%x")
+    sin, cos = (_near_widened if widened else _near)(lines, "%x", "%offset" if shifted else "")
     body, mask, pair = "\n".join(lines.text), f"<{lanes} x i1>", f"{{ {real}, {real} }}"
     limit = _Lines(lanes, scalar, fma).constant(FAR)
     declarations = "\n".join(sincos_declarations(lanes, dtype, fma)) + "\n\n" if declare else ""
+    further = f", {real} %offset" * shifted
     # `ugt` holds for NaN as well. The call of a cold function tells the code generator which way is rare.
     return f"""\
-{declarations}{_far(name, lanes, dtype)}
-define internal {pair} @{name}({real} %x) nounwind {{
+{declarations}{_far(name, lanes, dtype, shifted)}
+define internal {pair} @{name}({real} %x{further}) nounwind {{
 {body}
   %size = call {real} @llvm.fabs.{suffix}({real} %x)
   %far = fcmp ugt {real} %size, {limit}
   %any = call i1 @llvm.vector.reduce.or.v{lanes}i1({mask} %far)
   br i1 %any, label %some_far, label %all_near
 some_far:
-  %libm = tail call {pair} @{name}_far({real} %x, {real} {sin}, {real} {cos}, {mask} %far)
+  %libm = tail call {pair} @{name}_far({real} %x, {real} {sin}, {real} {cos}, {mask} %far{further})
   ret {pair} %libm
 all_near:
   %r0 = insertvalue {pair} poison, {real} {sin}, 0

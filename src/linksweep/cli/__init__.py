@@ -1,9 +1,10 @@
 """The `linksweep` command.
 
 One module per command: `linksweep.cli.NAME` holds the function `NAME`, written for typer; its docstring is the help.
-To add a command, write the module and add its name to `COMMANDS`. Robots are found by `cli.common.find_robot`, bad
-input is an error of `linksweep.errors` (exit code 2), and whatever is heavy (NumPy, the compiler, Matplotlib) is
-imported inside the function, so that --help is quick.
+To add a command, write the module and add its name to `COMMANDS`. A command about a robot is decorated with
+`cli.common.names_a_robot` and finds it by `cli.common.find_robot`; what it writes goes to `--output` (`-o`). Bad input
+is an error of `linksweep.errors` (exit code 2), and whatever is heavy (NumPy, the compiler, Matplotlib) is imported
+inside the function, so that --help is quick.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
+import time
 import warnings
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
@@ -37,14 +40,22 @@ COMMANDS = (
     "bench",
 )  # fmt: skip
 
+FORMER = {"out": "output"}  # options that had other names
+
 app = typer.Typer(
-    no_args_is_help=True, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "token_normalize_func": lambda word: FORMER.get(word, word),
+    },
 )
 for _name in COMMANDS:
     app.command(_name)(getattr(import_module(f"linksweep.cli.{_name}"), _name))
 
 _UsageError: Any = typer.BadParameter.__base__  # of the click that this version of typer brings
 INTERRUPTED = 130
+PATIENCE = 5.0  # seconds from a signal to the next one that counts
 
 
 def main() -> None:
@@ -70,13 +81,20 @@ def main() -> None:
 
 
 def _exit_on_signals() -> None:
-    """Leave through SystemExit, so that temporary files are removed: terminated, or the terminal was closed."""
+    """Leave by an exception, so that temporary files are removed: interrupted, terminated, or the terminal is closed.
+
+    While that goes on, further signals would only disturb it. Much later ones count again: the exception was lost.
+    """
+    last = -PATIENCE
 
     def leave(number: int, frame: Any) -> None:
-        signal.signal(number, signal.SIG_IGN)  # a second one would stop the tidying up
-        sys.exit(128 + number)
+        nonlocal last
+        now = time.monotonic()
+        if now - last > PATIENCE:
+            last = now
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
-    for name in ("SIGTERM", "SIGHUP"):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
             signal.signal(number, leave)
@@ -103,6 +121,10 @@ def _fail_usage(error: Any) -> NoReturn:
         print(error.format_message(), file=sys.stderr)
         raise SystemExit(BAD_INPUT) from None
     message = " ".join(error.format_message().split())
+    if re.search(r"No such option: -[\d.]|extra argument\(s\) \([-\d. e]+\)", message):
+        message = (
+            f"{message.rstrip('.')}, expected several numbers as one word: write them as 0,0,-9.81, without spaces"
+        )
     command = error.ctx.command_path if error.ctx is not None else "linksweep"
     _fail(f"{message.rstrip('.')} (see {command} --help).")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linksweep.cli.common import AsJson, RobotName, find_robot
+from linksweep.cli.common import AsJson, AskedRobot, find_robot, names_a_robot
 from linksweep.errors import ArgumentError, LinksweepError
 from linksweep.names import nearest
 
@@ -27,8 +27,9 @@ def _functions(incomplete: str) -> list[str]:
     return [name for name in FUNCTIONS if name.startswith(incomplete)]
 
 
+@names_a_robot
 def bench(
-    robot: RobotName,
+    robot: AskedRobot,
     function: Annotated[
         str | None, typer.Option(help=f"Only this one of {', '.join(FUNCTIONS)}.", autocompletion=_functions)
     ] = None,

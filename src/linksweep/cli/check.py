@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linksweep.cli.common import DISAGREEMENT, AsJson, RobotName, find_robot
+from linksweep.cli.common import DISAGREEMENT, AsJson, AskedRobot, find_robot, names_a_robot
 
 if TYPE_CHECKING:
     from linksweep.checking import Report
 
 
+@names_a_robot
 def check(
-    robot: RobotName,
+    robot: AskedRobot,
     samples: Annotated[int, typer.Option(help="Random states to compare on.")] = 20,
     seed: Annotated[int, typer.Option(help="Of the random states.")] = 0,
     as_json: AsJson = False,

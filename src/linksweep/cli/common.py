@@ -1,24 +1,30 @@
-"""What the commands share: exit codes, robots by name or file, their completion."""
+"""What the commands share: exit codes, robots by name or file, how they are loaded, their completion."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from linksweep import robots
-from linksweep.errors import ArgumentError, BackendError, DescriptionError
+from linksweep.errors import ArgumentError, BackendError
 from linksweep.names import nearest, shown
 
 if TYPE_CHECKING:
+    from linksweep.coupling import CoupledRobot
     from linksweep.robot import Robot
 
 BAD_INPUT = 2  # the exit code for anything the user can put right
 DISAGREEMENT = 1  # formulations that differ, or a description that no body can have
 ENDINGS = (".urdf", ".xml", ".toml")
 BUNDLED = ", ".join(robots.names())
+BASES, MIMICS = ("fixed", "floating"), ("free", "couple")
 
 
 def complete_robot(incomplete: str) -> list[str]:
@@ -34,26 +40,173 @@ def complete_function(incomplete: str) -> list[str]:
     return [name for name in PUBLIC if name.startswith(incomplete)]
 
 
-RobotName = Annotated[
-    str,
-    typer.Argument(metavar="ROBOT", help=f"A file (.urdf, .xml, .toml), or {BUNDLED}.", autocompletion=complete_robot),
-]
+def complete_from(known: Sequence[str]) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in known if name.startswith(incomplete)]
+
+    return complete
+
+
+_ARGUMENT = typer.Argument(
+    metavar="ROBOT", help=f"A file (.urdf, .xml, .toml), or {BUNDLED}.", autocompletion=complete_robot
+)
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+OutputFile = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write .csv, .npz or .parquet.")
+]
+OutputFolder = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for all files.")]
+
+_PANEL = "The robot"
+_ROBOT_OPTIONS: dict[str, tuple[Any, str | None]] = {
+    "base": (
+        Annotated[
+            str,
+            typer.Option(
+                metavar="BASE", help="fixed, or floating.", autocompletion=complete_from(BASES), rich_help_panel=_PANEL
+            ),
+        ],
+        "fixed",
+    ),
+    "mimic": (
+        Annotated[
+            str,
+            typer.Option(
+                metavar="HOW", help="Joints of a URDF that mimic others: free, or couple.",
+                autocompletion=complete_from(MIMICS), rich_help_panel=_PANEL,
+            ),
+        ],
+        "free",
+    ),
+    "payload": (
+        Annotated[
+            str | None,
+            typer.Option(
+                metavar="MASS[,X,Y,Z][@FRAME]", help="A body there: kg, mass centre in m; unless said, at the tool.",
+                rich_help_panel=_PANEL,
+            ),
+        ],
+        None,
+    ),
+    "gravity": (
+        Annotated[
+            str | None,
+            typer.Option(metavar="X,Y,Z", help="Instead of the file's, m/s^2 in the base.", rich_help_panel=_PANEL),
+        ],
+        None,
+    ),
+}  # fmt: skip
 
 
-def find_robot(name: str) -> Robot:
-    """A bundled robot by name, or one read from a file."""
+@dataclass(frozen=True)
+class AskedRobot:
+    """A robot as the words of a command name it."""
+
+    name: str | None
+    base: str = "fixed"
+    mimic: str = "free"
+    payload: str | None = None
+    gravity: str | None = None
+
+    @property
+    def changes(self) -> list[str]:
+        """The options that were given."""
+        return [f"--{option}" for option, (_, default) in _ROBOT_OPTIONS.items() if getattr(self, option) != default]
+
+
+def names_a_robot(command: Callable[..., None]) -> Callable[..., None]:
+    """Typer sees a name in the place of a command's `robot: AskedRobot`, and the options that say how it is loaded."""
+    signature = inspect.signature(command, eval_str=True)
+    own = dict(signature.parameters)
+    required = own["robot"].default is inspect.Parameter.empty
+    default = inspect.Parameter.empty if required else None
+    named = Annotated[str if required else str | None, _ARGUMENT]
+    own["robot"] = own["robot"].replace(annotation=named, default=default)
+    further = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in _ROBOT_OPTIONS.items()
+    ]
+
+    @functools.wraps(command)
+    def run(*, robot: str | None = None, **options: Any) -> None:
+        of_robot = {name: options.pop(name) for name in _ROBOT_OPTIONS}
+        command(robot=AskedRobot(robot, **of_robot), **options)
+
+    parameters = [*own.values(), *further]
+    run.__dict__["__signature__"] = signature.replace(parameters=parameters)
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def find_robot(asked: AskedRobot) -> Robot:
+    """The robot that a command names, with its payload and under its gravity; not a coupled one."""
+    found = find_any_robot(asked)
+    if hasattr(found, "expand"):
+        raise ArgumentError(
+            f"{found.name} has joints that mimic others, which --mimic couple ties to them, expected free joints here: "
+            f"leave --mimic out (`info`, `inverse` and `forward` know coupled joints)."
+        )
+    return found  # type: ignore[return-value]
+
+
+def find_any_robot(asked: AskedRobot) -> Robot | CoupledRobot:
     from linksweep.loading import load
-    from linksweep.robot import Robot
 
-    if name in robots.names():
-        return Robot(robots.model(name))
-    if Path(name).is_file() or Path(name).suffix:
-        return load(name)
-    meant = nearest(name.lower(), robots.names())
-    raise DescriptionError(
-        f"There is no robot {shown(name)}{meant}, expected a file or one of {BUNDLED}: check the spelling."
+    for option, value, known in (("--base", asked.base, BASES), ("--mimic", asked.mimic, MIMICS)):
+        if value not in known:
+            raise ArgumentError(f"{option} is {shown(value)}{nearest(value, known)}, expected {' or '.join(known)}.")
+    gravity = None if asked.gravity is None else _vector("--gravity", asked.gravity)
+    payload = None if asked.payload is None else _payload(asked.payload)
+    found: Any = load(asked.name, base=asked.base, mimic=asked.mimic)  # type: ignore[call-overload]
+    if gravity is not None:
+        found = found.with_gravity(gravity)
+    if payload is not None:
+        mass, com, frame = payload
+        found = found.with_payload(frame or _tool(getattr(found, "robot", found), asked.payload or ""), mass, com)
+    return found
+
+
+def _tool(robot: Robot, payload: str) -> str:
+    from linksweep.tips import tools
+
+    found = tools(robot.model)
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(found[:8]) + (", ..." if len(found) > 8 else "")
+    raise ArgumentError(
+        f"--payload {payload} names no frame and {robot.name} has {len(found)} that may be its tool, {listed}: write "
+        f"--payload {payload}@{' or @'.join(found[:2])}."
     )
+
+
+def _payload(text: str) -> tuple[float, tuple[float, ...], str]:
+    numbers, at, frame = text.partition("@")
+    mass, comma, com = numbers.partition(",")
+    try:
+        kilograms = float(mass if not at or frame else "")
+    except ValueError:
+        raise ArgumentError(
+            f"--payload is {shown(text)}, expected MASS, MASS,X,Y,Z or MASS,X,Y,Z@FRAME, such as 2.5@tool: write it so."
+        ) from None
+    return kilograms, _vector("--payload", com) if comma else (0.0, 0.0, 0.0), frame
+
+
+def _vector(option: str, text: str) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(word) for word in text.split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) != 3:
+        raise ArgumentError(f"{option} has {shown(text)}, expected three numbers with commas between them: X,Y,Z.")
+    return numbers
+
+
+def print_whole(table: Any) -> None:
+    """A table of rich's as wide as its names are: in a narrow pipe it would cut them."""
+    from rich.console import Console
+
+    wanted = Console(width=10_000).measure(table).maximum
+    console = Console()
+    Console(width=max(console.width, wanted)).print(table)
 
 
 def matplotlib_installed() -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linksweep.cli.common import BUNDLED, AsJson, complete_function, complete_robot, find_robot
+from linksweep.cli.common import AsJson, AskedRobot, complete_function, find_robot, names_a_robot
 from linksweep.errors import ArgumentError
 from linksweep.names import nearest
 
@@ -19,13 +19,9 @@ EXPLICIT = "explicit_model"  # I* and P* in one program
 TWISTS = ("any", "right")
 
 
+@names_a_robot
 def count(
-    robot: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="ROBOT", help=f"A file (.urdf, .xml, .toml), or {BUNDLED}.", autocompletion=complete_robot
-        ),
-    ] = None,
+    robot: AskedRobot = AskedRobot(None),  # noqa: B008  (frozen)
     function: Annotated[
         list[str] | None,
         typer.Option(
@@ -47,7 +43,9 @@ def count(
     """Count multiplications and additions; sines, negations and work among constants are free."""
     asked = {"--function": function, "--frame": frame, "--base-parameters": base_parameters}
     asked["--method"] = None if method == "all" else method
-    _check_choice(robot, general, tables, {"--joints": joints, "--twist": twist, "--fit": fit}, asked)
+    _check_choice(robot.name, general, tables, {"--joints": joints, "--twist": twist, "--fit": fit}, asked)
+    if robot.name is None and robot.changes:
+        raise ArgumentError(f"{robot.changes[0]} goes with a robot, got none: name one, or leave it out.")
     if twist is not None and twist not in TWISTS:
         raise ArgumentError(f"--twist is {twist!r}, expected any or right.")
     names = tuple(function or ())
@@ -64,8 +62,9 @@ def count(
         title = f"general arm, joints {arm.joints}, twists {twist or 'any'}"
         found = [_counts(arm, title, names, method, frame, base_parameters)]
     else:
-        arm = find_robot(robot or "")
-        found = [_counts(arm, arm.name, names, method, frame, base_parameters)]
+        arm = find_robot(robot)
+        title = " ".join([arm.name, *robot.changes])  # published counts are of the robot as it is
+        found = [_counts(arm, title, names, method, frame, base_parameters)]
     if as_json:
         print(json.dumps([table.as_dict() for table in found], indent=2))
     else:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from linksweep.cli.common import matplotlib_installed
+from linksweep.cli.common import OutputFolder, matplotlib_installed
 
 if TYPE_CHECKING:
     from linksweep.studies.round_trip import RoundTrip
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the CSV file and the plot.")] = Path("out"),
+    output: OutputFolder = Path("out"),
 ) -> None:
     """PUMA 560: a motion, its torques by inverse dynamics, the motion back by forward dynamics."""
     from linksweep.studies.round_trip import puma560_round_trip
 
     trip = puma560_round_trip()
-    written = [out / "puma560.csv"]
+    written = [output / "puma560.csv"]
     trip.write_csv(written[0])
     if matplotlib_installed():
         from linksweep import plots
@@ -29,7 +27,7 @@ def demo(
         title = "PUMA 560: joint torques along a quintic trajectory"
         units = ["N m"] * len(trip.joint_names)
         figure = plots.torque_figure(title, trip.joint_names, units, trip.t, trip.tau)
-        written.append(out / "puma560.png")
+        written.append(output / "puma560.png")
         plots.save(figure, written[1])
     else:
         print("No plot: Matplotlib is not installed (pip install 'linksweep[plot]').", file=sys.stderr)

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linksweep.cli.common import check_plot, find_robot
+from linksweep.cli.common import AskedRobot, check_plot, find_any_robot
 from linksweep.errors import ArgumentError
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from linksweep.coupling import CoupledRobot
+    from linksweep.model import Model
     from linksweep.robot import Robot
+    from linksweep.tables.limit_watch import LimitWatch
 
 Trajectory = Annotated[
     Path, typer.Option("--trajectory", "-t", metavar="FILE", help="Samples (.csv) or, for inverse, a motion (.toml).")
 ]
-Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write .csv, .npz or .parquet.")]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Plot the result as .png, .svg or .pdf.")]
 Dissipation = Annotated[bool, typer.Option("--dissipation", help="Count joint damping and friction in.")]
 Spline = Annotated[bool, typer.Option("--spline", help="Compute qd (and qdd) from q by a quintic spline.")]
@@ -42,12 +44,13 @@ def method_option(function: str) -> Any:
 
 
 def run(
-    function: str, robot: str, trajectory: Path, *, output: Path | None, plot: Path | None, method: str | None,
+    function: str, robot: AskedRobot, trajectory: Path, *, output: Path | None, plot: Path | None, method: str | None,
     as_json: bool, dissipation: bool, spline: bool, with_inputs: bool,
 ) -> None:  # fmt: skip
     """Compute `function` along a trajectory, and write, plot or print it. Only full results are written or printed."""
     from linksweep.cli.results import Results
     from linksweep.tables import block_columns, check_output, open_trajectory, write_table
+    from linksweep.tables.limit_watch import LimitWatch
 
     if output is not None:
         check_output(output)
@@ -55,14 +58,16 @@ def run(
             raise ArgumentError(f"The output {output} is the trajectory itself, expected another file: choose one.")
     if plot is not None:
         check_plot(plot)
-    arm = find_robot(robot)
-    compiled = arm.compile(function, method=method, dissipation=dissipation, dtype="float64")
+    arm = find_any_robot(robot)
+    compute, model = _function(arm, function, method, dissipation)
     inputs, result = INPUTS[function], RESULTS[function]
-    blocks = open_trajectory(trajectory, arm.model, inputs, spline)
-    columns = block_columns(arm.model, (*inputs, result) if with_inputs else (result,))
+    blocks = open_trajectory(trajectory, model, inputs, spline)
+    columns = block_columns(model, (*inputs, result) if with_inputs else (result,))
     about = {"robot": arm.name, "function": function, "method": method or arm.methods(function)[0]}
     results = Results(arm, result, columns, about, keep_rows=as_json and output is None, keep_curve=plot is not None)
-    computed = results.watched(_computed(arm, compiled, blocks, inputs, result, with_inputs))
+    limits = LimitWatch(model)
+    warn = getattr(arm, "warn_if_singular", None) if result == "qdd" else None  # robots with coupled joints have none
+    computed = results.watched(_computed(model, limits, warn, compute, blocks, inputs, result, with_inputs))
     if output is None:
         for _ in computed:
             pass
@@ -70,26 +75,40 @@ def run(
         write_table(output, columns, computed, about)
     if plot is not None:
         results.plot(plot)
-    results.show(as_json, output, plot)
+    results.show(as_json, output, plot, limits)
+
+
+def _function(
+    arm: Robot | CoupledRobot, function: str, method: str | None, dissipation: bool
+) -> tuple[Callable[..., np.ndarray], Model]:
+    """What computes the function, and the description of its columns: of coupled joints, those that follow none."""
+    from linksweep.coupling import CoupledRobot
+
+    if not isinstance(arm, CoupledRobot):
+        return arm.compile(function, method=method, dissipation=dissipation, dtype="float64"), arm.model
+    options = {"dissipation": dissipation} | ({} if method is None else {"method": method})
+    leading = arm.robot.lock([law.joint for law in arm.laws]).model
+    return functools.partial(getattr(arm, function), **options), leading
 
 
 def _computed(
-    arm: Robot, compiled: Callable[..., np.ndarray], blocks: Iterator[np.ndarray], inputs: tuple[str, ...],
-    result: str, with_inputs: bool,
+    model: Model, limits: LimitWatch, warn: Callable[..., bool] | None, compiled: Callable[..., np.ndarray],
+    blocks: Iterator[np.ndarray], inputs: tuple[str, ...], result: str, with_inputs: bool,
 ) -> Iterator[np.ndarray]:  # fmt: skip
     """Each block of t and inputs as a block of t, the inputs if wanted, and the result."""
     import numpy as np
 
     from linksweep.tables import joint_columns
+    from linksweep.tables.limit_watch import QUANTITIES
 
-    ends = np.cumsum([1, *(len(joint_columns(arm.model, block)) for block in inputs)])
-    names = joint_columns(arm.model, result)
-    said = result != "qdd"  # one warning for all blocks
+    ends = np.cumsum([1, *(len(joint_columns(model, block)) for block in inputs)])
+    names = joint_columns(model, result)
     for values in blocks:
+        given = {block: values[:, a:b] for block, (a, b) in zip(inputs, pairwise(ends), strict=True)}
         with np.errstate(over="ignore", invalid="ignore"):
-            found = compiled(*(values[:, a:b] for a, b in pairwise(ends)))
-        if not said:
-            said = arm.warn_if_singular("forward", values[:, 1 : ends[1]], functools.partial(_time, values))
+            found = compiled(*given.values())
+        if warn is not None and warn("forward", given["q"], functools.partial(_time, values)):
+            warn = None  # once for all blocks
         if not np.isfinite(found).all():
             row, column = np.argwhere(~np.isfinite(found))[0]
             singular = ", or the pose is singular" if result == "qdd" else ""
@@ -97,6 +116,7 @@ def _computed(
                 f"At t = {values[row, 0]} {names[column]} comes out as {found[row, column]}, expected a finite number: "
                 f"the trajectory's numbers there are too large, or a quaternion is zero{singular}."
             )
+        limits.add(values[:, 0], **{block: x for block, x in {**given, result: found}.items() if block in QUANTITIES})
         yield np.concatenate([values if with_inputs else values[:, :1], found], axis=1)
 
 

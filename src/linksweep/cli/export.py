@@ -7,22 +7,25 @@ from typing import Annotated, Any
 
 import typer
 
-from linksweep.cli.common import RobotName, complete_function, find_robot
+from linksweep.cli.common import AskedRobot, complete_function, find_robot, names_a_robot
 from linksweep.errors import ArgumentError
 from linksweep.names import nearest
 
 LANGUAGES = ("c",)
 
 
+@names_a_robot
 def export(
-    robot: RobotName,
+    robot: AskedRobot,
     function: Annotated[
         str,
         typer.Argument(
             help="What to compute: inverse_dynamics, mass_matrix, jacobian ...", autocompletion=complete_function
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The .c file; the header goes beside it.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The .c file; the header goes beside it.")
+    ],
     language: Annotated[str, typer.Option(help="Only c, so far.")] = "c",
     method: Annotated[str | None, typer.Option(help="By which method; `linksweep info` lists them.")] = None,
     dtype: Annotated[str, typer.Option(help="double or float.")] = "double",
@@ -39,6 +42,11 @@ def export(
     from linksweep.c_export import export_c
     from linksweep.functions import FUNCTIONS
 
+    if robot.name in FUNCTIONS and function not in FUNCTIONS:
+        raise ArgumentError(
+            f"The robot is {robot.name!r} and the function {function!r}, expected them the other way round: linksweep "
+            f"export {function} {robot.name}."
+        )
     if language not in LANGUAGES:
         raise ArgumentError(f"the language is {language!r}{nearest(language, LANGUAGES)}, expected c.")
     if frame is None and function in FUNCTIONS and FUNCTIONS[function].needs_frame:
@@ -53,5 +61,5 @@ def export(
     for option, wanted in options.items():
         if wanted and not getattr(compiled.recipe.requests[0], option):
             raise ArgumentError(f"{function} takes no {option}: leave out --{option.replace('_', '-')}.")
-    written = export_c(compiled, out, name=name, dtype=dtype, robot=found)
+    written = export_c(compiled, output, name=name, dtype=dtype, robot=found)
     print("Written:", *written)

@@ -3,80 +3,135 @@
 from __future__ import annotations
 
 import json
+import math
+import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from linksweep.cli.common import AsJson, RobotName, find_robot
+from linksweep.cli.common import AsJson, AskedRobot, find_any_robot, names_a_robot
 
 if TYPE_CHECKING:
+    from linksweep.coupling import CoupledRobot
     from linksweep.robot import Robot
 
+WIDTH = 80
+LIMITS, LOSSES = ("lower", "upper", "velocity", "effort"), ("damping", "friction", "armature")
+NO_AXIS = ("spherical", "free")
 
+
+@names_a_robot
 def info(
-    robot: RobotName,
+    robot: AskedRobot,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a robot is made of: joints, links, frames, and the methods it supports."""
-    facts = _facts(find_robot(robot))
+    """Say what a robot is made of: joints with their limits, links, frames, ends, and the methods it supports."""
+    facts = _facts(find_any_robot(robot))
     if as_json:
         print(json.dumps(facts, indent=2, allow_nan=False))
     else:
-        _print_facts(facts)
+        print("\n".join(_lines(facts)))
 
 
-def _facts(robot: Robot) -> dict[str, Any]:
+def _facts(found: Robot | CoupledRobot) -> dict[str, Any]:
     """What `info` prints, as plain JSON values; an absent limit is null. Joints are in coordinate order."""
+    from linksweep.coupling import CoupledRobot
+    from linksweep.tips import tools
+
+    robot, laws = (found.robot, found.laws) if isinstance(found, CoupledRobot) else (found, ())
     model = robot.model
     joints = []
     for index in model.document_order:
         link = model.links[index]
-        joint = link.joint
+        joint, limits = link.joint, link.joint.limits
         joints.append(
             {
                 "name": joint.name,
                 "kind": joint.kind,
+                "axis": None if joint.kind in NO_AXIS else [float(x) for x in joint.axis],
                 "parent": model.base if link.parent < 0 else model.links[link.parent].name,
                 "link": link.name,
                 "mass": link.inertial.mass,
-                "lower": _or_none(joint.limits.lower),
-                "upper": _or_none(joint.limits.upper),
-                "armature": joint.armature,
+                **{key: _or_none(getattr(limits, key)) for key in LIMITS},
+                **{key: getattr(joint, key) for key in LOSSES},
             }
         )
+    may_be_tools = list(tools(model))
     return {
         "name": model.name,
-        "nq": robot.nq,
-        "nv": robot.nv,
+        "nq": found.nq,
+        "nv": found.nv,
         "gravity": list(map(float, robot.gravity)),
         "base": model.base,
         "joints": joints,
+        "mimic": [
+            {"joint": law.joint, "leader": law.leader, "multiplier": law.multiplier, "offset": law.offset}
+            for law in laws
+        ],
         "frames": list(robot.frame_names),
-        "methods": {name: list(robot.methods(name)) for name in ("inverse_dynamics", "forward_dynamics")},
+        "tips": list(robot.tips),
+        "tool": may_be_tools[0] if len(may_be_tools) == 1 else None,
+        "tools": may_be_tools,
+        "methods": {name: list(found.methods(name)) for name in ("inverse_dynamics", "forward_dynamics")},
     }
 
 
 def _or_none(limit: float) -> float | None:
-    return None if abs(limit) == float("inf") else limit
+    return None if math.isinf(limit) else limit
 
 
-def _print_facts(facts: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _lines(facts: dict[str, Any]) -> list[str]:
+    """Plain text, so that a pipe of any width holds every name whole."""
+    joints = facts["joints"]
+    mass = sum(joint["mass"] for joint in joints)
+    limits = [
+        (joint["name"], joint["kind"], _axis(joint["axis"]), *(_number(joint[key]) for key in LIMITS))
+        for joint in joints
+    ]
+    bodies = [
+        (joint["name"], joint["parent"], joint["link"], *(_number(joint[key]) for key in ("mass", *LOSSES)))
+        for joint in joints
+    ]
+    ties = [
+        f"{law['joint']} follows {law['leader']}: {law['multiplier']:.6g} q + {law['offset']:.6g}"
+        for law in facts["mimic"]
+    ]
+    tool = [facts["tool"]] if facts["tool"] else [f"one of {len(facts['tools'])} that may be meant", *facts["tools"]]
+    return [
+        f"{facts['name']}: {len(joints)} joints, {facts['nv']} freedoms, {mass:.4g} kg moving",
+        "",
+        *_table(("joint", "kind", "axis", *LIMITS), limits, left=3),
+        "",
+        *_table(("joint", "parent", "link", "mass", *LOSSES), bodies, left=3),
+        "",
+        *ties,
+        "gravity: " + " ".join(f"{x:g}" for x in facts["gravity"]) + " m/s²",
+        *_listed("frames", facts["frames"]),
+        *_listed("ends", facts["tips"]),
+        *_listed("tool", tool),
+        *(line for function, methods in facts["methods"].items() for line in _listed(function, methods)),
+    ]
 
-    mass = sum(joint["mass"] for joint in facts["joints"])
-    table = Table(title=Text(f"{facts['name']}: {facts['nv']} freedoms, {mass:.4g} kg moving"), title_justify="left")
-    for heading in ("joint", "kind", "parent", "link"):
-        table.add_column(heading)
-    for heading in ("mass (kg)", "armature", "lower", "upper"):
-        table.add_column(heading, justify="right")
-    for joint in facts["joints"]:
-        limits = ("–" if joint[end] is None else f"{joint[end]:.4g}" for end in ("lower", "upper"))
-        numbers = (f"{joint['mass']:.4g}", f"{joint['armature']:.4g}", *limits)
-        # Text, because a "[" in a file's names is no markup
-        words = (Text(joint[key]) for key in ("name", "kind", "parent", "link"))
-        table.add_row(*words, *numbers)
-    Console().print(table)
-    print("gravity:", *facts["gravity"], "m/s²")
-    print("frames:", ", ".join(facts["frames"]))
-    for quantity, methods in facts["methods"].items():
-        print(f"{quantity}:", ", ".join(methods))
+
+def _axis(axis: Sequence[float] | None) -> str:
+    return "–" if axis is None else " ".join(f"{x:.3g}" for x in axis)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Columns as wide as they must be, the first `left` of them flush left, the numbers flush right."""
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    return [
+        "  ".join(
+            word.ljust(width) if k < left else word.rjust(width)
+            for k, (word, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in (headings, *rows)
+    ]
+
+
+def _listed(heading: str, names: Sequence[str]) -> list[str]:
+    options: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.wrap(f"{heading}: {', '.join(names)}", WIDTH, subsequent_indent="  ", **options)

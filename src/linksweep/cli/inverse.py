@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from linksweep.cli import dynamics
-from linksweep.cli.common import AsJson, RobotName
+from linksweep.cli.common import AsJson, AskedRobot, OutputFile, names_a_robot
 
 
+@names_a_robot
 def inverse(
-    robot: RobotName,
+    robot: AskedRobot,
     trajectory: dynamics.Trajectory,
-    output: dynamics.Output = None,
+    output: OutputFile = None,
     method: Annotated[str | None, dynamics.method_option("inverse_dynamics")] = None,
     plot: dynamics.Plot = None,
     as_json: AsJson = False,

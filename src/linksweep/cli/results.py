@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from linksweep.coupling import CoupledRobot
     from linksweep.robot import Robot
+    from linksweep.tables.limit_watch import LimitWatch
 
 ENDS = 8  # rows shown of the beginning and of the end
 CURVE = 20_000  # samples plotted, about; more cannot be told apart
@@ -24,8 +26,8 @@ class Results:
     """Of blocks (rows, columns) with the result in the last columns: first and last rows, peaks, a thinned curve."""
 
     def __init__(
-        self, robot: Robot, quantity: str, columns: Mapping[str, tuple[str, ...]], about: Mapping[str, Any],
-        keep_rows: bool = False, keep_curve: bool = False,
+        self, robot: Robot | CoupledRobot, quantity: str, columns: Mapping[str, tuple[str, ...]],
+        about: Mapping[str, Any], keep_rows: bool = False, keep_curve: bool = False,
     ) -> None:  # fmt: skip
         self.robot, self.quantity, self.about = robot, quantity, about
         self.columns = [name for names in columns.values() for name in names]
@@ -68,10 +70,10 @@ class Results:
         curve = self.curve.thinned()
         plots.save(plots.time_series(self.robot, curve[:, 0], curve[:, 1:], self.quantity), path)
 
-    def show(self, as_json: bool, output: Path | None, plot: Path | None) -> None:
-        """To the terminal: JSON, or where the result was written, or the result itself."""
+    def show(self, as_json: bool, output: Path | None, plot: Path | None, limits: LimitWatch) -> None:
+        """To the terminal: JSON, or where the result was written, or the result itself; and who left its limits."""
         if as_json:
-            self._print_json(output, plot)
+            self._print_json(output, plot, limits)
             return
         if output is None:
             self._print_table()
@@ -79,8 +81,10 @@ class Results:
             print(f"{output}: {self.rows} rows of t and {self.quantity} by {self.about['method']}")
         if plot is not None:
             print(f"{plot}: {self.quantity} over t")
+        for line in limits.lines():
+            print(line)
 
-    def _print_json(self, output: Path | None, plot: Path | None) -> None:
+    def _print_json(self, output: Path | None, plot: Path | None, limits: LimitWatch) -> None:
         peaks = []
         for column, name in enumerate(self.columns[-self.width :]):
             value, time = self.peak(column)
@@ -91,6 +95,7 @@ class Results:
             "start": float(self.head[0, 0]),
             "end": float(self.tail[-1, 0]),
             "peaks": peaks,
+            **limits.as_dict(),
             "output": None if output is None else str(output),
             "plot": None if plot is None else str(plot),
             "columns": self.columns,

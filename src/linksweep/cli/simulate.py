@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linksweep.cli.common import AsJson, RobotName, check_plot, find_robot
-from linksweep.cli.dynamics import Dissipation, Output, method_option
+from linksweep.cli.common import AsJson, AskedRobot, OutputFile, check_plot, find_robot, names_a_robot, print_whole
+from linksweep.cli.dynamics import Dissipation, method_option
 from linksweep.errors import ArgumentError
 from linksweep.names import nearest, shown
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from linksweep.robot import Robot
     from linksweep.simulation import Simulation
+    from linksweep.tables.limit_watch import LimitWatch
 
 LAWS = {
     "zero": "no torques",
@@ -37,8 +38,9 @@ def _integrators(incomplete: str) -> list[str]:
     return [name for name in INTEGRATORS if name.startswith(incomplete)]
 
 
+@names_a_robot
 def simulate(
-    robot: RobotName,
+    robot: AskedRobot,
     duration: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Unless said, to the end of --motion or --torque, or 1.")
     ] = None,
@@ -65,7 +67,7 @@ def simulate(
     method: Annotated[str | None, method_option("forward_dynamics")] = None,
     every: Annotated[int, typer.Option(help="Steps from one record to the next.")] = 1,
     dissipation: Dissipation = False,
-    output: Output = None,
+    output: OutputFile = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Plot --show as .png, .svg or .pdf.")] = None,
     show: Annotated[str, typer.Option(help=f"What to plot: {', '.join(PLOTTED)}.")] = "q",
     as_json: AsJson = False,
@@ -73,6 +75,7 @@ def simulate(
     """Let a robot move: t, q, qd, qdd, tau and energy to a file (-o), a plot, and a summary."""
     from linksweep.simulation import simulate as run
     from linksweep.tables import check_output
+    from linksweep.tables.limit_watch import LimitWatch
     from linksweep.tables.motion_files import read_motion
 
     if output is not None:
@@ -104,7 +107,9 @@ def simulate(
         from linksweep import plots
 
         plots.save(plots.time_series(arm, found.t, getattr(found, show), show), plot)
-    _print(found, as_json, output, plot)
+    watch = LimitWatch(arm.model, simulated=True)
+    watch.add(found.t, q=found.q, qd=found.qd, tau=found.tau)
+    _print(found, watch, as_json, output, plot)
 
 
 def _law(arm: Robot, torque: str, path: Any, start: np.ndarray, gains: tuple[float, float]) -> Any:
@@ -172,7 +177,7 @@ def _numbers(arm: Robot, block: str, text: str) -> np.ndarray:
     return values
 
 
-def _print(found: Simulation, as_json: bool, output: Path | None, plot: Path | None) -> None:
+def _print(found: Simulation, watch: LimitWatch, as_json: bool, output: Path | None, plot: Path | None) -> None:
     import numpy as np
 
     energy = found.energy
@@ -189,6 +194,7 @@ def _print(found: Simulation, as_json: bool, output: Path | None, plot: Path | N
             "drift": _plain(found.energy_drift) if kept else None,
         },
         "limit_crossings": [{"joint": c.joint, "bound": c.bound, "t": c.time} for c in found.limit_crossings],
+        **watch.as_dict(),
         "output": None if output is None else str(output),
         "plot": None if plot is None else str(plot),
     }
@@ -196,7 +202,6 @@ def _print(found: Simulation, as_json: bool, output: Path | None, plot: Path | N
         print(json.dumps(facts, indent=2, allow_nan=False))
         return
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -213,11 +218,11 @@ def _print(found: Simulation, as_json: bool, output: Path | None, plot: Path | N
             table.add_row(Text(name), *(f"{x:.6g}" for x in (column[0], column[-1], column.min(), column.max())))
         table.add_section()
     table.add_row("energy", *(f"{x:.6g}" for x in (energy[0], energy[-1], energy.min(), energy.max())))
-    Console().print(table)
+    print_whole(table)
     if kept and np.isfinite(found.energy_drift):
         print(f"energy drift over the range of potential energy: {float(found.energy_drift):.1e}")
-    for crossing in found.limit_crossings:
-        print(f"{crossing.joint} leaves its {crossing.bound} limit at {crossing.time:.4g} s")
+    for line in watch.lines():
+        print(line)
     for path in filter(None, (output, plot)):
         print("Written:", path)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from linksweep.cli.common import DISAGREEMENT, AsJson
+from linksweep.cli.common import DISAGREEMENT, AsJson, OutputFolder
 from linksweep.studies import STUDIES
 
 
@@ -20,7 +20,7 @@ def study(
     name: Annotated[
         str | None, typer.Argument(help=f"{', '.join(STUDIES)}; without it they are listed.", autocompletion=_names)
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for all files.")] = Path("out"),
+    output: OutputFolder = Path("out"),
     as_json: AsJson = False,
 ) -> None:
     """Run an experiment of the papers: CSV, plots and a report; exit code 1 if a number is not the paper's."""
@@ -30,7 +30,7 @@ def study(
         width = max(map(len, STUDIES))
         print(json.dumps(STUDIES, indent=2) if as_json else "\n".join(f"{n:{width}}  {a}" for n, a in STUDIES.items()))
         return
-    written = run(name, out)
+    written = run(name, output)
     if as_json:
         checks = [{"what": c.what, "value": c.value, "wanted": c.wanted, "ok": c.ok} for c in written.checks]
         facts = {"name": name, "ok": written.ok, "checks": checks, "files": list(map(str, written.files))}

@@ -28,3 +28,7 @@ __all__ = [
     "follow",
     "inverse_kinematics",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

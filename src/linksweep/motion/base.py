@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linksweep.errors import ArgumentError
+from linksweep.foreign import refuse_foreign
 
 FloatArray = NDArray[np.float64]
 SHORTEST = 1e-12  # seconds between two points
@@ -130,6 +131,7 @@ def points_of(owner: Any, points: Any, fewest: int) -> FloatArray:
 def finite(owner: Any, name: str, value: Any) -> FloatArray:
     """A float64 copy of `value`; refuses what is not real numbers or not finite."""
     who = owner if isinstance(owner, str) else type(owner).__name__
+    refuse_foreign(f"{who}: {name}", value)
     try:
         array = np.asarray(value)
     except ValueError as ragged:

@@ -135,6 +135,7 @@ class Arc(Path):
 
     def _set(self, center: FloatArray, axis: FloatArray, angle: float, rotation: FloatArray) -> None:
         self.center, self.axis, self.angle, self._rotation = center, axis, angle, rotation
+        self.center.flags.writeable = self.axis.flags.writeable = False
         self.radius = float(np.linalg.norm(self.pose[:3, 3] - center))
 
     def _turn(self) -> FloatArray:
@@ -168,6 +169,7 @@ def _one_pose(owner: Path, name: str, value: Any) -> FloatArray:
     pose = checked_poses(type(owner).__name__, name, value)
     if pose.shape != (4, 4):
         raise ArgumentError(f"{type(owner).__name__} got {name} of shape {pose.shape}, expected one pose (4, 4).")
+    pose.flags.writeable = False
     return pose
 
 

@@ -28,6 +28,7 @@ class Cycloid(Motion):
                 f"Cycloid got q0 of shape {self.q0.shape} and A of shape {self.A.shape}, expected (n,) for both: "
                 "give one number per joint."
             )
+        self.q0.flags.writeable = self.A.flags.writeable = False
         self.B = float(positive(self, "B", B))
         period = 2.0 * np.pi / self.B
         self.start = 0.0

@@ -26,3 +26,7 @@ __all__ = [
     "time_series",
     "torque_figure",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,7 +9,7 @@ import numpy as np
 
 from linksweep.errors import ArgumentError, BackendError
 from linksweep.files import write_atomically
-from linksweep.plots.figures import new_figure
+from linksweep.plots.figures import new_figure, numbers
 from linksweep.plots.sketch import Scene
 
 MOST_PICTURES = 100_000  # hours of drawing
@@ -25,7 +25,7 @@ def animate(
     the nearest one is shown.
     """
     path = Path(path)
-    t, q = np.asarray(t, dtype=float), np.asarray(q, dtype=float)
+    t, q = numbers("t", t), numbers("q", q)
     if t.ndim != 1 or not len(t) or not np.isfinite(t).all() or (np.diff(t) <= 0).any():
         raise ArgumentError(
             f"animate got times of shape {t.shape}, expected (samples,), each later than the one before."

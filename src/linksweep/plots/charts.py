@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linksweep.errors import ArgumentError
-from linksweep.plots.figures import COLORS, GREY, line_style, new_figure, style
+from linksweep.plots.figures import COLORS, GREY, line_style, new_figure, numbers, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ def lines(
     x: Any, curves: Mapping[str, Any], *, title: str = "", x_label: str = "", y_label: str = "", markers: bool = False
 ) -> Figure:
     """Each of `curves` (samples,) over x (samples,), with a legend beside them."""
-    x = np.asarray(x, dtype=float)
+    x = numbers("x", x)
     figure = new_figure(7.5, 4.2)
     axes = figure.subplots()
     for index, (label, curve) in enumerate(_of_length(curves, len(x)).items()):
@@ -41,7 +41,7 @@ def errors(
 
     Errors of exactly zero have no place there: they are left out.
     """
-    t = np.asarray(t, dtype=float)
+    t = numbers("t", t)
     figure = new_figure(8.0, 4.2)
     axes = figure.subplots()
     for index, (label, curve) in enumerate(_of_length(curves, len(t)).items()):
@@ -85,7 +85,7 @@ def bars(values: Mapping[str, float], *, title: str = "", x_label: str = "", gro
 
 
 def _of_length(curves: Mapping[str, Any], count: int) -> dict[str, np.ndarray]:
-    arrays = {label: np.asarray(curve, dtype=float) for label, curve in curves.items()}
+    arrays = {label: numbers(label, curve) for label, curve in curves.items()}
     for label, curve in arrays.items():
         if curve.shape != (count,):
             raise ArgumentError(f"a plot got a curve {label!r} of shape {curve.shape}, expected ({count},).")

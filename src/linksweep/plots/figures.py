@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from linksweep.errors import ArgumentError, BackendError
 from linksweep.files import write_atomically
+from linksweep.foreign import refuse_foreign
 from linksweep.names import nearest, shown
 
 if TYPE_CHECKING:
@@ -25,15 +28,26 @@ def line_style(index: int) -> dict[str, Any]:
     return {"color": COLORS[index % len(COLORS)], "linestyle": DASHES[index % len(DASHES)], "linewidth": 1.4}
 
 
+def numbers(what: str, value: Any) -> np.ndarray:
+    """What is plotted, as float64."""
+    refuse_foreign(f"a plot: {what}", value)
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"a plot got {what} = {shown(value)}, expected an array of real numbers.") from None
+
+
 def new_figure(width: float, height: float) -> Figure:
     """A figure in inches that belongs to nobody else: pyplot, its windows and its list of figures stay out of it."""
     try:
-        from matplotlib.figure import Figure
+        import matplotlib.figure  # noqa: F401
     except ImportError as missing:
         raise BackendError(
             "Plotting needs Matplotlib, which is not installed: run pip install 'linksweep[plot]'."
         ) from missing
-    return Figure(figsize=(width, height), layout="constrained")
+    from linksweep.plots.shown import ShownFigure
+
+    return ShownFigure(figsize=(width, height), layout="constrained")
 
 
 def save(figure: Figure, path: str | Path, dpi: float = 150) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from linksweep.errors import ArgumentError
 from linksweep.plots.channels import TITLES, Channel, channels
-from linksweep.plots.figures import GREY, line_style, new_figure, style
+from linksweep.plots.figures import GREY, line_style, new_figure, numbers, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -97,7 +97,7 @@ def phase(robot: Any, q: Any, qd: Any, *, title: str | None = None) -> Figure:
     position, velocity = channels(robot, "q"), channels(robot, "qd")
     names = {channel.name: k for k, channel in enumerate(velocity)}
     pairs = [(k, names[channel.name]) for k, channel in enumerate(position) if channel.name in names and channel.unit]
-    q, qd = (np.asarray(x, dtype=float) for x in (q, qd))
+    q, qd = (numbers(what, x) for what, x in (("q", q), ("qd", qd)))
     for name, array, wanted in (("q", q, position), ("qd", qd, velocity)):
         if array.ndim != 2 or array.shape[1] != len(wanted) or len(array) != len(q):
             raise ArgumentError(f"phase got {name} of shape {array.shape}, expected ({len(q)}, {len(wanted)}).")
@@ -124,9 +124,9 @@ def torque_figure(title: str, names: Sequence[str], units: Sequence[str], t: Any
 
 
 def _checked(wanted: Sequence[Channel], t: Any, values: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    t = np.asarray(t, dtype=float)
+    t = numbers("t", t)
     named = values if isinstance(values, Mapping) else {"": values}
-    curves = {str(label): np.asarray(value, dtype=float) for label, value in named.items()}
+    curves = {str(label): numbers(str(label) or "the values", value) for label, value in named.items()}
     if t.ndim != 1 or not len(t):
         raise ArgumentError(f"a plot got times of shape {t.shape}, expected (samples,) with at least one sample.")
     if not curves or not wanted:

@@ -9,8 +9,9 @@ import numpy as np
 from linksweep.errors import ArgumentError
 from linksweep.names import nearest, shown
 from linksweep.plots.channels import described
-from linksweep.plots.figures import COLORS, new_figure
+from linksweep.plots.figures import COLORS, new_figure, numbers
 from linksweep.plots.solids import box, cylinder, rod, shaded, sphere
+from linksweep.tips import tools
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +33,7 @@ def sketch(
     given). com: mark each link's mass centre, sized by its mass, and that of the whole robot. view: elevation and
     azimuth in degrees.
     """
-    q = robot.neutral() if q is None else np.asarray(q, dtype=float)
+    q = robot.neutral() if q is None else numbers("q", q)
     if q.ndim != 1:
         raise ArgumentError(f"sketch got q of shape {q.shape}, expected one configuration: give q[0], or use animate.")
     scene = Scene(robot, q[None], axes=axes, frames=frames, com=com)
@@ -98,9 +99,9 @@ class Scene:
 
     def _chosen_frames(self, frames: Any) -> tuple[str, ...]:
         if frames is None:
-            ends = [name for name in ("tool",) if name in self.index]
-            if not ends and _is_arm(self.model):
-                ends = [self.model.links[-1].name]
+            ends = tools(self.model)
+            if len(ends) > 1:
+                ends = (self.model.links[-1].name,) if _is_arm(self.model) else ()
             return (self.model.base, *ends)
         chosen = tuple(self.index) if frames == "all" else (frames,) if isinstance(frames, str) else tuple(frames)
         for name in chosen:

@@ -27,6 +27,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def names() -> tuple[str, ...]:
     """The bundled descriptions, as `model` takes them."""
     return ("puma560", "six_axis", "stanford")

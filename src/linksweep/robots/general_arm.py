@@ -15,10 +15,11 @@ from linksweep.analysis_methods import GeneralAnalysis
 from linksweep.canonical import CanonicalModel
 from linksweep.compiled import CompiledFunction, Recipe, make_function
 from linksweep.errors import ArgumentError
+from linksweep.foreign import refuse_foreign
 from linksweep.lazy import lazy
 from linksweep.model import IDENTITY3, ZERO3, Frame
 from linksweep.parameters import Gravity, with_body
-from linksweep.requests import make_request, methods_of
+from linksweep.requests import make_requests, methods_of
 from linksweep.robot import Robot
 from linksweep.scalars import Scalar, cos, sin
 from linksweep.spatial import Inertia, Sym, Vec
@@ -98,6 +99,7 @@ class GeneralArm(GeneralAnalysis):
 
     def robot(self, parameters: Any, gravity: Sequence[float] = (0.0, 0.0, -9.81)) -> Robot:
         """The robot with these numbers."""
+        refuse_foreign("parameters", parameters)
         values = np.asarray(parameters, dtype=float)
         if values.shape != (self.nv, 13) or not np.isfinite(values).all():
             raise ArgumentError(
@@ -129,8 +131,8 @@ class GeneralArm(GeneralAnalysis):
 
     def recipe(self, functions: Any, method: str | None = None, base_parameters: bool | None = None) -> Recipe:
         wanted = functions if isinstance(functions, list) else [functions]
-        requests = tuple(make_request(self._example, item, method) for item in wanted)
         sets = (Geometry(self.twists, (self.nv, 13)), Gravity())
+        requests = make_requests(self._example, wanted, method, parameters=sets)
         return Recipe(self._example.canonical, requests, False, base_parameters=base_parameters, parameters=sets)
 
     @lazy

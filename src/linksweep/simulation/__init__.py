@@ -19,3 +19,7 @@ __all__ = [
     "load",
     "simulate",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

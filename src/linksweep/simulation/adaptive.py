@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ArgumentError
+from ..foreign import refuse_foreign
 from ..functions import Request
 from ..names import shown
 from .columns import CompiledDynamics, checked_torque
@@ -205,6 +206,7 @@ def _user_event(event: Any, nq: int) -> Callable[..., float]:
 
 def _dense(robot: Robot, solution: Any, end: float) -> Callable[[Any], tuple[np.ndarray, np.ndarray]]:
     def dense(t: Any) -> tuple[np.ndarray, np.ndarray]:
+        refuse_foreign("dense: t", t)
         times = np.asarray(t, dtype=float)
         if not ((times >= 0.0) & (times <= end)).all():
             raise ArgumentError(f"dense got times outside 0 to {end:g}, where the simulation ended.")

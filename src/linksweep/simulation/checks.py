@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
+from ..foreign import refuse_foreign
 from ..names import shown
 
 MOST_STEPS = 10**9  # of one simulation: minutes of machine code
@@ -17,6 +18,7 @@ MOST_STEPS = 10**9  # of one simulation: minutes of machine code
 
 def real_array(name: str, value: Any, size: int | None = None) -> np.ndarray:
     """Finite real numbers as float64, contiguous; of shape (..., size) if one is given."""
+    refuse_foreign(name, value)
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):

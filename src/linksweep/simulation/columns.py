@@ -14,8 +14,9 @@ import numpy as np
 from ..canonical import CanonicalModel
 from ..compiled import CompiledFunction, Recipe
 from ..errors import ArgumentError
+from ..foreign import refuse_foreign
 from ..functions import Request
-from .step_program import StepRecipe
+from .step_program import StepRecipe, law_request
 from .stepping import Values
 
 
@@ -32,11 +33,10 @@ class CompiledDynamics:
         return self._call(self._request, q, qd, tau)
 
     def inverse(self, q: Values, qd: Values, qdd: Values) -> Values:
-        request = Request("inverse_dynamics", "newton_euler", dissipation=self._request.dissipation)
-        return self._call(request, q, qd, qdd)
+        return self._call(law_request("inverse_dynamics", self.model, self._request.dissipation), q, qd, qdd)
 
     def gravity(self, q: Values) -> Values:
-        return self._call(Request("gravity_forces", "newton_euler"), q)
+        return self._call(law_request("gravity_forces", self.model), q)
 
     def _call(self, request: Request, *args: Values) -> Values:
         function = self._functions.get(request.function)
@@ -76,7 +76,9 @@ class ColumnKernel:
 def checked_torque(function: Callable[..., Any] | None, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
     """What the user's torque(t, q, qd) gives, if it is one number for each rate."""
     assert function is not None
-    tau = np.asarray(function(t, q.copy(), qd.copy()))
+    given = function(t, q.copy(), qd.copy())
+    refuse_foreign("what torque(t, q, qd) gives", given)
+    tau = np.asarray(given)
     if tau.shape != qd.shape or tau.dtype.kind not in "iufb":
         raise ArgumentError(
             f"torque(t, q, qd) gave {tau.dtype} of shape {tau.shape} at t = {t:g}, expected {len(qd)} real numbers."

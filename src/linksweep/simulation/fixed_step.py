@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..backends.rollout import Feed, Recording, run
+from ..backends.rollout import STATES, Feed, Recording, run
 from ..compiled import CompiledFunction
+from ..defaults import ROLL_ABOVE
 from ..errors import ArgumentError
-from ..functions import ROLL_ABOVE, Request
+from ..functions import Request
 from .checks import broadcast_batch, check_memory
 from .columns import ColumnKernel
 from .laws import GIVEN, Function, Grid, Law
@@ -40,7 +41,9 @@ def _compiled_step(recipe: StepRecipe, dtype: str, backend: str) -> Any:
     return CompiledFunction(recipe, dtype, 1, backend).kernel(dtype)
 
 
-def feeds_of(robot: Robot, law: Law, grid: Grid, batch: tuple[int, ...], dtype: str) -> list[Feed]:
+def feeds_of(
+    robot: Robot, law: Law, integrator: str, request: Request, grid: Grid, batch: tuple[int, ...], dtype: str
+) -> list[Feed]:
     """dt, the signals of the law at each stage, and its constants, in the order of the step's inputs."""
     feeds = [Feed(np.full((1, 1, 1), grid.dt, dtype))]
     signals, constants = GIVEN[law.kind]
@@ -51,7 +54,16 @@ def feeds_of(robot: Robot, law: Law, grid: Grid, batch: tuple[int, ...], dtype: 
         offsets = (0, 1, 2) if signal.rows == 2 else (0, 0, 0)
         feeds += [Feed(values, offset, signal.rows) for offset in offsets[: grid.stages]]
     fixed = law.constants(robot)
-    return feeds + [Feed(_rows(name, fixed[name][None], batch, dtype)) for name in constants]
+    feeds += [Feed(_rows(name, fixed[name][None], batch, dtype)) for name in constants]
+    recipe = StepRecipe(robot.canonical, (request,), integrator=integrator, law=law.kind)
+    for feed, array in zip(feeds, recipe.inputs()[STATES:], strict=True):  # machine code reads them without looking
+        last = feed.first + feed.advance * (grid.steps - 1)
+        if feed.values.shape[2] != array.size or len(feed.values) <= last:
+            raise ArgumentError(
+                f"{law!r} gives {array.name} of shape {feed.values.shape[::2]}, expected {array.size} numbers for each "
+                f"of {last + 1} moments: correct its signals and constants."
+            )
+    return feeds
 
 
 def _rows(name: str, values: np.ndarray, batch: tuple[int, ...], dtype: str) -> np.ndarray:

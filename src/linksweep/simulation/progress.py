@@ -1,13 +1,17 @@
-"""A bar for runs that take long: on a terminal, and only once half a second has passed."""
+"""A bar for runs that take long: on a terminal or in a notebook, and only once half a second has passed."""
 
 from __future__ import annotations
 
 import sys
 import time
+from html import escape
 from types import TracebackType
 from typing import Any
 
+from ..notebook import in_notebook
+
 _PATIENCE = 0.5  # seconds
+_REDRAWN = 0.1
 
 
 class ProgressBar:
@@ -15,13 +19,18 @@ class ProgressBar:
 
     def __init__(self, title: str, wanted: bool):
         self.title = title
-        self.on = wanted and sys.stderr.isatty()
+        self._in_notebook = in_notebook()
+        self.on = wanted and (self._in_notebook or sys.stderr.isatty())
         self._began = time.perf_counter()
         self._bar: Any = None
         self._task: Any = None
+        self._drawn = 0.0
 
     def __call__(self, fraction: float) -> None:
         if not self.on or (self._bar is None and time.perf_counter() - self._began < _PATIENCE):
+            return
+        if self._in_notebook:
+            self._show(fraction)
             return
         if self._bar is None:
             from rich.console import Console
@@ -32,11 +41,30 @@ class ProgressBar:
             self._bar.start()
         self._bar.update(self._task, completed=fraction)
 
+    def _show(self, fraction: float) -> None:
+        """An element of HTML that is drawn again: rich would need ipywidgets, and a terminal's codes mean nothing."""
+        from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
+
+        bar = HTML(f'<progress value="{fraction:.4f}" max="1"></progress> {escape(self.title)}, {fraction:.0%}')
+        if self._bar is None:
+            self._bar = display(bar, display_id=True)
+        elif time.perf_counter() - self._drawn > _REDRAWN or fraction >= 1.0:
+            self._bar.update(bar)
+        else:
+            return
+        self._drawn = time.perf_counter()
+
     def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
+        if self._bar is None:
+            return
+        if not self._in_notebook:
             self._bar.stop()
+            return
+        from IPython.display import HTML  # pyright: ignore[reportMissingImports]
+
+        self._bar.update(HTML(""))  # as on a terminal, nothing is left of it

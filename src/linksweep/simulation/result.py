@@ -11,6 +11,8 @@ import numpy as np
 
 from ..joints import KINDS
 from ..lazy import lazy
+from ..notebook import html_table
+from ..tables import joint_columns
 
 if TYPE_CHECKING:
     from ..robot import Robot
@@ -140,9 +142,32 @@ class Simulation:
 
         write_parquet(self, Path(path))
 
+    def _repr_html_(self) -> str:
+        blocks = [(name, getattr(self, name)) for name in ("q", "qd", "tau")]
+        names = [column for block, _ in blocks for column in joint_columns(self.robot.model, block)]
+        columns = [column for _, values in blocks for column in np.moveaxis(values, -1, 0)]
+        if self.batch:
+            rows = [(name, _least(x), _most(x)) for name, x in zip(names, columns, strict=True)]
+            headings: tuple[str, ...] = ("", "least", "most")
+        else:
+            rows = [
+                (name, float(x[0]), float(x[-1]), _least(x), _most(x)) for name, x in zip(names, columns, strict=True)
+            ]
+            headings = ("", "first", "last", "least", "most")
+        notes = [f"{name}: {value}" for name, value in self.settings.items() if name != "linksweep"]
+        return html_table(repr(self).strip("<>"), headings, rows, notes)
+
     def __repr__(self) -> str:
         rollouts = f", {self.batch} rollouts" if self.batch else ""
         return f"<Simulation of {self.robot.name}: {self.t[-1]:g} s, {len(self.t)} moments{rollouts}>"
+
+
+def _least(x: np.ndarray) -> float:
+    return float(np.fmin.reduce(x, axis=None))
+
+
+def _most(x: np.ndarray) -> float:
+    return float(np.fmax.reduce(x, axis=None))
 
 
 def limited_joints(robot: Robot) -> list[tuple[str, int, tuple[float, float]]]:

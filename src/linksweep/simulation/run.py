@@ -89,7 +89,7 @@ def simulate(
                 watch=watch, settings=settings | tolerances, **tolerances,
             )  # fmt: skip
         else:
-            feeds = feeds_of(robot, law, grid, batch, dtype)
+            feeds = feeds_of(robot, law, integrator, request, grid, batch, dtype)
             kernel = step_kernel(robot, law, integrator, request, dtype, chosen_backend(backend))
             recording = _recording(q0, qd0, batch, len(t), every, dtype)
             if math.prod(batch):

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from ..backends.arrays import Argument, Signature
 from ..canonical import CanonicalModel
 from ..compiled import Recipe
-from ..functions import Request, record_of
+from ..defaults import default_method
+from ..functions import Request, record_of, regrouped
 from ..joints import KINDS
 from ..sweeps import PerLink, Unrolled
 from ..tracing.expression import Graph
@@ -31,6 +32,11 @@ class _Stage(Unrolled):
         return self.split(self.values[source])
 
 
+def law_request(function: str, model: CanonicalModel, dissipation: bool = False) -> Request:
+    """What a law of torques computes, by the function's default method."""
+    return Request(function, default_method(function, model), dissipation=dissipation)
+
+
 class TracedDynamics:
     """The dynamics of a robot as expressions."""
 
@@ -42,14 +48,14 @@ class TracedDynamics:
         return self._run(self.request, "qdd", q=q, qd=qd, tau=tau)
 
     def inverse(self, q: Values, qd: Values, qdd: Values) -> Values:
-        request = Request("inverse_dynamics", "khalil_kleinfinger", dissipation=self.request.dissipation)
+        request = law_request("inverse_dynamics", self.model, self.request.dissipation)
         return self._run(request, "tau", q=q, qd=qd, qdd=qdd)
 
     def gravity(self, q: Values) -> Values:
-        return self._run(Request("gravity_forces", "khalil_kleinfinger"), "tau", q=q)
+        return self._run(law_request("gravity_forces", self.model), "tau", q=q)
 
     def _run(self, request: Request, result: str, **values: Values) -> Values:
-        stage = _Stage(self.model, **values)
+        stage = _Stage(regrouped(self.model, [request]), **values)
         return stage.join(getattr(record_of(stage, request), result))
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import json
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, LinksweepError
 from ..files import write_atomically
-from ..model import Frame, Inertial, Joint, Limits, Link, Model, Placement
+from ..formats.stored import model_data, model_from_data
+from ..model import Model
 from ..tables import joint_columns
+from .checks import check_memory
 
 if TYPE_CHECKING:
     from ..robot import Robot
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 
 _ARRAYS = ("t", "q", "qd", "qdd", "tau")
 _ROWS = 4096  # written at a time
-_PARTS: dict[str, Any] = {
-    "links": Link, "frames": Frame, "joint": Joint, "inertial": Inertial, "base_inertial": Inertial,
-    "placement": Placement, "limits": Limits,
-}  # fmt: skip
 
 
 def header(simulation: Simulation) -> list[str]:
@@ -94,21 +90,40 @@ def write_npz(simulation: Simulation, path: Path) -> None:
 
 
 def load(path: str | Path) -> Simulation:
-    """A simulation that `to_npz` wrote, with its robot."""
+    """A simulation that `to_npz` wrote, with its robot. A file from elsewhere is read with the same care as any."""
     from .result import Simulation
 
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            check_memory(f"the file {path}", (sum(entry.file_size for entry in stored.zip.infolist()),), 1)
             arrays = {name: stored[name] for name in _ARRAYS}
             metadata = json.loads(str(stored["metadata"]))
-        model = _restored(Model, metadata["robot"])
         settings = dict(metadata["settings"])
+        robot_data = metadata["robot"]
+    except LinksweepError:
+        raise
     except OSError as error:
         reason = error.strerror or "it is damaged"
         raise ArgumentError(f"the file {path} cannot be read ({reason}), expected one that to_npz wrote.") from error
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # whatever zipfile, zlib, NumPy and json make of bytes that are no simulation
         raise ArgumentError(f"the file {path} is no simulation, expected one that to_npz wrote.") from error
-    return Simulation(_robot(model), *arrays.values(), settings=settings)
+    robot = _robot(model_from_data(robot_data, str(path)))
+    _check_arrays(path, robot, arrays)
+    return Simulation(robot, *arrays.values(), settings=settings)
+
+
+def _check_arrays(path: str | Path, robot: Robot, arrays: dict[str, np.ndarray]) -> None:
+    """Times (moments,), and for each moment and rollout nq or nv numbers."""
+    batch = arrays["q"].shape[1:-1]
+    sizes = {"q": robot.nq, "qd": robot.nv, "qdd": robot.nv, "tau": robot.nv}
+    moments = arrays["t"].shape[:1]
+    wanted = {"t": moments, **{name: (*moments, *batch, size) for name, size in sizes.items()}}
+    for name, array in arrays.items():
+        if array.dtype not in (np.float64, np.float32) or array.shape != wanted[name] or moments in ((), (0,)):
+            raise ArgumentError(
+                f"the file {path} is no simulation of {robot.name}: {name} holds {array.dtype} of shape {array.shape}, "
+                f"expected floating-point numbers of shape {wanted[name]}."
+            )
 
 
 def _robot(model: Model) -> Robot:
@@ -118,13 +133,4 @@ def _robot(model: Model) -> Robot:
 
 
 def _metadata(simulation: Simulation) -> str:
-    return json.dumps({"robot": dataclasses.asdict(simulation.robot.model), "settings": simulation.settings})
-
-
-def _restored(kind: Any, data: Any) -> Any:
-    """A dataclass of the model from what `asdict` and JSON made of it."""
-    if isinstance(data, list):
-        return tuple(_restored(kind, entry) for entry in data)
-    if not isinstance(data, dict):
-        return data
-    return kind(**{name: _restored(_PARTS.get(name), value) for name, value in data.items()})
+    return json.dumps({"robot": model_data(simulation.robot.model), "settings": simulation.settings})

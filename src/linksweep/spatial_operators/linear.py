@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from ..errors import ArgumentError
+from ..foreign import refuse_foreign
 
 Apply = Callable[[np.ndarray], np.ndarray]  # of (size,) or (size, columns)
 
@@ -49,6 +50,7 @@ class SpatialOperator(LinearOperator):
     def dot(self, x: Any) -> Any:
         if isinstance(x, SpatialOperator):
             return self._times(x)
+        refuse_foreign(f"{self.name}: the array", x)  # before scipy makes a plain one of it
         return self._scaled(x) if isinstance(x, numbers.Real) else super().dot(x)
 
     def __mul__(self, x: Any) -> Any:
@@ -135,6 +137,7 @@ class SpatialOperator(LinearOperator):
 
     def _checked(self, x: Any, size: int, column: bool = False) -> Any:
         """x if it is (size,) or (size, 1), or (size, any) for several columns; a scipy matrix is left to scipy."""
+        refuse_foreign(f"{self.name}: the array", x)
         if not hasattr(x, "shape"):
             x = np.asarray(x)
         fits = x.shape in ((size,), (size, 1)) if column else len(x.shape) == 2 and x.shape[0] == size

@@ -6,7 +6,6 @@ Closed-Chain Multibody Dynamics", 1988, Part I, sections 3-5 and Appendix A.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,9 @@ from ..algorithms.factorization import Gain, gains
 from ..bias import classical_bias_force
 from ..canonical import CanonicalModel, canonical
 from ..errors import ArgumentError, DescriptionError, SingularError
+from ..foreign import refuse_foreign
 from ..joints import KINDS, Coordinates, Span
+from ..lazy import lazy as cached_property
 from ..spatial import ZERO_MOTION, Force, Motion, Vec, centripetal
 from ..sweeps import PerLink
 from ..transforms import Shift
@@ -53,12 +54,13 @@ class SpatialOperators:
         model = canonical(robot.model, described_frames=True)
         _check_serial(robot.name, model)
         self.robot = robot
-        self.q = _checked_vector("operators: q", q, robot.nq)
+        self.q = _checked_vector("operators: q", q, robot.nq).copy()
         self.tip = _checked_tip(robot.name, model, tip)
         self._chain = TurnedChain(model, self.q.tolist())
         self.N = len(model.links)
         self.links = tuple(link.name for link in reversed(model.links))
         self.order = np.array([link.start for link in reversed(model.links)])  # of theta(k) among robot.joint_names
+        self.q.flags.writeable = self.order.flags.writeable = False
         link1 = self._chain.poses[-1]
         self._l_tip = link1.point(Vec(*model.frame(self.tip).placement.position)) - link1.p  # l(1, 0)
         self._none = self._chain.same(None)
@@ -70,11 +72,11 @@ class SpatialOperators:
 
     def to_paper(self, x: Any) -> np.ndarray:
         """Joint vectors (..., N) in the order of robot.joint_names, as theta(1) ... theta(N)."""
-        return np.asarray(x)[..., self.order]
+        return _vectors(x)[..., self.order]
 
     def from_paper(self, x: Any) -> np.ndarray:
         """Joint vectors (..., N) theta(1) ... theta(N), in the order of robot.joint_names."""
-        return np.asarray(x)[..., np.argsort(self.order)]
+        return _vectors(x)[..., np.argsort(self.order)]
 
     # section 3
 
@@ -353,7 +355,13 @@ def _check_serial(name: str, model: CanonicalModel) -> None:
             )
 
 
+def _vectors(x: Any) -> np.ndarray:
+    refuse_foreign("operators: the vector", x)
+    return np.asarray(x)
+
+
 def _checked_vector(what: str, x: Any, size: int) -> np.ndarray:
+    refuse_foreign(what, x)
     try:
         vector = np.asarray(x, dtype=float)
     except (TypeError, ValueError):

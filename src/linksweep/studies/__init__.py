@@ -22,6 +22,12 @@ STUDIES = {
     "planar": "Rodriguez 1987, section XII: operations of filter and composite methods by number of links (Fig. 4)",
 }
 
+__all__ = ["STUDIES", "run"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 def run(name: str, out: str | Path, **options: Any) -> Written:
     """Run the study `name` and write its files into the folder `out`: all of them, or none.

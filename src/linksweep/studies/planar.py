@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from linksweep.algorithms.composite import composite
 from linksweep.algorithms.filter_smoother import filter_smoother
 from linksweep.errors import ArgumentError
-from linksweep.planar_counts import forward_program, mass_matrix_program
+from linksweep.planar_counts import flops, forward_program, mass_matrix_program
 from linksweep.published_counts import FIGURE_4, RODRIGUEZ_2, RODRIGUEZ_3
 from linksweep.published_counts import crossing as published_crossing
 from linksweep.studies.report import Check, Study, markdown_table
@@ -46,11 +46,6 @@ def compute(links: int = LINKS) -> list[Row]:
         )
         rows.append(Row(n, plain, bias, count(mass_matrix_program(n))))
     return rows
-
-
-def flops(counts: Counts) -> float:
-    """The paper's: pairs of a multiplication and an addition; divisions are not in its 27N."""
-    return (counts.mul + counts.add) / 2
 
 
 def operations(counts: Counts) -> int:

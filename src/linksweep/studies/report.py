@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linksweep.errors import ArgumentError
+from linksweep.interrupts import Uninterrupted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,28 +68,32 @@ class Study:
     def write(self, out: Path) -> Written:
         """Write every file into the folder `out`, or none: they are made elsewhere and moved when all are there."""
         drawn = find_spec("matplotlib") is not None
-        made = [folder for folder in (out, *out.parents) if not folder.exists()]
-        stage = None
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            stage = Path(tempfile.mkdtemp(prefix=f".{self.name}.", dir=out))
-            self._fill(stage, drawn)
-            names = sorted(path.name for path in stage.iterdir())
-            blocked = [name for name in names if (out / name).is_dir()]
-            if blocked:
-                raise ArgumentError(f"{out / blocked[0]} is a folder, expected to write a file there: choose another.")
-            for name in names:
-                (stage / name).replace(out / name)
-        except OSError as reason:
-            raise ArgumentError(
-                f"The folder {out} cannot be written ({reason.strerror}), expected room and permission: choose another."
-            ) from reason
-        finally:
-            if stage is not None:
-                shutil.rmtree(stage, ignore_errors=True)
-            for folder in made:  # folders that a failed study made are empty, and go
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
+        with Uninterrupted() as signals:  # but for the making of the files
+            made = [folder for folder in (out, *out.parents) if not folder.exists()]
+            stage = None
+            try:
+                out.mkdir(parents=True, exist_ok=True)
+                stage = Path(tempfile.mkdtemp(prefix=f".{self.name}.", dir=out))
+                signals.interruptible(self._fill, stage, drawn)
+                names = sorted(path.name for path in stage.iterdir())
+                blocked = [name for name in names if (out / name).is_dir()]
+                if blocked:
+                    raise ArgumentError(
+                        f"{out / blocked[0]} is a folder, expected to write a file there: choose another."
+                    )
+                for name in names:
+                    (stage / name).replace(out / name)
+            except OSError as reason:
+                raise ArgumentError(
+                    f"The folder {out} cannot be written ({reason.strerror}), expected room and permission: choose "
+                    f"another."
+                ) from reason
+            finally:
+                if stage is not None:
+                    shutil.rmtree(stage, ignore_errors=True)
+                for folder in made:  # folders that a failed study made are empty, and go
+                    with contextlib.suppress(OSError):
+                        folder.rmdir()
         remarks = () if drawn else ("No plots: Matplotlib is not installed (pip install 'linksweep[plot]').",)
         return Written(self.name, tuple(out / name for name in names), tuple(self.checks), remarks)
 

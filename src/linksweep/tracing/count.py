@@ -1,7 +1,8 @@
 """Operation counts of a Program, by the papers' convention.
 
 Sines and cosines are listed apart, negation is free, and work among parameters is done off-line and free. A fused
-multiply-add is a multiplication and an addition. A loop's body counts once for every link that runs it.
+multiply-add is a multiplication and an addition. A loop's body counts once for every link that runs it, and so does
+each addition to the parent's sum.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from ..notebook import html_table
 from .expression import ONLINE
-from .program import Block, Body, Loop, Program
+from .program import Add, Block, Body, Loop, Program
 
 _MUL = ("mul", "fma", "fms", "fnma")
 _ADD = ("add", "sub", "fma", "fms", "fnma")
@@ -37,6 +39,11 @@ class Counts:
             self.trig + other.trig,
         )  # fmt: skip
 
+    def _repr_html_(self) -> str:
+        row = (self.mul, self.add, self.div, self.sqrt, self.trig)
+        headings = ("multiplications", "additions", "divisions", "square roots", "angles")
+        return html_table("operations for one sample", headings, [row])
+
     def times(self, count: int) -> Counts:
         return Counts(self.mul * count, self.add * count, self.div * count, self.sqrt * count, self.trig * count)
 
@@ -62,7 +69,9 @@ def count(program: Program) -> Counts:
 def _count_body(body: Body) -> Counts:
     ops = Counter(node.op for node in body.nodes if node.level == ONLINE)
     angles = {node.args[0] for node in body.nodes if node.op in ("sin", "cos") and node.level == ONLINE}
-    return Counts(sum(ops[op] for op in _MUL), sum(ops[op] for op in _ADD), ops["div"], ops["sqrt"], len(angles))
+    sums = sum(isinstance(effect, Add) for effect in body.effects)
+    additions = sums + sum(ops[op] for op in _ADD)
+    return Counts(sum(ops[op] for op in _MUL), additions, ops["div"], ops["sqrt"], len(angles))
 
 
 def _ancestors(program: Program, link: int) -> list[int]:

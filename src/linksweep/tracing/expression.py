@@ -12,6 +12,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
+from ..scalars import LARGE as LARGE  # for the backends, which see nothing below
+
 PARAMETER, ONLINE = 1, 2
 
 UNARY = ("neg", "sqrt", "sin", "cos")
@@ -125,6 +127,19 @@ class Graph:
         if op in COMMUTATIVE and _comes_first(args[1], args[0]):
             args = (args[1], args[0])
         return self.make(op, *args)
+
+
+def measured_angle(angle: Operand) -> tuple[Operand, Operand]:
+    """An angle as what was measured and what the robot adds to it: a number, a table's entry, or 0 for nothing.
+
+    Backends reduce the former to a turn, at the latest beyond LARGE, before they add the latter: the last place of a
+    large sum would round the offset away.
+    """
+    if type(angle) is Node and angle.op == "add":
+        for offset, measured in (angle.args, angle.args[::-1]):
+            if type(measured) is Node and (type(offset) is not Node or offset.op == "table"):
+                return measured, offset
+    return angle, 0.0
 
 
 def _comes_first(a: Operand, b: Operand) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .expression import Node, Operand
-from .program import Add, Block, Body, Effect, Loop, Output, PairLoop, PairOutput, Program, Store, step_bodies
+from .program import Add, Block, Body, Effect, Output, PairLoop, PairOutput, Program, Store, step_bodies
 
 
 def remove_dead(program: Program) -> Program:
@@ -33,11 +33,7 @@ def remove_dead(program: Program) -> Program:
         return Body.of(_relabel(kept, slots))
 
     steps = tuple(step for step in program.map_bodies(rename).steps if any(body.effects for body in step_bodies(step)))
-    cleaned = tuple(
-        replace(step, cleared=tuple(a for a in step.cleared if arrays[a])) if isinstance(step, Loop) else step
-        for step in steps
-    )
-    return replace(program, steps=cleaned, arrays=arrays)
+    return replace(program, steps=steps, arrays=arrays)
 
 
 def _relabel(effects: list[Effect], slots: dict[tuple[int, int], int]) -> list[Effect]:

@@ -9,7 +9,7 @@ Leaves of a body and what their data says:
     input   (input, offsets, component)   in a Loop: element offsets[link] + component
     table   (table,)                      a number of this link
     load    (array, slot, row)            a kept value; row "own", "parent", "base" or the number of a link
-Effects of a body: `Output` (an element of a result), `Store` (keep a value), `Add` (add to the parent's row).
+Effects of a body: `Output` (an element of a result), `Store` (keep a value), `Add` (an addition to the parent's row).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .expression import BINARY, LEAVES, ONLINE, TERNARY, UNARY, Node, Operand
+from .expression import LEAVES, ONLINE, Node, Operand
 
 FORMAT = {
     "neg": "-{}", "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "lt": "{} < {}",
@@ -90,7 +90,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Add to the slot of the parent's row."""
+    """Add to the slot of the parent's row, which a `Store` of an earlier link of the same loop began."""
 
     array: int
     slot: int
@@ -120,11 +120,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """outward: links 0 … n-1; inward: n-1 … 0, where `cleared` arrays start from zero."""
+    """outward: links 0 … n-1; inward: n-1 … 0."""
 
     outward: bool
     bodies: tuple[Body, ...]
-    cleared: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,67 +163,11 @@ class Program:
         return replace(self, steps=tuple(_map_step(step, function) for step in self.steps))
 
     def verify(self) -> Program:
-        """Check what a backend relies on; a failure is a bug of linksweep, so it is an AssertionError."""
-        assert all(-1 <= parent < index for index, parent in enumerate(self.parents)), "links out of order"
-        for step in self.steps:
-            for index, body in enumerate(step_bodies(step)):
-                kind = index % (len(step.starts) if isinstance(step, PairLoop) else 10**9)
-                links = [link for link, k in enumerate(self.kinds) if k == kind]
-                self._verify_body(body, links)
-        if not self.rolled:
-            written = sorted(e.where[0] + 10**9 * e.output for b in self.bodies() for e in b.effects)  # type: ignore
-            expected = [i + 10**9 * k for k, array in enumerate(self.outputs) for i in range(array.size)]
-            assert written == expected, "every element of a result is written exactly once"
+        """The program itself, once it is known that a backend can rely on it; else a BackendError."""
+        from .verification import verify
+
+        verify(self)
         return self
-
-    def _verify_body(self, body: Body, links: Sequence[int]) -> None:
-        """`links`: those that run this body, where it belongs to a loop."""
-        seen: set[Node] = set()
-        for node in body.nodes:
-            self._verify_node(node, seen, links)
-            seen.add(node)
-        for effect in body.effects:
-            assert _known(effect.value, seen), f"{effect} uses a value that is not computed"
-            self._verify_effect(effect, links)
-
-    def _verify_node(self, node: Node, seen: set[Node], links: Sequence[int]) -> None:
-        rows = len(self.parents)
-        if node.op in LEAVES:
-            assert not node.args
-            if node.op == "input":
-                size = self.inputs[node.data[0]].size
-                if len(node.data) == 2:
-                    assert 0 <= node.data[1] < size
-                else:
-                    offsets = self.offsets[node.data[1]]
-                    assert len(offsets) == rows
-                    assert all(0 <= offsets[link] + node.data[2] < size for link in links)
-            elif node.op == "table":
-                assert len(self.tables[node.data[0]]) == rows
-            else:
-                array, slot, row = node.data[:3]
-                assert 0 <= slot < self.arrays[array]
-                assert 0 <= row < rows if isinstance(row, int) else row in ("own", "parent", "base")
-            return
-        arity = 1 if node.op in UNARY else 2 if node.op in BINARY else 3 if node.op in TERNARY else 0
-        assert arity == len(node.args), f"{node.op} with {len(node.args)} operands"
-        assert all(_known(arg, seen) for arg in node.args), f"{node} runs before its operands"
-
-    def _verify_effect(self, effect: Effect, links: Sequence[int]) -> None:
-        if isinstance(effect, Output):
-            size = self.outputs[effect.output].size
-            if len(effect.where) == 1:
-                assert 0 <= effect.where[0] < size
-            else:
-                offsets = self.offsets[effect.where[0]]
-                assert all(0 <= offsets[link] + effect.where[1] < size for link in links)
-        elif isinstance(effect, PairOutput):
-            side = self.outputs[effect.output].shape[0]
-            assert self.outputs[effect.output].shape == (side, side)
-            offsets = self.offsets[effect.offsets]
-            assert all(0 <= offsets[link] + effect.component[1] < side for link in links)
-        else:
-            assert 0 <= effect.slot < self.arrays[effect.array]
 
     def __str__(self) -> str:
         lines = [
@@ -289,10 +232,6 @@ def _map_step(step: Block | Loop | PairLoop, function: Any) -> Block | Loop | Pa
 
 def _place(where: Sequence[int]) -> str:
     return f"[{where[0]}]" if len(where) == 1 else f"[offset{where[0]}[link] + {where[1]}]"
-
-
-def _known(value: Operand, seen: set[Node]) -> bool:
-    return value in seen if isinstance(value, Node) else math.isfinite(value)
 
 
 def _needed(values: Iterable[Operand]) -> tuple[Node, ...]:

@@ -1,7 +1,8 @@
 """The sweeps as loops: each step runs once for every kind of link, on link numbers that are data.
 
 A kind is a type of joint with the same factors in its transform, on the base, in between or at a tip: where nothing
-comes in, zeros fold. Numbers that all links of a kind share stay numbers
+comes in, zeros fold. Of the children of a link the first that an inward sweep meets begins the parent's sum, the others
+add to it: they are of two kinds, and a chain adds nothing. Numbers that all links of a kind share stay numbers
 and fold; the others become tables. What a sweep keeps for a link goes to a workspace array with a row for each link;
 only slots that some result needs survive `remove_dead`. A program of 10 links and one of 10,000 compile alike.
 """
@@ -17,6 +18,7 @@ from ..canonical import CanonicalLink, CanonicalModel
 from ..errors import ArgumentError
 from ..joints import KINDS, Coordinates
 from ..model import BASE
+from ..scalars import is_zero
 from ..spatial import leaves, map_leaves, rebuild
 from ..sweeps import LinkView, Step
 from .expression import Graph, Node, Operand
@@ -51,14 +53,16 @@ class Rolled:
         self.offsets: list[tuple[int, ...]] = []
         self.rows_written: dict[int, int] = {}
         self.parents = tuple(link.parent for link in model.links)
-        inner = set(self.parents)
+        begins = {parent: i for i, parent in enumerate(self.parents)}  # its last child, which inward sweeps meet first
         groups: dict[Any, int] = {}
-        self.kinds = tuple(
-            groups.setdefault((_pattern(link), link.parent == BASE, i not in inner), len(groups))
+        keys = [
+            (_pattern(link), link.parent == BASE, i not in begins, begins[link.parent] == i)
             for i, link in enumerate(self.model.links)
-        )
-        self.on_base = [on_base for _, on_base, _ in groups]  # nothing but the base's constants comes in
-        self.is_tip = [is_tip for _, _, is_tip in groups]  # no sum from children
+        ]
+        self.kinds = tuple(groups.setdefault(key, len(groups)) for key in keys)
+        self.on_base = [on_base for _, on_base, _, _ in groups]  # nothing but the base's constants comes in
+        self.is_tip = [is_tip for _, _, is_tip, _ in groups]  # no sum from children
+        self.begins_sum = [begins_sum for _, _, _, begins_sum in groups]
         self.templates = [self._template(kind) for kind in range(len(groups))]
         self.joints = [KINDS[template.kind] for template in self.templates]
         self.starts = self._offsets(tuple(link.start for link in model.links))
@@ -67,7 +71,7 @@ class Rolled:
             joint.kept(self._coordinates(0, joint.nq, self.q_starts), template.angle)
             for joint, template in zip(self.joints, self.templates, strict=True)
         ]
-        kept = self._keep(True, [()] * len(kept), kept, ())
+        kept = self._keep(True, [()] * len(kept), kept)
         self.links = [LinkView(t, k) for t, k in zip(self.templates, kept.records, strict=True)]
 
     def outward(self, step: Step, base: Any, *own: Kept) -> Kept:
@@ -77,7 +81,7 @@ class Rolled:
             step(link, base if self.on_base[k] else parent, *(o[k] for o in own)) for k, link in enumerate(self.links)
         ]
         states = [[Store(array, slot, "own", v) for slot, v in enumerate(leaves(s))] for _, s in results]
-        return self._keep(True, states, [kept for kept, _ in results], ())
+        return self._keep(True, states, [kept for kept, _ in results])
 
     def inward(self, step: Step, zero: Any, *own: Kept) -> tuple[Kept, Any]:
         array = self._array(len(leaves(zero)))
@@ -85,8 +89,8 @@ class Rolled:
         results = [
             step(link, zero if self.is_tip[k] else total, *(o[k] for o in own)) for k, link in enumerate(self.links)
         ]
-        sums = [[Add(array, slot, value) for slot, value in enumerate(leaves(up))] for _, up in results]
-        kept = self._keep(False, sums, [kept for kept, _ in results], (array,))
+        sums = [self._summed(array, up, self.begins_sum[k]) for k, (_, up) in enumerate(results)]
+        kept = self._keep(False, sums, [kept for kept, _ in results])
         return kept, rebuild(zero, [self._load(array, slot, "base") for slot in range(self.arrays[array])])
 
     def pairs(self, start: Step, step: Step, *own: Kept) -> Any:
@@ -228,18 +232,19 @@ class Rolled:
     def _stores(self, array: int, record: Any) -> list[Effect]:
         return [Store(array, slot, "base", value) for slot, value in enumerate(leaves(record))]
 
-    def _keep(
-        self,
-        outward: bool,
-        effects: Sequence[Sequence[Effect]],
-        kept: Sequence[Any],
-        cleared: tuple[int, ...],
-    ) -> Kept:
+    def _summed(self, array: int, record: Any, begins: bool) -> list[Effect]:
+        """What a link hands to its parent: the first of its children begins the sum; nothing is added that is 0."""
+        values = enumerate(leaves(record))
+        if begins:
+            return [Store(array, slot, "parent", value) for slot, value in values]
+        return [Add(array, slot, value) for slot, value in values if not is_zero(value)]
+
+    def _keep(self, outward: bool, effects: Sequence[Sequence[Effect]], kept: Sequence[Any]) -> Kept:
         """End a sweep: store what each kind keeps, beside its other effects, and hand out the loads."""
         array = self._array(max(len(leaves(record)) for record in kept))
         bodies, records = [], []
         for record, before in zip(kept, effects, strict=True):
-            stored = {e.value: (e.array, e.slot) for e in before if isinstance(e, Store)}
+            stored = {e.value: (e.array, e.slot) for e in before if isinstance(e, Store) and e.row == "own"}
             after: list[Effect] = list(before)
             loads: list[Operand] = []
             for slot, value in enumerate(leaves(record)):
@@ -254,11 +259,11 @@ class Rolled:
                     loads.append(self._load(array, slot, "own"))
             bodies.append(after)
             records.append(rebuild(record, loads))
-        self._append(outward, bodies, cleared)
+        self._append(outward, bodies)
         return Kept(tuple(records))
 
-    def _append(self, outward: bool, effects: Sequence[Sequence[Effect]], cleared: tuple[int, ...] = ()) -> None:
-        self.steps.append(Loop(outward, tuple(Body.of(list(e)) for e in effects), cleared))
+    def _append(self, outward: bool, effects: Sequence[Sequence[Effect]]) -> None:
+        self.steps.append(Loop(outward, tuple(Body.of(list(e)) for e in effects)))
 
 
 def _only_written_out(what: str) -> ArgumentError:

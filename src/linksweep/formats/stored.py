@@ -1,0 +1,114 @@
+"""A Model as plain data (for JSON) and back: what is read passes the checks of any other description.
+
+Nothing of a file is believed. A parent that comes after its child, a place in the document that is taken twice or a
+number that is none would otherwise be found by machine code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from linksweep.assembly import FREEDOMS, LARGEST, Part, check_body, check_length, check_parts
+from linksweep.errors import DescriptionError
+from linksweep.model import BASE, Frame, Inertial, Joint, Limits, Link, Matrix, Model, Placement
+from linksweep.quantities import as_number, as_vector, short
+
+Reader = Callable[[Any, str], Any]
+
+
+def model_data(model: Model) -> dict[str, Any]:
+    """The model as dicts, lists, texts and numbers."""
+    return dataclasses.asdict(model)
+
+
+def model_from_data(data: Any, source: str) -> Model:
+    """The model that `model_data` was made of, checked; `source` is named in errors."""
+    model: Model = _read(Model, data, source)
+    _check(model, source)
+    return model
+
+
+def _check(model: Model, source: str) -> None:
+    """As `assemble` does, without its warnings: they were said when the robot was first made."""
+    names = {BASE: model.base, **{index: link.name for index, link in enumerate(model.links)}}
+    parts = [Part(link.name, names[link.parent], link.joint, link.inertial, measured=True) for link in model.links]
+    for part, fine in zip(parts, check_parts(model.name, parts, model.base, source), strict=True):
+        if not FREEDOMS[part.joint.kind]:
+            raise DescriptionError(f"{source}: joint {part.joint.name!r} is fixed, expected one that moves.")
+        if not np.allclose(part.joint.axis, fine.joint.axis, rtol=0, atol=1e-9):
+            raise DescriptionError(
+                f"{source}: the axis of joint {part.joint.name!r} is {part.joint.axis}, expected a unit vector."
+            )
+    frames = [
+        Part(frame.name, model.base, Joint(frame.name, "fixed", placement=frame.placement)) for frame in model.frames
+    ]
+    check_parts(model.name, [part for part in frames if part.link != model.base], model.base, source)
+    check_body(model.base, model.base_inertial, measured=True)
+    if not all(abs(x) <= LARGEST for x in model.gravity):
+        raise DescriptionError(f"{source}: gravity is {model.gravity}, expected numbers below {LARGEST:g}.")
+
+
+def _read(kind: type, data: Any, what: str) -> Any:
+    """A dataclass of the model, field by field."""
+    readers = FIELDS[kind]
+    if not isinstance(data, dict) or not data.keys() <= readers.keys():
+        raise DescriptionError(f"{what} is {short(data)}, expected {', '.join(readers)}.")
+    missing = [f.name for f in dataclasses.fields(kind) if f.default is dataclasses.MISSING and f.name not in data]
+    if missing:
+        raise DescriptionError(f"{what} has no {missing[0]}, expected {', '.join(readers)}.")
+    return kind(**{name: readers[name](value, f"{what}: {name}") for name, value in data.items()})
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise DescriptionError(f"{what} is {short(value)}, expected a name.")
+    check_length(value, f"{what}: ")
+    return value
+
+
+def _index(value: Any, what: str) -> int:
+    if type(value) is not int:
+        raise DescriptionError(f"{what} is {short(value)}, expected the number of a link.")
+    return value
+
+
+def _matrix(value: Any, what: str) -> Matrix:
+    rows = _list(as_vector)(value, what)
+    if len(rows) != 3:
+        raise DescriptionError(f"{what} is {short(value)}, expected three rows of three numbers.")
+    return (rows[0], rows[1], rows[2])
+
+
+def _list(read: Reader) -> Reader:
+    def entries(value: Any, what: str) -> tuple[Any, ...]:
+        if not isinstance(value, (list, tuple)):
+            raise DescriptionError(f"{what} is {short(value)}, expected a list.")
+        return tuple(read(entry, f"{what} {number}") for number, entry in enumerate(value))
+
+    return entries
+
+
+def _part(kind: type) -> Reader:
+    return functools.partial(_read, kind)
+
+
+FIELDS: dict[type, dict[str, Reader]] = {
+    Placement: {"rotation": _matrix, "position": as_vector},
+    Inertial: {"mass": as_number, "com": as_vector, "inertia": _matrix},
+    Limits: {"lower": as_number, "upper": as_number, "velocity": as_number, "effort": as_number},
+    Joint: {
+        "name": _text, "kind": _text, "axis": as_vector, "placement": _part(Placement), "armature": as_number,
+        "damping": as_number, "friction": as_number, "limits": _part(Limits), "pitch": as_number,
+    },
+    Link: {"name": _text, "parent": _index, "joint": _part(Joint), "inertial": _part(Inertial)},
+    Frame: {"name": _text, "link": _index, "placement": _part(Placement)},
+    Model: {
+        "name": _text, "links": _list(_part(Link)), "document_order": _list(_index), "frames": _list(_part(Frame)),
+        "gravity": as_vector, "base": _text, "base_inertial": _part(Inertial),
+    },
+}  # fmt: skip

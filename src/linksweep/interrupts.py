@@ -1,0 +1,97 @@
+"""Signals that wait until nothing is left half done.
+
+Python runs the handler of a signal in the main thread, between any two instructions, and what it raises (Ctrl-C:
+KeyboardInterrupt) comes out there: between making a file and remembering its name, or in the very lines that remove
+it. Within `with Uninterrupted()` handlers wait, but for the part of the work that is meant to be interrupted:
+
+    with Uninterrupted() as signals:
+        file = make()
+        try:
+            signals.interruptible(fill, file)
+        finally:
+            remove(file)
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_NUMBERS = tuple(map(int, signal.valid_signals()))
+_handler_of = getattr(sys.modules.get("_signal"), "getsignal", signal.getsignal)  # without its search for enums
+_MOMENT = 0.01  # seconds
+
+
+class Uninterrupted:
+    """Handlers of signals wait until the block ends. In other threads than the main one none ever runs.
+
+    again: then the signals are sent once more, a moment later, for where an exception would be lost: in a `__del__`.
+    """
+
+    def __init__(self, again: bool = False) -> None:
+        self._again = again
+        self._handlers: dict[int, Callable[..., Any]] = {}
+        self._waiting: list[int] = []
+        self._thread = threading.get_ident()
+        self._holds = False  # before and after, our handler only hands on: it does no harm where it is left behind
+
+    def __enter__(self) -> Uninterrupted:
+        if self._thread == threading.main_thread().ident:
+            with contextlib.suppress(ValueError):  # a subinterpreter has no signals
+                for number in _NUMBERS:
+                    handler = _handler_of(number)
+                    if callable(handler):
+                        self._handlers[number] = handler
+                        signal.signal(number, self._handle)
+        self._holds = True
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._holds = False
+        for number, handler in self._handlers.items():
+            if _handler_of(number) == self._handle:  # else somebody has set another one meanwhile
+                signal.signal(number, handler)
+        if not self._again:
+            self._deliver()
+        elif self._waiting:
+            with contextlib.suppress(RuntimeError):  # the process ends
+                _thread.start_new_thread(_send, (self._waiting,))
+
+    def interruptible(self, function: Callable[..., T], *args: Any) -> T:
+        """function(*args), in which signals arrive as ever, those that wait already first."""
+        self._deliver()
+        return function(*args)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        here = threading.get_ident() == self._thread  # not where another thread forked, and is the child's main thread
+        if self._holds and here and not self._is_inside(frame):
+            self._waiting.append(number)
+        else:
+            self._handlers[number](number, frame)
+
+    def _is_inside(self, frame: FrameType | None) -> bool:
+        """Whether the interrupted frame runs within `interruptible`. A flag would be set an instruction too late."""
+        while frame is not None:
+            if frame.f_code is Uninterrupted.interruptible.__code__ and frame.f_locals.get("self") is self:
+                return True
+            frame = frame.f_back
+        return False
+
+    def _deliver(self) -> None:
+        while self._waiting:
+            number = self._waiting.pop(0)
+            self._handlers[number](number, sys._getframe())
+
+
+def _send(numbers: list[int]) -> None:
+    time.sleep(_MOMENT)
+    for number in numbers:
+        signal.raise_signal(number)

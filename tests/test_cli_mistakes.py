@@ -1,0 +1,139 @@
+"""The commands as a newcomer types them: every mistake is one sentence and exit code 2, and nothing is written."""
+
+# ruff: noqa: F811, an imported fixture looks redefined by the tests that take it
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+from test_cli_dynamics import run  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+MISTAKES = {
+    # no command, no robot, too many of them, in the wrong order
+    "inf": "Did you mean 'info'",
+    "puma560": "No such command 'puma560'",
+    "--json info puma560": "No such option: --json",
+    "info": "Missing argument 'ROBOT'",
+    "check": "Missing argument 'ROBOT'",
+    "bench": "Missing argument 'ROBOT'",
+    "inverse": "Missing argument 'ROBOT'",
+    "forward": "Missing argument 'ROBOT'",
+    "simulate": "Missing argument 'ROBOT'",
+    "export": "Missing argument 'ROBOT'",
+    "count": "got none of them, expected one of a robot, --general or --tables",
+    "info puma560 stanford": "extra argument(s) (stanford)",
+    "demo puma560": "extra argument(s) (puma560)",
+    "export inverse_dynamics puma560 -o a.c": "linksweep export puma560 inverse_dynamics",
+    "inverse few.csv -t puma560": "few.csv: the suffix '.csv' is not known",
+    # robots
+    "info puma": "did you mean 'puma560'",
+    "info PUMA560": "did you mean 'puma560'",
+    "info notes": "There is no robot 'notes'",
+    "info ''": "There is no robot ''",
+    "info folder": "folder: this is a directory",
+    "info folder.urdf": "folder.urdf: this is a directory",
+    "info notes.txt": "notes.txt: the suffix '.txt' is not known",
+    "info missing.urdf": "missing.urdf: there is no such file",
+    "info empty.urdf": "empty.urdf: the description is empty",
+    "info binary.urdf": "binary.urdf: this is a binary file",
+    "info broken.urdf": "broken.urdf, line 1",
+    "info broken.toml": "broken.toml: this is not valid TOML",
+    "info pipe.urdf": "pipe.urdf: this is a device or pipe",
+    "check puma": "did you mean 'puma560'",
+    "count folder": "folder: this is a directory",
+    "bench missing.xml": "missing.xml",
+    # how it is loaded
+    "info puma560 --base": "'--base' requires an argument",
+    "info puma560 --base float": "--base is 'float' (did you mean 'floating'?)",
+    "check puma560 --mimic coupled": "--mimic is 'coupled' (did you mean 'couple'?)",
+    "count --base floating --tables": "--base goes with a robot",
+    "info puma560 --gravity 9.81": "--gravity has '9.81', expected three numbers",
+    "info puma560 --gravity 0,0,down": "--gravity has '0,0,down'",
+    "info puma560 --gravity nan,0,0": "expected three finite numbers",
+    "info puma560 --gravity 0 0 -9.81": "write them as 0,0,-9.81, without spaces",
+    "info puma560 --payload two": "--payload is 'two', expected MASS",
+    "info puma560 --payload 2@": "--payload is '2@', expected MASS",
+    "info puma560 --payload 2,0,0@tool": "--payload has '0,0', expected three numbers",
+    "info puma560 --payload 2@hand": "no link or frame 'hand'",
+    "info puma560 --payload -2": "'payload' is -2.0, expected zero or more",
+    "info puma560 --payload nan": "'payload' is nan, expected finite",
+    # trajectories and outputs
+    "inverse puma560": "Missing option '--trajectory' / '-t'",
+    "inverse puma560 few.csv": "Missing option '--trajectory' / '-t'",
+    "inverse puma560 -t": "'-t' requires an argument",
+    "inverse puma560 --trajectry few.csv": "No such option: --trajectry",
+    "inverse puma560 -t folder": "folder cannot be read (Is a directory)",
+    "inverse puma560 -t missing.csv": "missing.csv cannot be read (No such file or directory)",
+    "inverse puma560 -t few.csv": "few.csv has no column 'q.joint2'",
+    "inverse puma560 -t empty.csv": "empty.csv is empty",
+    "inverse puma560 -t notes.txt": "notes.txt has no column 't'",
+    "inverse puma560 -t broken.toml": "broken.toml is not TOML",
+    "inverse puma560 -t few.csv -o": "'-o' requires an argument",
+    "inverse puma560 -t few.csv -o out": "ends in '', expected .csv, .npz or .parquet",
+    "inverse puma560 -t few.csv -o out.xlsx": "ends in '.xlsx', expected .csv, .npz or .parquet",
+    "inverse puma560 -t few.csv -o folder.csv": "folder.csv is a folder, expected a file",
+    "inverse puma560 -t few.csv --plot out": "The plot out ends in ''",
+    "inverse puma560 -t few.csv --method kanes": "did you mean 'kane'",
+    "forward puma560 -t few.csv --method kane": "forward_dynamics has no method 'kane'",
+    "check puma560 -o x": "No such option: -o",
+    # numbers
+    "simulate puma560 --duration ten": "Invalid value for '--duration'",
+    "simulate puma560 --duration 0": "duration is 0.0, expected a finite number above 0",
+    "simulate puma560 --dt 0.3": "expected a whole number of steps",
+    "simulate puma560 --q0 1 2 3 4 5 6": "write them as 0,0,-9.81, without spaces",
+    "simulate puma560 --q0 90deg": "--q0 has 1 numbers, expected 6",
+    "simulate puma560 --every 0": "every is 0",
+    "bench puma560 --batch many": "Invalid value for '--batch'",
+    "bench puma560 --function rnea": "The function is 'rnea'",
+    "check puma560 --samples 0": "samples is 0",
+    # export, count, study
+    "export puma560": "Missing argument 'function'",
+    "export puma560 inverse_dynamics": "Missing option '--output' / '-o'",
+    "export puma560 inverse -o a.c": "did you mean 'inverse_dynamics'",
+    "export puma560 inverse_dynamics -o a.txt": "expected a name such as puma.c",
+    "export puma560 jacobian -o a.c": "add --frame with its name",
+    "export puma560 inverse_dynamics -o a.c --parameter paylod": "did you mean 'payload'",
+    "count puma560 --method newton": "did you mean 'newton_euler'",
+    "count puma560 --general": "got puma560 and --general",
+    "study plana": "did you mean 'planar'",
+    "study planar --output few.csv": "The folder few.csv cannot be written",
+    "demo --output notes.txt": "cannot be written",
+}
+
+
+@pytest.fixture
+def clutter(tmp_path: Path) -> Path:
+    """What may stand in the folder of somebody who begins."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.urdf").mkdir()
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "notes.txt").write_text("hello\n")
+    (tmp_path / "broken.urdf").write_text("<robot")
+    (tmp_path / "broken.toml").write_text("a = [")
+    (tmp_path / "empty.urdf").touch()
+    (tmp_path / "empty.csv").touch()
+    (tmp_path / "binary.urdf").write_bytes(b"\0\1\2")
+    (tmp_path / "few.csv").write_text("t,q.joint1\n0,1\n")
+    os.mkfifo(tmp_path / "pipe.urdf")
+    return tmp_path
+
+
+@pytest.mark.parametrize("words", MISTAKES)
+def test_one_sentence(run, clutter: Path, words: str):
+    before = sorted(path.name for path in clutter.iterdir())
+    outcome = run(*shlex.split(words))
+    assert outcome.code == 2 and outcome.out == "", outcome
+    assert outcome.err.startswith("linksweep: ") and outcome.err.count("\n") == 1, outcome.err
+    assert MISTAKES[words] in outcome.err, outcome.err
+    assert "Traceback" not in outcome.err and "AskedRobot" not in outcome.err
+    assert sorted(path.name for path in clutter.iterdir()) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(run, clutter: Path):
+    (clutter / "broken.urdf").chmod(0)
+    outcome = run("info", "broken.urdf")
+    assert outcome.code == 2 and "Permission denied" in outcome.err and outcome.err.count("\n") == 1
