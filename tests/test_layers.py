@@ -101,8 +101,6 @@ ALLOWED = {
     "requests": {"defaults", "errors", "functions", "names", "parameters"},
     "coordinates": {"canonical", "errors", "foreign", "joints", "model"},
     "factor": {"errors", "foreign", "functions", "joints", "lazy", "requests"},
-    "factor_traces": {"algorithms", "bias", "body_traces", "spatial"},
-    "singular": {"algorithms", "canonical", "compiled", "errors", "functions", "joints", "lazy", "model", "sweeps"},
     "lazy": {"interrupts"},
     "names": set(),
     "notebook": set(),
@@ -169,6 +167,8 @@ ALLOWED = {
     "plots": {"errors", "files", "foreign", "joints", "model", "names", "plots", "tips"},
     "interrupts": set(),
     "defaults": {"canonical", "joints", "model"},
+    "factor_traces": {"algorithms", "bias", "body_traces", "spatial"},
+    "singular": {"algorithms", "canonical", "compiled", "errors", "functions", "joints", "lazy", "model", "sweeps"},
 }
 MAY_IMPORT_ROBOT = {"", "__main__", "cli", "loading", "studies", "robots"}
 
