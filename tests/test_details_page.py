@@ -65,7 +65,20 @@ def comments(module: ModuleType) -> dict[int, str]:
 
 
 def meanings(module: ModuleType) -> dict[str, str]:
-    """The comment of each field of the module's records; the first one counts."""
+    """The comment of each field of the module's records, or of those it takes from others; the first one counts."""
+    found: dict[str, str] = {}
+    for part in (module, *borrowed_from(module)):
+        found = own_meanings(part) | found
+    return found
+
+
+def borrowed_from(module: ModuleType) -> list[ModuleType]:
+    """The algorithms whose records or sweeps the module uses."""
+    names = {getattr(value, "__module__", "") for value in vars(module).values()} - {module.__name__}
+    return [sys.modules[name] for name in sorted(names) if name.startswith("linksweep.algorithms.")]
+
+
+def own_meanings(module: ModuleType) -> dict[str, str]:
     said, found = comments(module), {}
     for node in ast.parse(inspect.getsource(module)).body:
         for field in node.body if isinstance(node, ast.ClassDef) else ():
@@ -105,9 +118,10 @@ def steps_of(module: ModuleType) -> list[ast.FunctionDef]:
 
 def equations_of(module: ModuleType) -> dict[str, str]:
     """By the lines of its steps, and of the rest of the module where they say nothing."""
-    said, found = comments(module), {}
-    for tree in (*steps_of(module), ast.parse(inspect.getsource(module))):
-        found = cited(tree, said) | found
+    found: dict[str, str] = {}
+    for part in (module, *borrowed_from(module)):
+        for tree in (*steps_of(part), ast.parse(inspect.getsource(part))):
+            found = cited(tree, comments(part)) | found
     return found
 
 

@@ -168,7 +168,7 @@ ALLOWED = {
     "interrupts": set(),
     "defaults": {"canonical", "joints", "model"},
     "factor_traces": {"algorithms", "bias", "body_traces", "spatial"},
-    "singular": {"canonical", "compiled", "errors", "functions", "joints", "lazy", "model", "sweeps"},
+    "singular": {"algorithms", "canonical", "compiled", "errors", "functions", "joints", "lazy", "model", "sweeps"},
 }
 MAY_IMPORT_ROBOT = {"", "__main__", "cli", "loading", "studies", "robots"}
 

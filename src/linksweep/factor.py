@@ -114,6 +114,7 @@ class Factor:
 
     def _checked(self, vector: Any) -> np.ndarray:
         refuse_foreign("factor: the vector", vector)
+        refuse_foreign("factor: the vector", vector)
         array = np.asarray(vector)
         if array.dtype.kind not in "iufb" or array.ndim == 0 or array.shape[-1] != self._nv:
             raise ArgumentError(

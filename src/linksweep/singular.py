@@ -4,7 +4,8 @@ A joint is singular where its inertia D(k) is at most `threshold` times the iner
 (algorithms/inertia_ratio.py). Rounding makes D(k) wrong by about eps / ratio of its value: at eps^(2/3) a third of the
 digits is left. Most robots have no pose that comes near, because each link has some inertia of its own about its joint,
 and D(k) is at least that: where the description proves it, nothing is computed. For the others a call computes, beside
-its result, one number for each sample (`closeness`), and only where that is large the joints are looked at.
+its result, one number for each pose (`closeness`), and only where that is large the joints are looked at. It is a
+function of its own: as a further output of the same program it would change the rounding of the result.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .algorithms.inertia_ratio import half_trace
 from .compiled import CompiledFunction, Recipe, chosen_backend, make_function
-from .errors import ArgumentError, SingularWarning, warn_user
+from .errors import SingularWarning, warn_user
 from .functions import FUNCTIONS, Request
 from .joints import KINDS, JointInertia
 from .lazy import lazy
@@ -113,6 +115,7 @@ class Watched:
 
     def __init__(self, robot: SingularMethods, request: Request, function: CompiledFunction):
         self.robot, self.request, self.function = robot, request, function
+        self.axes = len(FUNCTIONS[request.function].axes)
         names = [name for name in ("float64", "float32") if robot._least_ratio <= threshold(name)]
         # the closeness below which no joint is singular; a robot may be safe in float64 and not in float32
         self.limits = {np.dtype(name): threshold(name) ** -2 for name in names}
@@ -121,31 +124,17 @@ class Watched:
     def _closeness(self) -> CompiledFunction:
         return self.robot._function((CLOSENESS,))
 
-    @lazy
-    def _both(self) -> CompiledFunction:
-        """The result and the closeness, which share their work."""
-        return self.robot._function((self.request, CLOSENESS))
-
     def __call__(self, *args: Any, out: Any = None) -> Any:
-        q: Any = args[0] if args else None
-        if out is None and type(q) is np.ndarray and q.ndim > 1 and q.dtype in self.limits:
-            try:
-                result, closeness = self._both(*args)
-            except ArgumentError:
-                return self.function(*args)  # it says what is wrong in its own name
-            limit = self.limits.get(closeness.dtype)
-            if limit is None or closeness.size == 0 or closeness.max() < limit:
-                return result
-        else:  # one sample is quicker so, and one pose of many samples is looked at once
-            result = self.function(*args) if out is None else self.function(*args, out=out)
-            limit = self.limits.get(result.dtype)
-            if limit is None:
-                return result
-            closeness = self._closeness(q if getattr(q, "dtype", None) is result.dtype else np.asarray(q, result.dtype))
-            if closeness.item() < limit if closeness.ndim == 0 else closeness.size == 0 or closeness.max() < limit:
-                return result
-        poses = np.broadcast_to(q, (*closeness.shape, np.shape(q)[-1])).astype(closeness.dtype)
-        self.robot.warn_if_singular(self.request.function, poses)  # NaN comes here too, and is not singular
+        result = self.function(*args) if out is None else self.function(*args, out=out)
+        limit = self.limits.get(result.dtype)
+        if limit is None:
+            return result
+        q = args[0]
+        closeness = self._closeness(q if getattr(q, "dtype", None) is result.dtype else np.asarray(q, result.dtype))
+        far = closeness.item() < limit if closeness.ndim == 0 else closeness.size == 0 or closeness.max() < limit
+        if not far:  # NaN is not far either, and not singular
+            poses = np.broadcast_to(q, (*result.shape[: result.ndim - self.axes], np.shape(q)[-1]))
+            self.robot.warn_if_singular(self.request.function, poses.astype(result.dtype))
         return result
 
 
@@ -160,7 +149,7 @@ def least_ratio(model: CanonicalModel, neutral: np.ndarray, slides: Sequence[flo
     views = Unrolled(model, neutral.tolist()).links
     for index in reversed(range(len(views))):
         link, view = model.links[index], views[index]
-        turning, mass = outer[index][0] + view.M.I.trace() * 0.5, outer[index][1] + link.mass
+        turning, mass = outer[index][0] + half_trace(view.M.I), outer[index][1] + link.mass
         _, pivots = JointInertia(view.H_T, view.M @ view.H_T, link.armature).factor()
         for pivot, h in zip(pivots, view.H_T.columns, strict=True):
             size = h.angular.dot(h.angular) * turning + h.linear.dot(h.linear) * mass + link.armature

@@ -90,9 +90,6 @@ class Sym:
             self.yz - a.y * b.z,
         )
 
-    def trace(self) -> Scalar:
-        return self.xx + self.yy + self.zz
-
     def rows(self) -> tuple[Vec, Vec, Vec]:
         return (
             Vec(self.xx, self.xy, self.xz),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..joints import Coordinates, JointInertia, updated_inertia
 from ..scalars import Scalar, where
-from ..spatial import ZERO_ARTICULATED, ArticulatedInertia
+from ..spatial import ZERO_ARTICULATED, ArticulatedInertia, Sym
 from ..sweeps import LinkView, PerLink, Sweep
 
 
@@ -34,6 +34,10 @@ class Kept:
     size: Coordinates
 
 
+def half_trace(a: Sym) -> Scalar:
+    return (a.xx + a.yy + a.zz) * 0.5
+
+
 def joint_sizes(sweep: Sweep) -> PerLink:
     def step(link: LinkView, outer: Outer) -> tuple[Kept, Outer]:
         own = link.M.articulated()
@@ -41,13 +45,13 @@ def joint_sizes(sweep: Sweep) -> PerLink:
         P_H = P @ link.H_T
         D = JointInertia(link.H_T, P_H, link.armature)                                           # (4.6)
         P_plus = updated_inertia("43", P, link.H_T, P_H, P_H.over(D), link.armature)             # (4.5)
-        turning, sliding = outer.turning + own.J.trace() * 0.5, outer.sliding + link.M.mass
+        turning, sliding = outer.turning + half_trace(own.J), outer.sliding + link.M.mass
         size = Coordinates(
             h.angular.dot(h.angular) * turning + h.linear.dot(h.linear) * sliding + link.armature
             for h in link.H_T.columns
         )
-        way, mass = link.X.origin(), P.rho.trace() * (1.0 / 3.0)
-        up = Outer(link.phi(P_plus), P.J.trace() * 0.5 + way.dot(way) * mass, mass)
+        way, mass = link.X.origin(), half_trace(P.rho) * (2.0 / 3.0)
+        up = Outer(link.phi(P_plus), half_trace(P.J) + way.dot(way) * mass, mass)
         return Kept(Coordinates(D.factor()[1]), size), up
 
     kept, _ = sweep.inward(step, Outer(ZERO_ARTICULATED, 0.0, 0.0))
@@ -64,10 +68,7 @@ def inertia_ratio(sweep: Sweep) -> PerLink:
 
 
 def closeness(sweep: Sweep) -> Scalar:
-    """The sum of 1 / ratio^2 over all freedoms: if it is below 1 / r^2, every ratio is above r.
-
-    By the reciprocals of D that a filter computes anyhow.
-    """
+    """The sum of 1 / ratio^2 over all freedoms: if it is below 1 / r^2, every ratio is above r."""
 
     def step(link: LinkView, outer: tuple[Scalar], at: Kept) -> tuple[tuple[()], tuple[Scalar]]:
         inverse = [s * (1.0 / d) for d, s in zip(at.d, at.size, strict=True)]

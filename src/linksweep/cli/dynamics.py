@@ -66,7 +66,7 @@ def run(
     about = {"robot": arm.name, "function": function, "method": method or arm.methods(function)[0]}
     results = Results(arm, result, columns, about, keep_rows=as_json and output is None, keep_curve=plot is not None)
     limits = LimitWatch(model)
-    warn = getattr(arm, "warn_if_singular", None) if result == "qdd" else None
+    warn = getattr(arm, "warn_if_singular", None) if result == "qdd" else None  # robots with coupled joints have none
     computed = results.watched(_computed(model, limits, warn, compute, blocks, inputs, result, with_inputs))
     if output is None:
         for _ in computed:
@@ -103,13 +103,12 @@ def _computed(
 
     ends = np.cumsum([1, *(len(joint_columns(model, block)) for block in inputs)])
     names = joint_columns(model, result)
-    said = warn is None  # one warning for all blocks
     for values in blocks:
         given = {block: values[:, a:b] for block, (a, b) in zip(inputs, pairwise(ends), strict=True)}
         with np.errstate(over="ignore", invalid="ignore"):
             found = compiled(*given.values())
-        if not said:
-            said = warn("forward", given["q"], functools.partial(_time, values))
+        if warn is not None and warn("forward", given["q"], functools.partial(_time, values)):
+            warn = None  # once for all blocks
         if not np.isfinite(found).all():
             row, column = np.argwhere(~np.isfinite(found))[0]
             singular = ", or the pose is singular" if result == "qdd" else ""

@@ -89,8 +89,6 @@ class _Verifier:
                 links = [link for link, own in enumerate(kinds) if own == kind]
                 if links:
                     self.check_body(body, _Place(links, links if bodies is groups[0] else firsts, True))
-        for array in step.cleared if isinstance(step, Loop) else ():
-            self.require(_is_index(array, len(self.program.arrays)), "an array that is not there is cleared")
 
     def check_body(self, body: Body, place: _Place) -> None:
         self.spans.clear()
