@@ -10,7 +10,6 @@ import heapq
 import warnings
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,8 @@ from linksweep.model import (
     snap,
     snap_vector,
 )
-from linksweep.quantities import as_inertia, as_number, as_vector, short
+from linksweep.names import listing, nearest, shown
+from linksweep.quantities import as_inertia, as_number, as_vector
 
 FREEDOMS = {"revolute": 1, "prismatic": 1, "helical": 1, "planar": 3, "spherical": 3, "free": 6, "fixed": 0}
 """Every kind of joint a description may hold, and its number of coordinates; with 0 it is folded away."""
@@ -171,22 +171,9 @@ def find_frame(model: Model, name: str) -> Frame:
             return frame
     names = [frame.name for frame in model.frames]
     raise ArgumentError(
-        f"the robot {model.name!r} has no link or frame {name!r}{nearest(name, names)}: choose one of its frame names."
+        f"the robot {model.name!r} has no link or frame {shown(name)}{nearest(name, names)}, expected one of "
+        f"{listing(names)}: choose one of its frame names."
     )
-
-
-def nearest(word: object, known: Sequence[str]) -> str:
-    """', did you mean ...?' as the middle of an error sentence, or all names where there are few."""
-    close = get_close_matches(str(word), known, n=3, cutoff=0.6)
-    if close:
-        return f", did you mean {' or '.join(repr(k) for k in close)}"
-    return f", known are {listing(known)}"
-
-
-def listing(names: Sequence[str], most: int = 8) -> str:
-    """Names for a message, cut where they would fill the screen."""
-    shown = ", ".join(repr(n) for n in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 # ---- checks ------------------------------------------------------------------------------------------------
@@ -200,7 +187,7 @@ def _where(source: str | None, line: int | None = None) -> str:
 def check_length(name: str, where: str) -> None:
     if len(name) > LONGEST_NAME:
         raise DescriptionError(
-            f"{where}the name {short(name)} has {len(name)} characters, expected at most {LONGEST_NAME}: shorten it."
+            f"{where}the name {shown(name)} has {len(name)} characters, expected at most {LONGEST_NAME}: shorten it."
         )
 
 
@@ -212,7 +199,7 @@ def _check_names(robot: str, parts: Sequence[Part], base: str, source: str | Non
         where = _where(source, part.line)
         for what, name, taken in (("link", part.link, links), ("joint", part.joint.name, joints)):
             if not isinstance(name, str) or not name:
-                raise DescriptionError(f"{where}a {what} is called {short(name)}, expected a name: give it one.")
+                raise DescriptionError(f"{where}a {what} is called {shown(name)}, expected a name: give it one.")
             check_length(name, where)
             if name in taken:
                 hint = "a link hangs on one joint only" if what == "link" else "joints are addressed by name"
@@ -223,14 +210,15 @@ def _check_names(robot: str, parts: Sequence[Part], base: str, source: str | Non
         if part.joint.kind not in FREEDOMS:
             raise DescriptionError(
                 f"{where}joint {part.joint.name!r} is "
-                f"{part.joint.kind!r}{nearest(part.joint.kind, list(FREEDOMS))}: "
+                f"{shown(part.joint.kind)}{nearest(part.joint.kind, FREEDOMS)}, expected {listing(FREEDOMS)}: "
                 "use a kind of joint that is supported."
             )
     for part in parts:
         if part.parent not in links:
             raise DescriptionError(
                 f"{_where(source, part.line)}joint {part.joint.name!r} hangs on link {part.parent!r}, which "
-                f"is not described{nearest(part.parent, sorted(links))}: describe it or correct the name."
+                f"is not described{nearest(part.parent, links)}, expected one of {listing(sorted(links))}: "
+                "describe it or correct the name."
             )
 
 
@@ -291,7 +279,7 @@ def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
         if bad.any():
             k = int(np.argmax(bad))
             name = parts[k].link if what.endswith("link") else parts[k].joint.name
-            got = short(np.asarray(values[k]).tolist())
+            got = shown(np.asarray(values[k]).tolist())
             raise DescriptionError(
                 f"{_where(source, parts[k].line)}the {what} {name!r} is {got}, expected {expected}: correct it."
             )

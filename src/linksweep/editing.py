@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .assembly import check_body, find_frame, listing, nearest
+from .assembly import check_body, find_frame
 from .canonical import aligning_rotation
 from .errors import ArgumentError
 from .joints import KINDS
@@ -36,7 +36,7 @@ from .model import (
     snap,
     transpose,
 )
-from .names import shown
+from .names import listing, nearest, shown
 
 WORLD = "world"
 ROOT_JOINT = "root_joint"
@@ -112,8 +112,8 @@ def lock(model: Model, joints: Any, at: Any = None) -> Model:
     for name in names:
         if name not in by_name:
             raise ArgumentError(
-                f"the robot {model.name!r} has no joint {name!r}{nearest(name, list(by_name))}: choose one of its "
-                "joint names."
+                f"the robot {model.name!r} has no joint {shown(name)}{nearest(name, by_name)}, expected some of "
+                f"{listing(by_name)}: choose one of its joint names."
             )
     positions = _positions(names, at)
     still = {by_name[name][0]: _placement_at(by_name[name][1], positions.get(name)) for name in names}
