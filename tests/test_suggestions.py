@@ -53,7 +53,9 @@ def test_one_wording_everywhere():
     ):
         with pytest.raises(kind, match=r"'tol' \(did you mean 'tool'\?\)"):
             call()
-    with pytest.raises(ArgumentError, match=r"no joint 'jiont2' \(did you mean 'joint2'\?\), expected some of 'joint1', "):
+    with pytest.raises(
+        ArgumentError, match=r"no joint 'jiont2' \(did you mean 'joint2'\?\), expected some of 'joint1', "
+    ):
         arm.lock("jiont2")
     assert assembly.nearest is names.nearest
 
