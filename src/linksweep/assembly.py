@@ -7,6 +7,7 @@ the link that carries them. Nothing recurses, so a chain of 10,000 links is no d
 from __future__ import annotations
 
 import heapq
+import unicodedata
 import warnings
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
@@ -184,23 +185,29 @@ def _where(source: str | None, line: int | None = None) -> str:
     return ", ".join(place) + ": " if place else ""
 
 
-def check_length(name: str, where: str) -> None:
+def check_name(name: str, where: str) -> None:
+    """Names go into messages, tables and C files: one line of bearable length."""
     if len(name) > LONGEST_NAME:
         raise DescriptionError(
             f"{where}the name {shown(name)} has {len(name)} characters, expected at most {LONGEST_NAME}: shorten it."
         )
+    if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in name):
+        raise DescriptionError(
+            f"{where}the name {shown(name)} holds a line break or another control character, expected plain text: "
+            "rename it."
+        )
 
 
 def _check_names(robot: str, parts: Sequence[Part], base: str, source: str | None) -> None:
-    check_length(robot, _where(source))
-    check_length(base, _where(source))
+    check_name(robot, _where(source))
+    check_name(base, _where(source))
     links, joints = {base}, set()
     for part in parts:
         where = _where(source, part.line)
         for what, name, taken in (("link", part.link, links), ("joint", part.joint.name, joints)):
             if not isinstance(name, str) or not name:
                 raise DescriptionError(f"{where}a {what} is called {shown(name)}, expected a name: give it one.")
-            check_length(name, where)
+            check_name(name, where)
             if name in taken:
                 hint = "a link hangs on one joint only" if what == "link" else "joints are addressed by name"
                 raise DescriptionError(
@@ -311,6 +318,14 @@ def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
     negative = np.diagonal(inertia, axis1=1, axis2=2).min(axis=1) < -_rounding(inertia)
     refuse(negative, "inertia of link", inertia, "no negative moment on its diagonal")
     _warn_of_doubtful_inertias(parts, inertia, source)
+    crossed = [parts[k].joint.name for k in np.flatnonzero(moving & (limits[:, 0] > limits[:, 1])).tolist()]
+    if crossed:
+        warnings.warn(
+            f"{_where(source)}the lower limit of joint {listing(crossed)} is above the upper, expected it below: no "
+            "position is within, so correct the file or do not rely on limits.",
+            ModelWarning,
+            stacklevel=4,
+        )
 
     unit = axis / np.where(length > 0, length, 1.0)[:, None]
     unit[isotropic] = (0.0, 0.0, 1.0)  # their coordinates are along the link's own axes, whatever a file says

@@ -101,9 +101,13 @@ def _on_fixed_base(model: Model) -> Model:
 def lock(model: Model, joints: Any, at: Any = None) -> Model:
     """`model` with joints held where they are, their links folded into what carries them.
 
-    joints: a joint's name, or several. at: where they stand, {joint: coordinates} or one entry for each of `joints`,
-    a number or as many numbers as the joint has coordinates; neutral where nothing is said.
+    joints: a joint's name, or several, or {joint: coordinates}. at: where they stand, {joint: coordinates} or one entry
+    for each of `joints`, a number or as many numbers as the joint has coordinates; neutral where nothing is said.
     """
+    if isinstance(joints, Mapping):
+        if at is not None:
+            raise ArgumentError("lock got places both in joints and in at=, expected them once: leave out at=.")
+        joints, at = list(joints), joints
     given = [joints] if isinstance(joints, str) or not isinstance(joints, Iterable) else list(joints)
     names = [name for name in given if isinstance(name, str)]
     if len(names) < len(given):

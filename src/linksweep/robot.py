@@ -134,7 +134,7 @@ class Robot(AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, E
         request = Request("joint_inertia", "factorization")
         pivots = CompiledFunction(Recipe(self.canonical, (request,)), "float64", 1, "interpreter")(q)
         scale = max(max(link.mass, *link.I[:3]) for link in self.canonical.links)
-        zero = ~(np.abs(pivots).max(axis=0) > 1e-13 * scale)
+        zero = ~(np.abs(pivots) > 1e-13 * scale).any(axis=0)  # one pose may be singular, and then holds NaN
         by_row = sorted(self.canonical.links, key=lambda link: link.row)
         return tuple(
             self.joint_names[link.row] for link in by_row if zero[link.start : link.start + KINDS[link.kind].nv].any()

@@ -38,10 +38,14 @@ RobotName = Annotated[
     str,
     typer.Argument(metavar="ROBOT", help=f"A file (.urdf, .xml, .toml), or {BUNDLED}.", autocompletion=complete_robot),
 ]
+Root = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Holds every file of the description: MJCF that includes ../others."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def find_robot(name: str) -> Robot:
+def find_robot(name: str, root: Path | None = None) -> Robot:
     """A bundled robot by name, or one read from a file."""
     from linksweep.loading import load
     from linksweep.robot import Robot
@@ -49,7 +53,7 @@ def find_robot(name: str) -> Robot:
     if name in robots.names():
         return Robot(robots.model(name))
     if Path(name).is_file() or Path(name).suffix:
-        return load(name)
+        return load(name, root=root)
     meant = nearest(name.lower(), robots.names())
     raise DescriptionError(
         f"There is no robot {shown(name)}{meant}, expected a file or one of {BUNDLED}: check the spelling."

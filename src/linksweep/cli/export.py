@@ -53,5 +53,6 @@ def export(
     for option, wanted in options.items():
         if wanted and not getattr(compiled.recipe.requests[0], option):
             raise ArgumentError(f"{function} takes no {option}: leave out --{option.replace('_', '-')}.")
+    replaced = out.exists() or out.with_suffix(".h").exists()
     written = export_c(compiled, out, name=name, dtype=dtype, robot=found)
-    print("Written:", *written)
+    print("Replaced:" if replaced else "Written:", *written)

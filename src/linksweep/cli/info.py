@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from linksweep.cli.common import AsJson, RobotName, find_robot
+from linksweep.cli.common import AsJson, RobotName, Root, find_robot
 
 if TYPE_CHECKING:
     from linksweep.robot import Robot
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 def info(
     robot: RobotName,
+    root: Root = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what a robot is made of: joints, links, frames, and the methods it supports."""
-    facts = _facts(find_robot(robot))
+    facts = _facts(find_robot(robot, root))
     if as_json:
         print(json.dumps(facts, indent=2, allow_nan=False))
     else:

@@ -176,11 +176,12 @@ def _checked_copies(element: Element, copies: float, source: str) -> float:
 
     MuJoCo makes whatever number is asked for, however long it takes.
     """
-    for keys, most in (
-        (("nrow", "ncol"), LARGEST_GRID),
-        (("width", "height"), LARGEST_GRID),
-        (("count",), MOST_COPIES),
-    ):
+    tag = element.tag.lower()
+    asked = [("nrow", "ncol"), ("width", "height"), ("count",)]
+    if tag == "size":
+        asked += [(key,) for key in element.attributes if key.startswith(("nkey", "nuser"))]
+    for keys in asked:
+        most = MOST_COPIES if len(keys) == 1 else LARGEST_GRID
         total = copies if keys == ("count",) else 1.0
         for word in (word for key in keys for word in element.attributes.get(key, "").split()):
             try:
@@ -193,4 +194,6 @@ def _checked_copies(element: Element, copies: float, source: str) -> float:
                 f"{' '.join(element.attributes.get(key, '') for key in keys)[:40]!r}, expected at most {most} in all: "
                 f"ask for less."
             )
-    return total if element.tag.lower() == "replicate" else copies
+        if keys == ("count",) and tag == "replicate":
+            copies = total
+    return copies

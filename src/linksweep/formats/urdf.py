@@ -12,7 +12,7 @@ import warnings
 from collections import deque
 from pathlib import Path
 
-from linksweep.assembly import FREEDOMS, LARGEST, Part, assemble, check_length
+from linksweep.assembly import FREEDOMS, LARGEST, Part, assemble, check_name
 from linksweep.errors import DescriptionError, ModelWarning
 from linksweep.formats import read_bytes
 from linksweep.formats.xml import Element, parse
@@ -261,7 +261,7 @@ class _Reader:
 
     def text(self, element: Element, key: str) -> str:
         value = self.attribute(element, key)
-        check_length(value, f"{self.source}, line {element.line}: ")
+        check_name(value, f"{self.source}, line {element.line}: ")
         return value
 
     def attribute(self, element: Element, key: str) -> str:

@@ -25,6 +25,11 @@ def line_style(index: int) -> dict[str, Any]:
     return {"color": COLORS[index % len(COLORS)], "linestyle": DASHES[index % len(DASHES)], "linewidth": 1.4}
 
 
+def plain(name: str) -> str:
+    """A name as Matplotlib shows it: no formula between dollars, and in the legend though it begins with _."""
+    return (" " if name.startswith("_") else "") + name.replace("$", r"\$")
+
+
 def new_figure(width: float, height: float) -> Figure:
     """A figure in inches that belongs to nobody else: pyplot, its windows and its list of figures stay out of it."""
     try:

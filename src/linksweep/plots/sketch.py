@@ -9,7 +9,7 @@ import numpy as np
 from linksweep.errors import ArgumentError
 from linksweep.names import nearest, shown
 from linksweep.plots.channels import described
-from linksweep.plots.figures import COLORS, new_figure
+from linksweep.plots.figures import COLORS, new_figure, plain
 from linksweep.plots.solids import box, cylinder, rod, shaded, sphere
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def sketch(
     if q.ndim != 1:
         raise ArgumentError(f"sketch got q of shape {q.shape}, expected one configuration: give q[0], or use animate.")
     scene = Scene(robot, q[None], axes=axes, frames=frames, com=com)
-    figure = scene.figure(view, robot.name if title is None else title)
+    figure = scene.figure(view, plain(robot.name) if title is None else title)
     scene.draw(0)
     return figure
 
