@@ -3,7 +3,7 @@
     python description_packages.py < lines of JSON [file, root]        one line of JSON for each robot that was compared
 
 URDF goes to Pinocchio, on a fixed and on a floating base, and MJCF to MuJoCo. "error" is the largest difference of
-torques, of mass matrices and of bias forces at random states, relative to the largest element. Where we say nothing of
+torques at random states and accelerations, relative to the largest element. Where we say nothing of
 MuJoCo's forces, all of them are compared: "rest" is what passive forces, actuators without control and constraints do
 beside damping and friction.
 """
@@ -69,27 +69,24 @@ def against_mujoco(path: Path, root: str) -> dict[str, Any]:
         return {"peer": "no joint"}
     robot, said = loaded(path, "fixed", root)
     data, rng = mujoco.MjData(model), np.random.default_rng(0)
-    ours = robot.compile(["mass_matrix", "bias_forces"], backend="interpreter")
-    spread = np.concatenate([[link.joint.damping] * n for link, n in _freedoms(robot)])
+    ours = robot.compile("inverse_dynamics", backend="interpreter")
+    damping = np.concatenate([[link.joint.damping] * n for link, n in _freedoms(robot)])
     error = rest = 0.0
     for _ in range(SAMPLES):
-        q, v = robot.random(rng), rng.uniform(-1, 1, robot.nv)
-        mass_matrix, bias = ours(q, v)
-        data.qpos, data.qvel, qacc = conventions.to_mujoco(robot, model, q=q, v=v, a=np.zeros(robot.nv))
+        q, (v, a) = robot.random(rng), rng.uniform(-1, 1, (2, robot.nv))
+        data.qpos, data.qvel, qacc = conventions.to_mujoco(robot, model, q=q, v=v, a=a)
         mujoco.mj_forward(model, data)
-        T = np.stack([conventions.to_mujoco(robot, model, q=q, v=unit)[1] for unit in np.eye(robot.nv)], axis=1)
-        M = np.empty((model.nv, model.nv))
-        for k, unit in enumerate(np.eye(model.nv)):
-            column = np.empty(model.nv)
-            mujoco.mj_mulM(model, data, column, unit)
-            M[:, k] = column
-        if not any("armature of tendons" in saying for saying in said):
-            error = max(error, relative(mass_matrix, T.T @ M @ T))
-            # at rest in our rates MuJoCo's free joints accelerate; where they have armature, the warning says so
-            if not any("free joints act" in saying for saying in said):
-                error = max(error, relative(bias, T.T @ (data.qfrc_bias + M @ qacc), 1e-3))
+        inertial = np.empty(model.nv)
+        mujoco.mj_mulM(model, data, inertial, qacc)
+
+        def seen(forces: np.ndarray) -> np.ndarray:
+            return conventions.from_mujoco(robot, model, q=data.qpos, tau=forces)[1]
+
+        # where these are left out, the warning says so, and they are all that may differ
+        if not any(words in saying for words in ("armature of tendons", "free joints act") for saying in said):
+            error = max(error, relative(ours(q, v, a), seen(inertial + data.qfrc_bias), 1e-3))
         if not any("left out" in saying for saying in said):
-            forces = T.T @ (data.qfrc_passive + data.qfrc_actuator) + spread * v
+            forces = seen(data.qfrc_passive + data.qfrc_actuator) + damping * v
             rest = max(rest, float(np.abs(forces).max()), float((data.efc_type != FRICTION).sum()))
     error = max(0.0, error - _overlooked(model))
     return {"peer": "mujoco", "nv": robot.nv, "error": error, "rest": rest, "said": said}

@@ -77,16 +77,19 @@ FOLLOWED = {
         "includes itself",
     ),
     "keys": ({"a": f'<mujoco><size nkey="2000000000"/><worldbody>{BODY}</worldbody></mujoco>'}, "asks for nkey"),
-    "user data": ({"a": f'<mujoco><size nuser_geom="2000000000"/><worldbody>{BODY}</worldbody></mujoco>'}, "nuser_geom"),
+    "user data": ({"a": PLAIN.replace("<world", '<size nuser_geom="2000000000"/><world')}, "asks for nuser_geom"),
     "a pipe as mesh": ({"a": MESH.format("pipe.obj", BODY)}, "is empty, a device or a pipe"),
     "a pipe in a folder": (
-        {"a": MESH.format("pipe.obj", BODY).replace("<asset>", '<compiler meshdir="sub"/><asset>')}, "a device or a pipe",
+        {"a": MESH.format("pipe.obj", BODY).replace("<asset>", '<compiler meshdir="sub"/><asset>')},
+        "a device or a pipe",
     ),
     "a pipe as texture": (
         {"a": f'<mujoco><asset><texture name="t" fileup="pipe.obj"/></asset><worldbody>{BODY}</worldbody></mujoco>'},
         "a device or a pipe",
     ),
-    "a pipe in an attached model": ({"a": attaching("b.xml"), "b": MESH.format("pipe.obj", BODY)}, "a device or a pipe"),
+    "a pipe in an attached model": (
+        {"a": attaching("b.xml"), "b": MESH.format("pipe.obj", BODY)}, "a device or a pipe",
+    ),
     "endless zeros": ({"a": MESH.format("/dev/zero", BODY)}, "a device or a pipe"),
     "what the kernel makes up": ({"a": MESH.format("/proc/kmsg", BODY)}, "is empty, a device or a pipe"),
     "a URI as mesh": ({"a": MESH.format("file:///etc/hostname", BODY)}, "is no path"),
@@ -124,7 +127,7 @@ def test_root_allows_what_stands_below_it(tmp_path: Path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)
         assert ls.load(attached, root=tmp_path).joint_names == ("j", "p_k")
-    with pytest.raises(ArgumentError, match="root is .*, expected a folder that holds"):
+    with pytest.raises(ArgumentError, match=r"root is .*, expected a folder that holds"):
         ls.load(including, root=beside)
     with pytest.raises(ArgumentError, match="root is 3, expected a folder"):
         ls.load(including, root=3)
@@ -289,7 +292,7 @@ def test_where_no_process_can_be_started_a_sentence_says_so(
         raise OSError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(mujoco_process.subprocess, "Popen", none)
-    with pytest.raises(BackendError, match="cannot be started .Resource temporarily unavailable"):
+    with pytest.raises(BackendError, match=r"cannot be started .Resource temporarily unavailable"):
         ls.load(written(tmp_path, a=PLAIN))
     monkeypatch.setattr(sys, "executable", "")
     with pytest.raises(BackendError, match="no program to start it with"):

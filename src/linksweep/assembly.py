@@ -76,6 +76,9 @@ def assemble(
     """
     parts = _without_universal(parts)
     _check_names(name, parts, base, source)
+    g = as_vector(gravity, f"{_where(source)}gravity")
+    if max(map(abs, g)) > LARGEST:
+        raise DescriptionError(f"{_where(source)}gravity is {g}, expected numbers below {LARGEST:g}: correct it.")
     order = _topological_order(parts, base, source)
     parts = _checked_numbers(parts, source)
     if not rigid and not any(FREEDOMS[part.joint.kind] for part in parts):
@@ -112,7 +115,7 @@ def assemble(
         links=tuple(links),
         document_order=tuple(index_of_part[k] for k in sorted(index_of_part)),
         frames=tuple(frames),
-        gravity=as_vector(gravity, "gravity"),
+        gravity=g,
         base=base,
         base_inertial=base_inertial,
     )

@@ -29,8 +29,8 @@ def nearest(name: Any, known: Iterable[str]) -> str:
     return "" if meant is None else f" (did you mean {shown(meant, 80)}?)"
 
 
-def listing(names: Iterable[str], most: int = 8) -> str:
+def listing(names: Iterable[str], most: int = 8, quoted: bool = True) -> str:
     """Names for a message, cut where they would fill the screen."""
     given: Sequence[str] = list(names)
-    text = ", ".join(shown(name) for name in given[:most])
+    text = ", ".join(shown(name) if quoted else name for name in given[:most])
     return text if len(given) <= most else f"{text} and {len(given) - most} more"

@@ -13,6 +13,8 @@ from linksweep.names import shown
 LARGEST_FILE = 20_000_000
 """Bytes; the largest URDF of example-robot-data (tiago_dual) has 0.2 MB."""
 
+LONGEST_PATH = 4096
+
 
 def load_model(
     path: str | os.PathLike[str], *, rigid: bool = False, root: str | os.PathLike[str] | None = None
@@ -61,7 +63,9 @@ def load_coupled(
 
 def _checked_path(path: object) -> Path:
     if not isinstance(path, (str, os.PathLike)):
-        raise DescriptionError(f"the path is {path!r}, expected text or a Path: give the name of a file.")
+        raise DescriptionError(f"the path is {shown(path)}, expected text or a Path: give the name of a file.")
+    if len(os.fspath(path)) > LONGEST_PATH:
+        raise DescriptionError(f"the path has more than {LONGEST_PATH} characters, expected the name of a file.")
     return Path(path)
 
 

@@ -36,16 +36,17 @@ def read_mjcf(path: str | os.PathLike[str], *, root: Path | None = None) -> Mode
     file = Path(path)
     check_files(file, root)
     arrays, said = compiled_arrays(file)
-    if said:
-        warnings.warn(f"{file}: MuJoCo says: {' '.join(' '.join(said).split())[:300]}", ModelWarning, stacklevel=4)
     try:
-        return _model(Compiled(arrays), str(file), file.stem)
+        model = _model(Compiled(arrays), str(file), file.stem)
     except LinksweepError:
         raise
     except (IndexError, KeyError, AttributeError, ValueError) as error:
         raise DescriptionError(
             f"{file}: what MuJoCo compiled does not fit together ({error!r:.100}), expected a tree: report the file."
         ) from None
+    if said:
+        warnings.warn(f"{file}: MuJoCo says: {' '.join(' '.join(said).split())[:300]}", ModelWarning, stacklevel=4)
+    return model
 
 
 def model_from_mujoco(compiled: Any, *, source: str = "MuJoCo's model", name: str = "robot") -> Model:
