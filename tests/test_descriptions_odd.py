@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import linksweep as ls
+from linksweep import assembly
 from linksweep.assembly import Part, assemble
 from linksweep.backends.c_names import printable
 from linksweep.errors import ArgumentError, DescriptionError, ModelWarning
@@ -247,9 +248,33 @@ def test_deep_and_long_values_on_top(key: str, value: str):
 
 
 def test_dotted_keys_that_lead_deep():
-    refused(lambda: parse_toml("a." * 5000 + "a = 1\n" + TOML, "table"), "the key 'a' is not known|cannot be read")
-    refused(lambda: parse_toml(TOML + "name.x" + ".a" * 5000 + " = 1\n", "table"), "table")
-    refused(lambda: parse_toml(TOML + "com.x" + ".a" * 5000 + " = 1\n", "table"), "expected three numbers|cannot be")
+    """tomllib takes the square of their length: two megabytes took more than nine minutes."""
+    for key in (
+        "a" + ".a" * 1_000_000,
+        ".".join(['"a"'] * 300_000),
+        ".".join(["'x y'"] * 300_000),
+        "a" + " . a" * 300_000,
+    ):
+        for text in (f"{key} = 1\n" + TOML, TOML + f"com.x.{key} = 1\n", f"[{key}]\n", f"x = {{{key} = 1}}\n"):
+            refused(lambda text=text: parse_toml(text, "table"), "table: a key has more than 32 parts")
+    refused(lambda: parse_toml(TOML + "com.x" + ".a" * 20 + " = 1\n", "table"), "expected three numbers")
+    assert parse_toml("# " + "two words. " * 1000 + "\n# " + "0.1, " * 1000 + "\n" + TOML, "table").name == "arm"
+
+
+def test_more_links_than_any_robot(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(assembly, "MOST_LINKS", 2)
+    refused(lambda: chain("a", "b", "c"), "there are 3 links, expected at most 2")
+    assert chain("a", "b").nv == 2
+
+
+def test_many_joints_without_inertia_are_cut_in_the_message():
+    """Robots of thousands of them took minutes, and the warning named them all."""
+    names = [f"j{k}" for k in range(300)]
+    parts = [Part(name, names[k - 1] if k else "base", Joint(name)) for k, name in enumerate(names)]
+    with pytest.warns(ModelWarning, match=r"no inertia moves with joint j0, j1, .*, j7 and 292 more, so"):
+        robot = ls.Robot(assemble("r", [*parts, Part("tip", "base", Joint("tip"), BODY)], base="base"))
+    with pytest.raises(ls.SingularError, match="j7 and 292 more of r"):
+        robot.forward_dynamics(*np.zeros((3, robot.nv)))
 
 
 # ---- files ------------------------------------------------------------------------------------------------------

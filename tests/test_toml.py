@@ -126,5 +126,5 @@ def test_hostile_files_are_refused(tmp_path: Path):
         load_model(file)
     with open(file, "wb") as stream:
         stream.truncate(100_000_000)
-    with pytest.raises(DescriptionError, match="has 100 MB, expected at most 10 MB"):
+    with pytest.raises(DescriptionError, match="has 100 MB, expected at most 5 MB"):
         load_model(file)

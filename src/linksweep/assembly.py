@@ -36,6 +36,7 @@ FREEDOMS = {"revolute": 1, "prismatic": 1, "helical": 1, "planar": 3, "spherical
 """Every kind of joint a description may hold, and its number of coordinates; with 0 it is folded away."""
 
 LARGEST = 1e30  # beyond any robot; keeps products of a few numbers from overflowing
+MOST_LINKS = 50_000  # which take half a minute to load
 LONGEST_NAME = 200  # so that a message which holds a few of them can be read
 
 
@@ -75,6 +76,10 @@ def assemble(
     between them, see `_without_universal`.
     """
     parts = _without_universal(parts)
+    if len(parts) > MOST_LINKS:
+        raise DescriptionError(
+            f"{_where(source)}there are {len(parts)} links, expected at most {MOST_LINKS}: cut it down."
+        )
     _check_names(name, parts, base, source)
     g = as_vector(gravity, f"{_where(source)}gravity")
     if max(map(abs, g)) > LARGEST:

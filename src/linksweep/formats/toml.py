@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,11 @@ from linksweep.model import Model
 from linksweep.names import listing, nearest, shown
 from linksweep.quantities import as_number, as_vector
 
-LARGEST_TABLE = 10_000_000
+LARGEST_TABLE = 5_000_000
+# tomllib takes the square of the number of parts of one key
+LONG_KEY = re.compile(
+    r"""(?<![\w-])(?:(?:[\w-]{1,200}+|"[^"\n]{0,200}+"|'[^'\n]{0,200}+')[ \t]{0,9}+\.[ \t]{0,9}+){32}"""
+)
 KEYS = ("name", "format", "convention", "angles", "gravity", "base", "links")
 ANGLES = ("alpha", "theta")
 JOINT_ANGLES = ("lower", "upper", "velocity")
@@ -51,6 +56,8 @@ def read_toml(path: str | os.PathLike[str]) -> Model:
 
 def parse_toml(text: str, source: str) -> Model:
     """The Model of a DH table in TOML text; `source` is named in errors."""
+    if LONG_KEY.search(text):
+        raise DescriptionError(f"{source}: a key has more than 32 parts, expected a table of links: shorten it.")
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
