@@ -274,7 +274,7 @@ def test_many_joints_without_inertia_are_cut_in_the_message():
     with pytest.warns(ModelWarning, match=r"no inertia moves with joint j0, j1, .*, j7 and 292 more, so"):
         robot = ls.Robot(assemble("r", [*parts, Part("tip", "base", Joint("tip"), BODY)], base="base"))
     with pytest.raises(ls.SingularError, match="j7 and 292 more of r"):
-        robot.forward_dynamics(*np.zeros((3, robot.nv)))
+        robot.forward_dynamics(still := np.zeros(robot.nv), still, still)
 
 
 # ---- files ------------------------------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ def _replaceable(path: Path) -> bool:
     try:
         with open(path, "rb") as stream:
             return GENERATED.encode() in stream.read(100_000)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return True
     except OSError:
         return False

@@ -49,9 +49,10 @@ def extract(model: Any) -> dict[str, Any]:
 
 def answer(file: str) -> bytes:
     """The whole answer for one file."""
-    import mujoco
+    import mujoco as untyped
     import numpy as np
 
+    mujoco: Any = untyped  # its names come from a compiled module that pyright cannot see
     said: list[str] = []
     mujoco.set_mju_user_warning(said.append)  # else it writes MUJOCO_LOG.TXT into the working directory
     buffer = io.BytesIO()
