@@ -92,7 +92,8 @@ def test_a_source_that_cannot_be_written_leaves_the_header_as_it_was(tmp_path: P
     with pytest.raises(ArgumentError, match="No space left"):
         export_c(function, tmp_path / "g.c")
     assert not list(tmp_path.iterdir())
-    (tmp_path / "g.h").write_text("old")
+    old = f"/* {c_export.GENERATED} 0.0 */"
+    (tmp_path / "g.h").write_text(old)
     with pytest.raises(ArgumentError, match="No space left"):
         export_c(function, tmp_path / "g.c")
-    assert [path.name for path in tmp_path.iterdir()] == ["g.h"] and (tmp_path / "g.h").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["g.h"] and (tmp_path / "g.h").read_text() == old

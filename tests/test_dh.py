@@ -164,7 +164,7 @@ def test_the_convention_must_be_said(convention: object):
         ([(0, 0, 0, "x")], r"DH row 1: 'theta' is 'x', expected a real number"),
         ([(0, math.nan, 0, 0)], r"DH row 1: 'a' is nan, expected a finite number"),
         ([(0, 0, 1j, 0)], r"DH row 1: 'd' is 1j, expected a real number"),
-        ([{"alhpa": 1}], r"DH row 1: the key 'alhpa' is not known, did you mean 'alpha'"),
+        ([{"alhpa": 1}], r"DH row 1: the key 'alhpa' is not known .did you mean 'alpha'"),
         ([{3: 1}], r"the key 3 is not known"),
         ([{"joint": "helical"}], r"'joint' is 'helical', expected 'revolute', 'R', 'prismatic', 'P'"),
         ([{"joint": ["R"]}], r"'joint' is \['R'\]"),

@@ -151,7 +151,7 @@ def test_bundled_names():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: robots.model("puma650"), r"no bundled robot is called 'puma650', did you mean 'puma560'"),
+        (lambda: robots.model("puma650"), r"no bundled robot is called 'puma650' .did you mean 'puma560'"),
         (lambda: robots.model("../x"), r"no bundled robot is called '../x'"),
         (lambda: robots.chain_model(0), r"n is 0, expected an integer of one or more"),
         (lambda: robots.chain_model(2.5), r"n is 2.5"),  # type: ignore[arg-type]

@@ -7,10 +7,10 @@ the link that carries them. Nothing recurses, so a chain of 10,000 links is no d
 from __future__ import annotations
 
 import heapq
+import unicodedata
 import warnings
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -29,12 +29,14 @@ from linksweep.model import (
     snap,
     snap_vector,
 )
-from linksweep.quantities import as_inertia, as_number, as_vector, short
+from linksweep.names import listing, nearest, shown
+from linksweep.quantities import as_inertia, as_number, as_vector
 
 FREEDOMS = {"revolute": 1, "prismatic": 1, "helical": 1, "planar": 3, "spherical": 3, "free": 6, "fixed": 0}
 """Every kind of joint a description may hold, and its number of coordinates; with 0 it is folded away."""
 
 LARGEST = 1e30  # beyond any robot; keeps products of a few numbers from overflowing
+MOST_LINKS = 50_000  # which take half a minute to load
 LONGEST_NAME = 200  # so that a message which holds a few of them can be read
 
 
@@ -74,7 +76,14 @@ def assemble(
     between them, see `_without_universal`.
     """
     parts = _without_universal(parts)
+    if len(parts) > MOST_LINKS:
+        raise DescriptionError(
+            f"{_where(source)}there are {len(parts)} links, expected at most {MOST_LINKS}: cut it down."
+        )
     _check_names(name, parts, base, source)
+    g = as_vector(gravity, f"{_where(source)}gravity")
+    if max(map(abs, g)) > LARGEST:
+        raise DescriptionError(f"{_where(source)}gravity is {g}, expected numbers below {LARGEST:g}: correct it.")
     order = _topological_order(parts, base, source)
     parts = _checked_numbers(parts, source)
     if not rigid and not any(FREEDOMS[part.joint.kind] for part in parts):
@@ -112,7 +121,7 @@ def assemble(
         links=tuple(links),
         document_order=tuple(index_of_part[k] for k in sorted(index_of_part)),
         frames=tuple(frames),
-        gravity=as_vector(gravity, "gravity"),
+        gravity=g,
         base=base,
         base_inertial=base_inertial,
     )
@@ -178,22 +187,9 @@ def find_frame(model: Model, name: str) -> Frame:
             return frame
     names = [frame.name for frame in model.frames]
     raise ArgumentError(
-        f"the robot {model.name!r} has no link or frame {name!r}{nearest(name, names)}: choose one of its frame names."
+        f"the robot {model.name!r} has no link or frame {shown(name)}{nearest(name, names)}, expected one of "
+        f"{listing(names)}: choose one of its frame names."
     )
-
-
-def nearest(word: object, known: Sequence[str]) -> str:
-    """', did you mean ...?' as the middle of an error sentence, or all names where there are few."""
-    close = get_close_matches(str(word), known, n=3, cutoff=0.6)
-    if close:
-        return f", did you mean {' or '.join(repr(k) for k in close)}"
-    return f", known are {listing(known)}"
-
-
-def listing(names: Sequence[str], most: int = 8) -> str:
-    """Names for a message, cut where they would fill the screen."""
-    shown = ", ".join(repr(n) for n in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 # ---- checks ------------------------------------------------------------------------------------------------
@@ -204,23 +200,29 @@ def _where(source: str | None, line: int | None = None) -> str:
     return ", ".join(place) + ": " if place else ""
 
 
-def check_length(name: str, where: str) -> None:
+def check_name(name: str, where: str) -> None:
+    """Names go into messages, tables and C files: one line of bearable length."""
     if len(name) > LONGEST_NAME:
         raise DescriptionError(
-            f"{where}the name {short(name)} has {len(name)} characters, expected at most {LONGEST_NAME}: shorten it."
+            f"{where}the name {shown(name)} has {len(name)} characters, expected at most {LONGEST_NAME}: shorten it."
+        )
+    if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in name):
+        raise DescriptionError(
+            f"{where}the name {shown(name)} holds a line break or another control character, expected plain text: "
+            "rename it."
         )
 
 
 def _check_names(robot: str, parts: Sequence[Part], base: str, source: str | None) -> None:
-    check_length(robot, _where(source))
-    check_length(base, _where(source))
+    check_name(robot, _where(source))
+    check_name(base, _where(source))
     links, joints = {base}, set()
     for part in parts:
         where = _where(source, part.line)
         for what, name, taken in (("link", part.link, links), ("joint", part.joint.name, joints)):
             if not isinstance(name, str) or not name:
-                raise DescriptionError(f"{where}a {what} is called {short(name)}, expected a name: give it one.")
-            check_length(name, where)
+                raise DescriptionError(f"{where}a {what} is called {shown(name)}, expected a name: give it one.")
+            check_name(name, where)
             if name in taken:
                 hint = "a link hangs on one joint only" if what == "link" else "joints are addressed by name"
                 raise DescriptionError(
@@ -230,14 +232,15 @@ def _check_names(robot: str, parts: Sequence[Part], base: str, source: str | Non
         if part.joint.kind not in FREEDOMS:
             raise DescriptionError(
                 f"{where}joint {part.joint.name!r} is "
-                f"{part.joint.kind!r}{nearest(part.joint.kind, list(FREEDOMS))}: "
+                f"{shown(part.joint.kind)}{nearest(part.joint.kind, FREEDOMS)}, expected {listing(FREEDOMS)}: "
                 "use a kind of joint that is supported."
             )
     for part in parts:
         if part.parent not in links:
             raise DescriptionError(
                 f"{_where(source, part.line)}joint {part.joint.name!r} hangs on link {part.parent!r}, which "
-                f"is not described{nearest(part.parent, sorted(links))}: describe it or correct the name."
+                f"is not described{nearest(part.parent, links)}, expected one of {listing(sorted(links))}: "
+                "describe it or correct the name."
             )
 
 
@@ -298,7 +301,7 @@ def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
         if bad.any():
             k = int(np.argmax(bad))
             name = parts[k].link if what.endswith("link") else parts[k].joint.name
-            got = short(np.asarray(values[k]).tolist())
+            got = shown(np.asarray(values[k]).tolist())
             raise DescriptionError(
                 f"{_where(source, parts[k].line)}the {what} {name!r} is {got}, expected {expected}: correct it."
             )
@@ -331,6 +334,14 @@ def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
     negative = np.diagonal(inertia, axis1=1, axis2=2).min(axis=1) < -_rounding(inertia)
     refuse(negative, "inertia of link", inertia, "no negative moment on its diagonal")
     _warn_of_doubtful_inertias(parts, inertia, source)
+    crossed = [parts[k].joint.name for k in np.flatnonzero(moving & (limits[:, 0] > limits[:, 1])).tolist()]
+    if crossed:
+        warnings.warn(
+            f"{_where(source)}the lower limit of joint {listing(crossed)} is above the upper, expected it below: no "
+            "position is within, so correct the file or do not rely on limits.",
+            ModelWarning,
+            stacklevel=4,
+        )
 
     unit = axis / np.where(length > 0, length, 1.0)[:, None]
     unit[isotropic] = (0.0, 0.0, 1.0)  # their coordinates are along the link's own axes, whatever a file says

@@ -34,7 +34,8 @@ class EditMethods(DescriptionMethods):
     def lock(self, joints: Any, at: Any = None) -> Robot:
         """The same robot with joints held: their links are folded, with inertia and frames, into what carries them.
 
-        joints: a name or several. at: {joint: coordinates}, or one entry for each joint; neutral where not said.
+        joints: a name or several, or {joint: coordinates}. at: {joint: coordinates}, or one entry for each joint;
+        neutral where not said.
         """
         return self._edited(editing.lock(self.model, joints, at))
 

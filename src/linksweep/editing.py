@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .assembly import check_body, find_frame, listing, nearest
+from .assembly import check_body, find_frame
 from .canonical import aligning_rotation
 from .errors import ArgumentError
 from .foreign import refuse_foreign
@@ -37,7 +37,7 @@ from .model import (
     snap,
     transpose,
 )
-from .names import shown
+from .names import listing, nearest, shown
 
 WORLD = "world"
 ROOT_JOINT = "root_joint"
@@ -102,9 +102,13 @@ def _on_fixed_base(model: Model) -> Model:
 def lock(model: Model, joints: Any, at: Any = None) -> Model:
     """`model` with joints held where they are, their links folded into what carries them.
 
-    joints: a joint's name, or several. at: where they stand, {joint: coordinates} or one entry for each of `joints`,
-    a number or as many numbers as the joint has coordinates; neutral where nothing is said.
+    joints: a joint's name, or several, or {joint: coordinates}. at: where they stand, {joint: coordinates} or one entry
+    for each of `joints`, a number or as many numbers as the joint has coordinates; neutral where nothing is said.
     """
+    if isinstance(joints, Mapping):
+        if at is not None:
+            raise ArgumentError("lock got places both in joints and in at=, expected them once: leave out at=.")
+        joints, at = list(joints), joints
     given = [joints] if isinstance(joints, str) or not isinstance(joints, Iterable) else list(joints)
     names = [name for name in given if isinstance(name, str)]
     if len(names) < len(given):
@@ -113,8 +117,8 @@ def lock(model: Model, joints: Any, at: Any = None) -> Model:
     for name in names:
         if name not in by_name:
             raise ArgumentError(
-                f"the robot {model.name!r} has no joint {name!r}{nearest(name, list(by_name))}: choose one of its "
-                "joint names."
+                f"the robot {model.name!r} has no joint {shown(name)}{nearest(name, by_name)}, expected some of "
+                f"{listing(by_name)}: choose one of its joint names."
             )
     positions = _positions(names, at)
     still = {by_name[name][0]: _placement_at(by_name[name][1], positions.get(name)) for name in names}

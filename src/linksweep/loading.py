@@ -17,19 +17,24 @@ if TYPE_CHECKING:
 
 
 @overload
-def load(path: str | os.PathLike[str], base: str = "fixed", mimic: Literal["free"] = "free") -> Robot: ...
+def load(
+    path: str | os.PathLike[str], base: str = "fixed", mimic: Literal["free"] = "free", *, root: Any = None
+) -> Robot: ...
 
 
 @overload
-def load(path: str | os.PathLike[str], base: str = "fixed", *, mimic: Literal["couple"]) -> Robot | CoupledRobot: ...
+def load(
+    path: str | os.PathLike[str], base: str = "fixed", *, mimic: Literal["couple"], root: Any = None
+) -> Robot | CoupledRobot: ...
 
 
-def load(path: Any, base: str = "fixed", mimic: str = "free") -> Any:
+def load(path: Any, base: str = "fixed", mimic: str = "free", *, root: Any = None) -> Any:
     """A robot from a file (URDF, MJCF, or a DH table in TOML), or a bundled one by its name, such as "puma560".
 
     base: "fixed", or "floating" to put a free joint under it, see `Robot.with_base`; a robot that floats already stays
     as it is. mimic: joints of a URDF that mimic others are "free" coordinates, with a warning that names them; with
-    "couple" their laws reduce the coordinates, and a file that has such joints gives a `CoupledRobot`.
+    "couple" their laws reduce the coordinates, and a file that has such joints gives a `CoupledRobot`. root: a folder
+    that holds every file the description names; without it, an MJCF file may include XML of its own folder only.
     """
     for name, value, known in (("base", base, ("fixed", "floating")), ("mimic", mimic, ("free", "couple"))):
         if value not in known:
@@ -39,7 +44,10 @@ def load(path: Any, base: str = "fixed", mimic: str = "free") -> Any:
         model, laws = robots.model(path), ()
     else:
         _check_exists(path)
-        model, laws = load_coupled(path, rigid=floats) if mimic == "couple" else (load_model(path, rigid=floats), ())
+        if mimic == "couple":
+            model, laws = load_coupled(path, rigid=floats, root=root)
+        else:
+            model, laws = load_model(path, rigid=floats, root=root), ()
     robot = Robot(with_base(model, base) if floats else model)
     if not laws:
         return robot

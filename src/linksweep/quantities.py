@@ -10,6 +10,7 @@ import numpy as np
 from linksweep.errors import DescriptionError
 from linksweep.foreign import refuse_foreign
 from linksweep.model import Matrix, Vector, symmetric
+from linksweep.names import shown
 
 
 def as_number(value: Any, what: str) -> float:
@@ -20,7 +21,7 @@ def as_number(value: Any, what: str) -> float:
             return float(value)
         except (TypeError, ValueError, OverflowError):
             pass
-    raise DescriptionError(f"{what} is {short(value)}, expected a real number: write it as digits.")
+    raise DescriptionError(f"{what} is {shown(value)}, expected a real number: write it as digits.")
 
 
 def as_vector(value: Any, what: str) -> Vector:
@@ -28,7 +29,7 @@ def as_vector(value: Any, what: str) -> Vector:
     refuse_foreign(what, value)
     items = _items(value)
     if items is None or len(items) != 3:
-        got = short(value) if items is None else f"{len(items)} values"
+        got = shown(value) if items is None else f"{len(items)} values"
         raise DescriptionError(f"{what} is {got}, expected three numbers x, y, z: give all three.")
     x, y, z = (as_number(item, what) for item in items)
     if not all(math.isfinite(v) for v in (x, y, z)):
@@ -46,11 +47,11 @@ def as_inertia(value: Any, what: str = "inertia") -> Matrix:
         largest = max(abs(v) for row in m for v in row)
         pairs = ((0, 1), (0, 2), (1, 2))
         if any(abs(m[i][j] - m[j][i]) > 1e-9 * largest for i, j in pairs):
-            raise DescriptionError(f"{what} is {short(value)}, expected a symmetric matrix: make it symmetric.")
+            raise DescriptionError(f"{what} is {shown(value)}, expected a symmetric matrix: make it symmetric.")
         return symmetric(m[0][0], m[1][1], m[2][2], *((m[i][j] + m[j][i]) / 2 for i, j in pairs))
     if items is None or len(items) not in (3, 6) or any(_items(item) is not None for item in items):
         raise DescriptionError(
-            f"{what} is {short(value)}, expected 3 (xx, yy, zz), 6 (xx, yy, zz, xy, xz, yz) or 3x3 numbers: "
+            f"{what} is {shown(value)}, expected 3 (xx, yy, zz), 6 (xx, yy, zz, xy, xz, yz) or 3x3 numbers: "
             "write it in one of these ways."
         )
     return symmetric(*(as_number(item, what) for item in items))
@@ -63,9 +64,3 @@ def _items(value: Any) -> list[Any] | None:
         return list(value)
     except TypeError:
         return None
-
-
-def short(value: Any) -> str:
-    """A value for a message, in one line and cut."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."

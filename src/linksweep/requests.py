@@ -11,7 +11,7 @@ import numpy as np
 from .defaults import default_method
 from .errors import ArgumentError, DescriptionError, SingularError
 from .functions import FUNCTIONS, Function, Method, Request, wants_loops
-from .names import nearest, shown
+from .names import listing, nearest, shown
 
 if TYPE_CHECKING:
     from .parameters import ParameterSet
@@ -149,6 +149,6 @@ def _check_dynamics(robot: Robot, name: str, function: Function) -> None:
         )
     if function.invertible and robot.singular_joints:
         raise SingularError(
-            f"{name}: no inertia moves with joint {', '.join(robot.singular_joints)} of {robot.name}, so its "
-            f"acceleration is not determined: give the link beyond it an inertia, or the joint an armature."
+            f"{name}: no inertia moves with joint {listing(robot.singular_joints, quoted=False)} of {robot.name}, so "
+            f"its acceleration is not determined: give the link beyond it an inertia, or the joint an armature."
         )

@@ -28,7 +28,7 @@ from .joints import KINDS
 from .kinematics_methods import KinematicsMethods
 from .lazy import Once, lazy
 from .model import Frame, Model
-from .names import shown
+from .names import listing, shown
 from .parameter_methods import ParameterMethods
 from .parameters import parameter_sets
 from .requests import PUBLIC, checked_flag, make_request, make_requests, methods_of
@@ -57,8 +57,8 @@ class Robot(
         self._forward: Any = None
         if self.singular_joints:
             warnings.warn(
-                f"{model.name}: no inertia moves with joint {', '.join(self.singular_joints)}, so its acceleration is "
-                f"not determined; inverse dynamics works, forward dynamics does not.",
+                f"{model.name}: no inertia moves with joint {listing(self.singular_joints, quoted=False)}, so its "
+                f"acceleration is not determined; inverse dynamics works, forward dynamics does not.",
                 ModelWarning,
                 stacklevel=3,
             )
@@ -138,11 +138,9 @@ class Robot(
         request = Request("joint_inertia", "factorization")
         pivots = CompiledFunction(Recipe(self.canonical, (request,)), "float64", 1, "interpreter")(q)
         scale = max(max(link.mass, *link.I[:3]) for link in self.canonical.links)
-        zero = ~(np.abs(pivots).max(axis=0) > 1e-13 * scale)
-        by_row = sorted(self.canonical.links, key=lambda link: link.row)
-        return tuple(
-            self.joint_names[link.row] for link in by_row if zero[link.start : link.start + KINDS[link.kind].nv].any()
-        )
+        zero = ~(np.abs(pivots) > 1e-13 * scale).any(axis=0)  # one pose may be singular, and then holds NaN
+        by_row, names = sorted(self.canonical.links, key=lambda link: link.row), self.joint_names
+        return tuple(names[link.row] for link in by_row if zero[link.start : link.start + KINDS[link.kind].nv].any())
 
     # dynamics
 

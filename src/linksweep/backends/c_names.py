@@ -127,8 +127,9 @@ def _short(value: float) -> str:
 
 def printable(text: str) -> str:
     """Text for a comment: plain ASCII on one line that neither ends nor begins a comment."""
-    plain = "".join(c if " " <= c <= "~" else " " if c.isspace() else "?" for c in text)
-    return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").replace("\\", "/")
+    plain = "".join(c if " " <= c <= "~" else " " if c.isspace() else "?" for c in text).replace("\\", "/")
+    # a space between any two of them: replacing pairs from the left would leave a trigraph of "???/"
+    return re.sub(r"\*(?=/)|/(?=\*)|\?(?=\?)", lambda match: match[0] + " ", plain)
 
 
 def comment(text: str, indent: str = "") -> list[str]:

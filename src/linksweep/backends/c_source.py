@@ -60,7 +60,7 @@ def c_source(program: Program, interface: Interface, header: str) -> str:
     return "\n".join(
         [
             *_opening(interface),
-            f'#include "{printable(header)}"',
+            f'#include "{header}"',  # a name that was checked, see export_c
             "",
             *(["#include <math.h>", ""] if re.search(r"\b(sin|cos|sqrt|fma)f?\(", inside) else []),
             *shift,

@@ -94,6 +94,16 @@ _ROBOT_OPTIONS: dict[str, tuple[Any, str | None]] = {
         ],
         None,
     ),
+    "root": (
+        Annotated[
+            str | None,
+            typer.Option(
+                metavar="FOLDER", help="Holds every file of an MJCF description that includes ../others.",
+                rich_help_panel=_PANEL,
+            ),
+        ],
+        None,
+    ),
 }  # fmt: skip
 
 
@@ -106,6 +116,7 @@ class AskedRobot:
     mimic: str = "free"
     payload: str | None = None
     gravity: str | None = None
+    root: str | None = None
 
     @property
     def changes(self) -> list[str]:
@@ -156,7 +167,7 @@ def find_any_robot(asked: AskedRobot) -> Robot | CoupledRobot:
             raise ArgumentError(f"{option} is {shown(value)}{nearest(value, known)}, expected {' or '.join(known)}.")
     gravity = None if asked.gravity is None else _vector("--gravity", asked.gravity)
     payload = None if asked.payload is None else _payload(asked.payload)
-    found: Any = load(asked.name, base=asked.base, mimic=asked.mimic)  # type: ignore[call-overload]
+    found: Any = load(asked.name, base=asked.base, mimic=asked.mimic, root=asked.root)  # type: ignore[call-overload]
     if gravity is not None:
         found = found.with_gravity(gravity)
     if payload is not None:

@@ -61,5 +61,6 @@ def export(
     for option, wanted in options.items():
         if wanted and not getattr(compiled.recipe.requests[0], option):
             raise ArgumentError(f"{function} takes no {option}: leave out --{option.replace('_', '-')}.")
+    replaced = output.exists() or output.with_suffix(".h").exists()
     written = export_c(compiled, output, name=name, dtype=dtype, robot=found)
-    print("Written:", *written)
+    print("Replaced:" if replaced else "Written:", *written)

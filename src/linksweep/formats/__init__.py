@@ -6,20 +6,26 @@ import os
 import stat
 from pathlib import Path
 
-from linksweep.errors import DescriptionError
+from linksweep.errors import ArgumentError, DescriptionError
 from linksweep.model import Mimic, Model
+from linksweep.names import shown
 
 LARGEST_FILE = 20_000_000
 """Bytes; the largest URDF of example-robot-data (tiago_dual) has 0.2 MB."""
 
+LONGEST_PATH = 4096
 
-def load_model(path: str | os.PathLike[str], *, rigid: bool = False) -> Model:
+
+def load_model(
+    path: str | os.PathLike[str], *, rigid: bool = False, root: str | os.PathLike[str] | None = None
+) -> Model:
     """Read a robot from a URDF or MJCF file or from a DH table in TOML.
 
-    `rigid`: accept a URDF without joints that move, because its base will. Raises `DescriptionError`, with file and
-    line, where the description cannot be a robot.
+    `rigid`: accept a URDF without joints that move, because its base will. `root`: a folder that holds all files of the
+    description, see `read_mjcf`. Raises `DescriptionError`, with file and line, where this cannot be a robot.
     """
     file = _checked_path(path)
+    folder = _checked_root(root, file)
     suffix = file.suffix.lower()
     if suffix == ".toml":
         from linksweep.formats.toml import read_toml
@@ -28,7 +34,7 @@ def load_model(path: str | os.PathLike[str], *, rigid: bool = False) -> Model:
     if suffix == ".mjcf" or (suffix == ".xml" and _is_mjcf(file)):
         from linksweep.formats.mjcf import read_mjcf
 
-        return read_mjcf(file)
+        return read_mjcf(file, root=folder)
     if suffix in (".urdf", ".xml", ".xacro"):
         from linksweep.formats.urdf import read_urdf
 
@@ -41,21 +47,37 @@ def load_model(path: str | os.PathLike[str], *, rigid: bool = False) -> Model:
     )
 
 
-def load_coupled(path: str | os.PathLike[str], *, rigid: bool = False) -> tuple[Model, tuple[Mimic, ...]]:
+def load_coupled(
+    path: str | os.PathLike[str], *, rigid: bool = False, root: str | os.PathLike[str] | None = None
+) -> tuple[Model, tuple[Mimic, ...]]:
     """As `load_model`, and the laws by which joints of a URDF mimic others."""
     file = _checked_path(path)
+    _checked_root(root, file)
     suffix = file.suffix.lower()
     if suffix in (".urdf", ".xacro") or (suffix == ".xml" and not _is_mjcf(file)):
         from linksweep.formats.urdf import read_coupled_urdf
 
         return read_coupled_urdf(file, rigid=rigid)
-    return load_model(file, rigid=rigid), ()
+    return load_model(file, rigid=rigid, root=root), ()
 
 
 def _checked_path(path: object) -> Path:
     if not isinstance(path, (str, os.PathLike)):
-        raise DescriptionError(f"the path is {path!r}, expected text or a Path: give the name of a file.")
+        raise DescriptionError(f"the path is {shown(path)}, expected text or a Path: give the name of a file.")
+    if len(os.fspath(path)) > LONGEST_PATH:
+        raise DescriptionError(f"the path has more than {LONGEST_PATH} characters, expected the name of a file.")
     return Path(path)
+
+
+def _checked_root(root: object, file: Path) -> Path | None:
+    if root is None:
+        return None
+    folder = Path(root) if isinstance(root, (str, os.PathLike)) else None
+    if folder is None or not folder.is_dir() or not Path(os.path.realpath(file)).is_relative_to(folder.resolve()):
+        raise ArgumentError(
+            f"root is {shown(root)}, expected a folder that holds {shown(os.fspath(file))}: name one above the file."
+        )
+    return folder
 
 
 def _is_mjcf(file: Path) -> bool:

@@ -16,15 +16,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from linksweep.assembly import (
-    Part,
-    assemble,
-    listing,
-    nearest,
-)
+from linksweep.assembly import Part, assemble
 from linksweep.errors import DescriptionError
 from linksweep.model import Inertial, Joint, Limits, Model, Placement, compose, moved, snap
-from linksweep.quantities import as_inertia, as_number, as_vector, short
+from linksweep.names import listing, nearest, shown
+from linksweep.quantities import as_inertia, as_number, as_vector
 
 CONVENTIONS = ("modified", "standard")
 JOINTS = {"revolute": "revolute", "R": "revolute", "prismatic": "prismatic", "P": "prismatic"}
@@ -59,7 +55,7 @@ def from_dh(
     """
     if convention not in CONVENTIONS:
         raise DescriptionError(
-            f"{_prefix(source)}the DH convention is {short(convention)}, expected 'modified' (Craig) or "
+            f"{_prefix(source)}the DH convention is {shown(convention)}, expected 'modified' (Craig) or "
             "'standard': say which one the table uses, because there is no default."
         )
     parts: list[Part] = []
@@ -85,7 +81,7 @@ def from_dh(
         link = values.get("link", f"link{number}")
         measured = values.get("measured", False)
         if not isinstance(measured, bool):
-            raise DescriptionError(f"{where}: 'measured' is {short(measured)}, expected true or false: correct it.")
+            raise DescriptionError(f"{where}: 'measured' is {shown(measured)}, expected true or false: correct it.")
         parts.append(Part(link, parent, joint, inertial, frame=after, measured=measured))
         parent, at = link, after
     if not parts:
@@ -117,13 +113,14 @@ def _as_mapping(row: Any, where: str) -> dict[str, Any]:
         for key in values:
             if key not in KEYS:
                 raise DescriptionError(
-                    f"{where}: the key {short(key)} is not known{nearest(key, KEYS)}: correct the key."
+                    f"{where}: the key {shown(key)} is not known{nearest(key, KEYS)}, expected some of "
+                    f"{listing(KEYS, 30)}: correct the key."
                 )
     else:
         items = list(row) if isinstance(row, Iterable) and not isinstance(row, (str, bytes)) else []
         if len(items) != 4:
             raise DescriptionError(
-                f"{where}: the row is {short(row)}, expected a mapping or the four numbers alpha, a, d, "
+                f"{where}: the row is {shown(row)}, expected a mapping or the four numbers alpha, a, d, "
                 "theta: write it in one of these ways."
             )
         values = dict(zip(GEOMETRY, items, strict=True))
@@ -138,7 +135,7 @@ def _kind(values: Mapping[str, Any], where: str) -> str:
     kind = values.get("joint", "revolute")
     if not isinstance(kind, str) or kind not in JOINTS:
         raise DescriptionError(
-            f"{where}: 'joint' is {short(kind)}, expected {listing(list(JOINTS))}: use one that DH rows describe."
+            f"{where}: 'joint' is {shown(kind)}, expected {listing(list(JOINTS))}: use one that DH rows describe."
         )
     return JOINTS[kind]
 

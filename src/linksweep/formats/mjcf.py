@@ -2,8 +2,8 @@
 
 MuJoCo resolves defaults, computes inertias from geometry and fuses what it must; from its compiled model come bodies,
 joints, inertias, armature, damping and friction. Coordinates are MuJoCo's (a hinge with a reference angle keeps it),
-in this package's order. Before MuJoCo sees a file it passes the checks of xml.py, and so does every file it includes.
-https://mujoco.readthedocs.io/en/stable/XMLreference.html
+in this package's order. What a flag of the file turns off is off. MuJoCo runs in a process of its own, because a file
+can make it crash (mujoco_process.py), and sees no file that mjcf_files.py refuses.
 """
 
 from __future__ import annotations
@@ -16,91 +16,93 @@ from typing import Any
 import numpy as np
 
 from linksweep.assembly import Part, assemble
-from linksweep.errors import DescriptionError, ModelWarning
-from linksweep.formats import read_bytes
-from linksweep.formats.mujoco_names import body_names, joint_names
-from linksweep.formats.xml import Element, parse
+from linksweep.errors import DescriptionError, LinksweepError, ModelWarning
+from linksweep.formats.mjcf_files import check_files
+from linksweep.formats.mjcf_rest import Compiled, warn_of_the_rest
+from linksweep.formats.mujoco_child import extract
+from linksweep.formats.mujoco_names import body_names, joint_names, own_names
+from linksweep.formats.mujoco_process import compiled as compiled_arrays
 from linksweep.model import Inertial, Joint, Limits, Matrix, Model, Placement, Vector, compose
 
-MOST_COPIES = 10_000  # what one element may multiply into: hostile files ask for 1e9 of them
-LARGEST_GRID = 20_000_000
-MOST_INCLUDES = 100
 KINDS = ("free", "spherical", "prismatic", "revolute")  # mjtJoint
+ON_JOINTS = (0, 1)  # mjtTrn: actuators that act on a joint
 
 
-def read_mjcf(path: str | os.PathLike[str]) -> Model:
-    """The Model of an MJCF file. What is not the dynamics of its tree is left out, and listed in one warning."""
+def read_mjcf(path: str | os.PathLike[str], *, root: Path | None = None) -> Model:
+    """The Model of an MJCF file. What is not the dynamics of its tree is left out, and listed in one warning.
+
+    `root`: the folder that holds every file of the description; without it, the XML that it includes stands in its own.
+    """
     file = Path(path)
-    _check_file(file)
-    mujoco = _mujoco(str(file))
-    said: list[str] = []
-    before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(said.append)  # else it writes MUJOCO_LOG.TXT into the working directory
+    check_files(file, root)
+    arrays, said = compiled_arrays(file)
     try:
-        compiled = mujoco.MjModel.from_xml_path(str(file))
-    except (ValueError, RuntimeError, MemoryError, mujoco.FatalError) as error:
-        reason = " ".join(str(error).split())
+        model = _model(Compiled(arrays), str(file), file.stem)
+    except LinksweepError:
+        raise
+    except (IndexError, KeyError, AttributeError, ValueError) as error:
         raise DescriptionError(
-            f"{file}: MuJoCo cannot compile it ({reason[:300]}), expected a valid MJCF model: correct the file."
+            f"{file}: what MuJoCo compiled does not fit together ({error!r:.100}), expected a tree: report the file."
         ) from None
-    finally:
-        mujoco.set_mju_user_warning(before)
     if said:
         warnings.warn(f"{file}: MuJoCo says: {' '.join(' '.join(said).split())[:300]}", ModelWarning, stacklevel=4)
-    return model_from_mujoco(compiled, source=str(file), name=file.stem)
+    return model
 
 
 def model_from_mujoco(compiled: Any, *, source: str = "MuJoCo's model", name: str = "robot") -> Model:
     """The Model of a compiled `mujoco.MjModel`."""
-    parts = _parts(compiled)
-    if compiled.njnt == 0:
+    return _model(Compiled(extract(compiled)), source, name)
+
+
+def _model(compiled: Compiled, source: str, name: str) -> Model:
+    if not len(compiled.jnt_type):
         raise DescriptionError(f"{source}: the model has no joint, expected at least one: describe what moves.")
-    _warn_of_the_rest(compiled, source)
+    parts = _parts(compiled)
+    warn_of_the_rest(compiled, source)
     own = bytes(compiled.names).split(b"\0", 1)[0].decode("utf-8", "replace")
     model_name = name if own in ("", "MuJoCo Model") else own
-    return assemble(
-        model_name, parts, base=body_names(compiled)[0], gravity=compiled.opt.gravity.tolist(), source=source
-    )
+    gravity = np.zeros(3) if "gravity" in compiled.disabled else compiled.opt_gravity
+    return assemble(model_name, parts, base=body_names(compiled)[0], gravity=gravity.tolist(), source=source)
 
 
-def _parts(compiled: Any) -> list[Part]:
+def _parts(compiled: Compiled) -> list[Part]:
     """A part for each joint of each body (all but the last massless), or a fixed one; then the sites, as frames."""
     bodies, joints = body_names(compiled), joint_names(compiled)
+    taken, joints_taken = set(bodies), set(joints)
+    on_joint = _rotors(compiled)
     anchors = {0: (0.0, 0.0, 0.0)}  # of each body's last joint, where its part has its origin
-    taken = set(bodies)
     parts: list[Part] = []
-    for body in range(1, compiled.nbody):
+    for body in range(1, len(bodies)):
         parent = int(compiled.body_parentid[body])
         first, count = int(compiled.body_jntadr[body]), int(compiled.body_jntnum[body])
         here = Placement(_rotation(compiled.body_quat[body]), _vector(compiled.body_pos[body]))
         here = compose(_shift(anchors[parent], -1.0), here)
         on, anchor = bodies[parent], (0.0, 0.0, 0.0)
         if count == 0:
-            fixed = Joint(_unused(f"{bodies[body]}_fixed", joints), "fixed", placement=here)
+            fixed = Joint(_unused(f"{bodies[body]}_fixed", joints_taken), "fixed", placement=here)
             parts.append(Part(bodies[body], on, fixed, _inertial(compiled, body, anchor)))
         for j in range(first, first + count):
             kind = KINDS[int(compiled.jnt_type[j])]
             if kind == "free":
                 here = Placement()  # its coordinates are those of the body in the world
             anchor = (0.0, 0.0, 0.0) if kind == "free" else _vector(compiled.jnt_pos[j])
-            joint = _joint(compiled, j, kind, joints[j], compose(here, _shift(anchor)))
+            joint = _joint(compiled, j, kind, joints[j], compose(here, _shift(anchor)), on_joint[j])
             if j == first + count - 1:
                 inertial = _inertial(compiled, body, anchor)
                 parts.append(Part(bodies[body], on, joint, inertial, frame=_shift(anchor, -1.0)))
             else:
                 massless = _unused(f"{bodies[body]}_before_{joints[j]}", taken)
-                taken.add(massless)
                 parts.append(Part(massless, on, joint, frame=_shift(anchor, -1.0)))
                 on, here = massless, _shift(anchor, -1.0)
         anchors[body] = anchor
-    return parts + _sites(compiled, bodies, anchors, taken, joints)
+    return parts + _sites(compiled, bodies, anchors, taken, joints_taken)
 
 
-def _sites(compiled: Any, bodies: list[str], anchors: Any, taken: set[str], joints: list[str]) -> list[Part]:
+def _sites(compiled: Compiled, bodies: list[str], anchors: Any, taken: set[str], joints: set[str]) -> list[Part]:
     """Sites are named frames: bodies without mass, fixed to theirs."""
     parts = []
-    for site in range(compiled.nsite):
-        name, body = compiled.site(site).name, int(compiled.site_bodyid[site])
+    for site, name in enumerate(own_names(compiled, "site")):
+        body = int(compiled.site_bodyid[site])
         if not name or name in taken:
             continue
         taken.add(name)
@@ -110,25 +112,41 @@ def _sites(compiled: Any, bodies: list[str], anchors: Any, taken: set[str], join
     return parts
 
 
-def _joint(compiled: Any, j: int, kind: str, name: str, placement: Placement) -> Joint:
+def _rotors(compiled: Compiled) -> np.ndarray:
+    """(joints, 2): armature and damping that the actuators of each joint bring, seen through their gears."""
+    brought = np.zeros((len(compiled.jnt_type), 2))
+    count = len(compiled.actuator_trntype)
+    own = np.hstack([compiled.rows(name, count)[:, :1] for name in ("actuator_armature", "actuator_damping")])
+    first = compiled.arrays.get("actuator_outadr", np.arange(count))  # the row of the gear
+    for i in np.flatnonzero(np.isin(compiled.actuator_trntype, ON_JOINTS)).tolist():
+        brought[compiled.actuator_trnid[i, 0]] += own[i] * compiled.actuator_gear[first[i], 0] ** 2
+    return brought
+
+
+def _joint(compiled: Compiled, j: int, kind: str, name: str, placement: Placement, brought: np.ndarray) -> Joint:
     dof, axis = int(compiled.jnt_dofadr[j]), _vector(compiled.jnt_axis[j])
-    limits = Limits()
+    lower, upper, effort = -np.inf, np.inf, np.inf
     if kind in ("revolute", "prismatic"):
         start = float(compiled.qpos0[compiled.jnt_qposadr[j]])  # where MuJoCo's coordinate has the body as described
         if start:
             placement = compose(placement, _moved(kind, axis, -start))
-        if compiled.jnt_limited[j]:
-            limits = Limits(*compiled.jnt_range[j].tolist())
+        if compiled.jnt_limited[j] and "limit" not in compiled.disabled:
+            lower, upper = compiled.jnt_range[j].tolist()
+        if "jnt_actfrclimited" in compiled.arrays and compiled.jnt_actfrclimited[j]:
+            effort = float(np.abs(compiled.jnt_actfrcrange[j]).max())
     else:
         axis = (0.0, 0.0, 1.0)
     armature, damping, friction = (
         float(np.ravel(values[dof])[0])
         for values in (compiled.dof_armature, compiled.dof_damping, compiled.dof_frictionloss)
     )
-    return Joint(name, kind, axis, placement, armature, damping, friction, limits)
+    damping = 0.0 if "damper" in compiled.disabled else damping + float(brought[1])
+    friction = 0.0 if "frictionloss" in compiled.disabled else friction
+    limits = Limits(lower, upper, effort=effort)
+    return Joint(name, kind, axis, placement, armature + float(brought[0]), damping, friction, limits)
 
 
-def _inertial(compiled: Any, body: int, anchor: Vector) -> Inertial:
+def _inertial(compiled: Compiled, body: int, anchor: Vector) -> Inertial:
     """Mass and inertia, which MuJoCo gives along principal axes, in a frame with its origin at `anchor`."""
     rotation = np.array(_rotation(compiled.body_iquat[body]))
     with np.errstate(all="ignore"):  # what is not finite is refused by name when the parts are put together
@@ -138,104 +156,13 @@ def _inertial(compiled: Any, body: int, anchor: Vector) -> Inertial:
     return Inertial(float(compiled.body_mass[body]), (x, y, z), rows)  # type: ignore[arg-type]
 
 
-def _warn_of_the_rest(compiled: Any, source: str) -> None:
-    """One warning of all that MuJoCo would simulate and the dynamics of a tree of rigid bodies does not have."""
-    contacts = int(np.count_nonzero((compiled.geom_contype != 0) | (compiled.geom_conaffinity != 0)))
-    counts = {
-        "actuators": compiled.nu, "tendons": compiled.ntendon, "equality constraints": compiled.neq,
-        "geoms that collide": contacts if compiled.ngeom > 1 else 0, "deformable bodies": getattr(compiled, "nflex", 0),
-        "joint springs": int(np.count_nonzero(compiled.jnt_stiffness)),
-        "bodies with gravity compensation": int(np.count_nonzero(compiled.body_gravcomp)),
-        "a surrounding fluid": int(compiled.opt.density != 0 or compiled.opt.viscosity != 0),
-        "plugins": compiled.nplugin,
-    }  # fmt: skip
-    said = [what if what.startswith("a ") else f"{count} {what}" for what, count in counts.items() if count]
-    if said:
-        warnings.warn(
-            f"{source}: {', '.join(said)} are not part of the tree's dynamics and are left out: add their forces "
-            "yourself where they matter.",
-            ModelWarning,
-            stacklevel=6,
-        )
-
-
-# ---- before MuJoCo sees a file -----------------------------------------------------------------------------
-
-
-def _check_file(file: Path) -> None:
-    """Refuse what would hang, fill memory or read outside: in this file and in all that it includes."""
-    folder = file.resolve().parent
-    waiting, seen = [file.resolve()], {file.resolve()}
-    while waiting:
-        path = waiting.pop()
-        source = str(file if path == file.resolve() else path)
-        root = parse(read_bytes(path), source)
-        if path == file.resolve() and root.tag != "mujoco":
-            raise DescriptionError(f"{source}: the root element is <{root.tag}>, expected <mujoco>: is this MJCF?")
-        elements = [(root, 1.0)]
-        while elements:
-            element, copies = elements.pop()
-            copies = _checked_copies(element, copies, source)
-            elements.extend((child, copies) for child in element.children)
-            if element.tag != "include" or not element.attributes.get("file"):
-                continue
-            other = (folder / element.attributes["file"]).resolve()
-            if not other.is_relative_to(folder):
-                raise DescriptionError(
-                    f"{source}, line {element.line}: {element.attributes['file']!r} is included from outside the "
-                    f"folder of the description, expected a file inside it: copy it there."
-                )
-            if other in seen or len(seen) > MOST_INCLUDES:
-                raise DescriptionError(
-                    f"{source}, line {element.line}: {element.attributes['file']!r} is included twice or after "
-                    f"{MOST_INCLUDES} others, expected each file once: remove the inclusion."
-                )
-            seen.add(other)
-            waiting.append(other)
-
-
-def _checked_copies(element: Element, copies: float, source: str) -> float:
-    """How many times the children of an element that is itself made so many times are made.
-
-    MuJoCo makes whatever number is asked for, however long it takes.
-    """
-    for keys, most in (
-        (("nrow", "ncol"), LARGEST_GRID),
-        (("width", "height"), LARGEST_GRID),
-        (("count",), MOST_COPIES),
-    ):
-        product = copies if keys == ("count",) else 1.0
-        for word in (word for key in keys for word in element.attributes.get(key, "").split()):
-            try:
-                product *= max(abs(float(word)), 1.0)
-            except ValueError:
-                product = float("nan")
-        if not product <= most:
-            raise DescriptionError(
-                f"{source}, line {element.line}: <{element.tag}> asks for {' x '.join(keys)} = "
-                f"{' '.join(element.attributes.get(key, '') for key in keys)[:40]!r}, expected at most {most} in all: "
-                f"ask for less."
-            )
-    return product if element.tag == "replicate" else copies
-
-
-def _mujoco(source: str) -> Any:
-    try:
-        import mujoco
-    except ImportError:
-        raise DescriptionError(
-            f"{source}: MJCF is read by the mujoco package, which is not installed, expected it here: "
-            "pip install 'linksweep[mjcf]'."
-        ) from None
-    return mujoco
-
-
 # ---- numbers -----------------------------------------------------------------------------------------------
 
 
-def _unused(name: str, taken: Any) -> str:
+def _unused(name: str, taken: set[str]) -> str:
     while name in taken:
         name += "_"
+    taken.add(name)
     return name
 
 

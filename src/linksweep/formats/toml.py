@@ -19,18 +19,23 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
-from linksweep.assembly import nearest
 from linksweep.errors import DescriptionError
 from linksweep.formats import read_bytes
 from linksweep.formats.dh import from_dh
 from linksweep.model import Model
-from linksweep.quantities import as_number, as_vector, short
+from linksweep.names import listing, nearest, shown
+from linksweep.quantities import as_number, as_vector
 
-LARGEST_TABLE = 10_000_000
+LARGEST_TABLE = 5_000_000
+# tomllib takes the square of the number of parts of one key
+LONG_KEY = re.compile(
+    r"""(?<![\w-])(?:(?:[\w-]{1,200}+|"[^"\n]{0,200}+"|'[^'\n]{0,200}+')[ \t]{0,9}+\.[ \t]{0,9}+){32}"""
+)
 KEYS = ("name", "format", "convention", "angles", "gravity", "base", "links")
 ANGLES = ("alpha", "theta")
 JOINT_ANGLES = ("lower", "upper", "velocity")
@@ -51,6 +56,8 @@ def read_toml(path: str | os.PathLike[str]) -> Model:
 
 def parse_toml(text: str, source: str) -> Model:
     """The Model of a DH table in TOML text; `source` is named in errors."""
+    if LONG_KEY.search(text):
+        raise DescriptionError(f"{source}: a key has more than 32 parts, expected a table of links: shorten it.")
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -61,7 +68,10 @@ def parse_toml(text: str, source: str) -> Model:
         ) from None
     for key in table:
         if key not in KEYS:
-            raise DescriptionError(f"{source}: the key {short(key)} is not known{nearest(key, KEYS)}: correct the key.")
+            raise DescriptionError(
+                f"{source}: the key {shown(key)} is not known{nearest(key, KEYS)}, expected some of "
+                f"{listing(KEYS)}: correct the key."
+            )
     _one_of(table, "format", ("dh",), source)
     angles = _one_of(table, "angles", ("radians", "degrees"), source, default="radians")
     rows = table.get("links")
@@ -72,7 +82,7 @@ def parse_toml(text: str, source: str) -> Model:
     convention = table.get("convention")
     if "convention" in table and not isinstance(convention, str):
         raise DescriptionError(
-            f"{source}: 'convention' is {short(convention)}, expected 'modified' or 'standard': write it."
+            f"{source}: 'convention' is {shown(convention)}, expected 'modified' or 'standard': write it."
         )
     return from_dh(
         rows,
@@ -88,14 +98,14 @@ def _one_of(table: dict[str, Any], key: str, known: tuple[str, ...], source: str
     value = table.get(key, default)
     if value not in known:
         choices = " or ".join(repr(k) for k in known)
-        raise DescriptionError(f'{source}: {key!r} is {short(value)}, expected {choices}: write {key} = "{known[0]}".')
+        raise DescriptionError(f'{source}: {key!r} is {shown(value)}, expected {choices}: write {key} = "{known[0]}".')
     return value
 
 
 def _text(table: dict[str, Any], key: str, default: str, source: str) -> str:
     value = table.get(key, default)
     if not isinstance(value, str) or not value:
-        raise DescriptionError(f"{source}: {key!r} is {short(value)}, expected text: put it in quotes.")
+        raise DescriptionError(f"{source}: {key!r} is {shown(value)}, expected text: put it in quotes.")
     return value
 
 

@@ -12,7 +12,7 @@ import warnings
 from collections import deque
 from pathlib import Path
 
-from linksweep.assembly import FREEDOMS, LARGEST, Part, assemble, check_length, listing, nearest
+from linksweep.assembly import FREEDOMS, LARGEST, Part, assemble, check_name
 from linksweep.errors import DescriptionError, ModelWarning
 from linksweep.formats import read_bytes
 from linksweep.formats.xml import Element, parse
@@ -30,6 +30,7 @@ from linksweep.model import (
     snap,
     symmetric,
 )
+from linksweep.names import listing, nearest, shown
 
 KINDS = {
     "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "fixed", "floating": "free",
@@ -181,7 +182,7 @@ class _Reader:
         if kind not in KINDS:
             raise self.fail(
                 element,
-                f"joint {name!r} has type {kind!r}, which is no joint type, expected {listing(list(KINDS))}: replace "
+                f"joint {name!r} has type {shown(kind)}, which is no joint type, expected {listing(KINDS)}: replace "
                 "the joint.",
             )
         ends = []
@@ -191,8 +192,8 @@ class _Reader:
             if link not in links:
                 raise self.fail(
                     end,
-                    f"joint {name!r} names the {tag} link {link!r}, which is not described"
-                    f"{nearest(link, list(links))}: describe it or correct the name.",
+                    f"joint {shown(name)} names the {tag} link {shown(link)}, which is not described"
+                    f"{nearest(link, links)}, expected one of {listing(links)}: describe it or correct the name.",
                 )
             ends.append(link)
         parent, child = ends
@@ -260,7 +261,7 @@ class _Reader:
 
     def text(self, element: Element, key: str) -> str:
         value = self.attribute(element, key)
-        check_length(value, f"{self.source}, line {element.line}: ")
+        check_name(value, f"{self.source}, line {element.line}: ")
         return value
 
     def attribute(self, element: Element, key: str) -> str:

@@ -38,13 +38,17 @@ def parse(data: bytes, source: str, encoding: str | None = None) -> Element:
     check_size(len(data), source)
     if b"\0" in data[:1000] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DescriptionError(f"{source}: this is a binary file, expected XML text: give the description itself.")
+    body = data.lstrip(b" \t\r\n")
+    blank = (
+        data[: len(data) - len(body)].count(b"\n") if body.startswith(b"<?xml") else 0
+    )  # lines that XML does not allow
     parser = expat.ParserCreate(encoding)
     open_elements: list[Element] = []
     roots: list[Element] = []
     count = 0
 
     def refuse(message: str) -> None:
-        raise DescriptionError(f"{source}, line {parser.CurrentLineNumber}: {message}")
+        raise DescriptionError(f"{source}, line {parser.CurrentLineNumber + blank}: {message}")
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         nonlocal count
@@ -53,7 +57,7 @@ def parse(data: bytes, source: str, encoding: str | None = None) -> Element:
             refuse(f"there are more than {MOST_ELEMENTS} elements, expected a robot: is this the right file?")
         if len(open_elements) >= DEEPEST:
             refuse(f"elements are nested deeper than {DEEPEST}, expected a robot: is this the right file?")
-        element = Element(tag, attributes, parser.CurrentLineNumber)
+        element = Element(tag, attributes, parser.CurrentLineNumber + blank)
         (open_elements[-1].children if open_elements else roots).append(element)
         open_elements.append(element)
 
@@ -69,11 +73,11 @@ def parse(data: bytes, source: str, encoding: str | None = None) -> Element:
     parser.EntityDeclHandler = refuse_declaration
     parser.ExternalEntityRefHandler = refuse_declaration  # type: ignore[assignment]
     try:
-        parser.Parse(data, True)
+        parser.Parse(body if blank else data, True)
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise DescriptionError(
-            f"{source}, line {error.lineno}, column {error.offset + 1}: this is not valid XML ({reason}): "
+            f"{source}, line {error.lineno + blank}, column {error.offset + 1}: this is not valid XML ({reason}): "
             "repair the file, which may be cut off or not XML at all."
         ) from None
     except (LookupError, ValueError) as error:  # the codec that the XML declaration names

@@ -9,7 +9,7 @@ import numpy as np
 
 from linksweep.errors import ArgumentError, BackendError
 from linksweep.files import write_atomically
-from linksweep.plots.figures import new_figure, numbers
+from linksweep.plots.figures import new_figure, numbers, plain
 from linksweep.plots.sketch import Scene
 
 MOST_PICTURES = 100_000  # hours of drawing
@@ -45,7 +45,7 @@ def animate(
     moments = np.arange(t[0], t[-1] + 0.5 / fps, 1.0 / fps)
     nearest = np.searchsorted(0.5 * (t[1:] + t[:-1]), moments)
     scene = Scene(robot, q[nearest], axes=axes, frames=frames, com=com)
-    heading = robot.name if title is None else title
+    heading = plain(robot.name) if title is None else title
     figure = scene.figure(view, heading)
     # the layout is found once, at the first picture: otherwise the robot would jump
     scene.draw(0)

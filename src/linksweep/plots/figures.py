@@ -37,6 +37,11 @@ def numbers(what: str, value: Any) -> np.ndarray:
         raise ArgumentError(f"a plot got {what} = {shown(value)}, expected an array of real numbers.") from None
 
 
+def plain(name: str) -> str:
+    """A name as Matplotlib shows it: no formula between dollars, and in the legend though it begins with _."""
+    return (" " if name.startswith("_") else "") + name.replace("$", r"\$")
+
+
 def new_figure(width: float, height: float) -> Figure:
     """A figure in inches that belongs to nobody else: pyplot, its windows and its list of figures stay out of it."""
     try:

@@ -10,7 +10,7 @@ import numpy as np
 
 from linksweep.errors import ArgumentError
 from linksweep.plots.channels import TITLES, Channel, channels
-from linksweep.plots.figures import GREY, line_style, new_figure, numbers, style
+from linksweep.plots.figures import GREY, line_style, new_figure, numbers, plain, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +28,7 @@ def time_series(
     wanted = channels(robot, quantity)
     if not limits:
         wanted = tuple(Channel(channel.name, channel.unit) for channel in wanted)
-    heading = f"{robot.name}: {TITLES[quantity]}" if title is None else title
+    heading = f"{plain(robot.name)}: {TITLES[quantity]}" if title is None else title
     if not overlay:
         return panels(wanted, t, values, heading)
     if isinstance(values, Mapping):
@@ -79,7 +79,7 @@ def overlaid(wanted: Sequence[Channel], t: Any, values: Any, title: str = "") ->
     for unit, axes in zip(units, figure.subplots(len(units), 1, squeeze=False, sharex=True).flat, strict=True):
         own = [k for k, channel in enumerate(wanted) if channel.unit == unit]
         for k in own:
-            axes.plot(t, curve[:, k], label=wanted[k].name, **line_style(k))
+            axes.plot(t, curve[:, k], label=plain(wanted[k].name), **line_style(k))
         axes.set_ylabel(_axis_label("", unit))
         axes.set_xlim(t[0], t[-1] if len(t) > 1 else None)
         axes.tick_params(labelbottom=True)
@@ -103,13 +103,13 @@ def phase(robot: Any, q: Any, qd: Any, *, title: str | None = None) -> Figure:
             raise ArgumentError(f"phase got {name} of shape {array.shape}, expected ({len(q)}, {len(wanted)}).")
     columns, rows = _grid(len(pairs))
     figure = new_figure(3.1 * columns + 0.3, 2.7 * rows + 0.6)
-    figure.suptitle(f"{robot.name}: velocity against position" if title is None else title)
+    figure.suptitle(f"{plain(robot.name)}: velocity against position" if title is None else title)
     places = list(figure.subplots(rows, columns, squeeze=False).flat)
     for (a, b), axes in zip(pairs, places, strict=False):
         axes.plot(q[:, a], qd[:, b], color="black", linewidth=1.3)
         axes.plot(q[0, a], qd[0, b], "o", markerfacecolor="white", markeredgecolor="black", markersize=6)
         axes.plot(q[-1, a], qd[-1, b], "o", color="black", markersize=4)
-        axes.set_title(position[a].name, fontsize="medium")
+        axes.set_title(plain(position[a].name), fontsize="medium")
         axes.set_xlabel(_axis_label("position", position[a].unit))
         axes.set_ylabel(_axis_label("velocity", velocity[b].unit))
         style(axes)
@@ -167,7 +167,7 @@ def _heading(axes: Any, channel: Channel, t: np.ndarray, curves: list[np.ndarray
             facts.append(f"0 {channel.unit}".rstrip())
     if unseen:
         facts.append(unseen)
-    axes.set_title(channel.name, loc="left", fontsize="medium", pad=16 if facts else 4)
+    axes.set_title(plain(channel.name), loc="left", fontsize="medium", pad=16 if facts else 4)
     below = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": "small", "color": GREY}
     axes.annotate(", ".join(facts).replace("-", "−"), (0, 1), (0, 3), **below)
 

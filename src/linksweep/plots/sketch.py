@@ -9,7 +9,7 @@ import numpy as np
 from linksweep.errors import ArgumentError
 from linksweep.names import nearest, shown
 from linksweep.plots.channels import described
-from linksweep.plots.figures import COLORS, new_figure, numbers
+from linksweep.plots.figures import COLORS, new_figure, numbers, plain
 from linksweep.plots.solids import box, cylinder, rod, shaded, sphere
 from linksweep.tips import tools
 
@@ -37,7 +37,7 @@ def sketch(
     if q.ndim != 1:
         raise ArgumentError(f"sketch got q of shape {q.shape}, expected one configuration: give q[0], or use animate.")
     scene = Scene(robot, q[None], axes=axes, frames=frames, com=com)
-    figure = scene.figure(view, robot.name if title is None else title)
+    figure = scene.figure(view, plain(robot.name) if title is None else title)
     scene.draw(0)
     return figure
 

@@ -39,10 +39,13 @@ def names() -> tuple[str, ...]:
 def model(name: str) -> Model:
     """The description bundled under `name`."""
     if name not in names():
-        from linksweep.assembly import nearest
         from linksweep.errors import ArgumentError
+        from linksweep.names import listing, nearest, shown
 
-        raise ArgumentError(f"no bundled robot is called {name!r}{nearest(name, names())}: choose one of them.")
+        raise ArgumentError(
+            f"no bundled robot is called {shown(name)}{nearest(name, names())}, expected {listing(names())}: choose "
+            "one of them."
+        )
     from linksweep.formats.toml import parse_toml
 
     file = f"{name}.toml"
