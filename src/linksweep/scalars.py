@@ -12,6 +12,19 @@ from typing import Any
 Scalar = Any
 
 
+class Number:
+    """The base of numbers that are not floats (exact/field.py): known while an algorithm is written out, they fold."""
+
+    __slots__ = ()
+
+    def is_zero(self) -> bool:
+        """Whether it is the constant 0."""
+        raise NotImplementedError
+
+
+NUMBERS = (float, int, Number)
+
+
 def sin(x: Scalar) -> Scalar:
     if isinstance(x, (float, int)):
         return math.sin(x)
@@ -44,9 +57,16 @@ def sign(x: Scalar) -> Scalar:
     return where(x > 0.0, 1.0, where(x < 0.0, -1.0, 0.0))
 
 
+def quarter_turns(angle: Scalar, count: int) -> Scalar:
+    """The angle and so many right ones."""
+    return angle.quarter_turns(count) if hasattr(angle, "quarter_turns") else angle + count * (math.pi / 2.0)
+
+
 def is_zero(x: Scalar) -> bool:
     """Structurally zero: a plain number equal to 0, known while the algorithm is written out."""
-    return isinstance(x, (float, int)) and x == 0.0
+    if isinstance(x, (float, int)):
+        return x == 0.0
+    return isinstance(x, Number) and x.is_zero()
 
 
 def _library(x: Scalar) -> Any:

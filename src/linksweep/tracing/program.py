@@ -292,7 +292,7 @@ def _place(where: Sequence[int]) -> str:
 
 
 def _known(value: Operand, seen: set[Node]) -> bool:
-    return value in seen if isinstance(value, Node) else math.isfinite(value)
+    return value in seen if isinstance(value, Node) else not isinstance(value, float) or math.isfinite(value)
 
 
 def _needed(values: Iterable[Operand]) -> tuple[Node, ...]:
