@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from linksweep.errors import LinksweepError as LinksweepError
     from linksweep.errors import ModelWarning as ModelWarning
     from linksweep.errors import SingularError as SingularError
+    from linksweep.exact import prove as prove
     from linksweep.loading import load as load
     from linksweep.motion import follow as follow
     from linksweep.motion import inverse_kinematics as inverse_kinematics
@@ -48,6 +49,7 @@ _HOMES = {
     "inverse_kinematics": "linksweep.motion",
     "load": "linksweep.loading",
     "operators": "linksweep.spatial_operators",
+    "prove": "linksweep.exact",
     "simulate": "linksweep.simulation",
 }
 _SUBPACKAGES = ("conventions", "motion", "plots", "robots", "simulation", "studies")
@@ -71,6 +73,7 @@ __all__ = [
     "motion",
     "operators",
     "plots",
+    "prove",
     "robots",
     "simulate",
     "simulation",

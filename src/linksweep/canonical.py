@@ -42,20 +42,20 @@ class CanonicalLink:
     kind: str
     factors: tuple[tuple[Any, ...], ...]
     quarters: int
-    angle: float
-    turn: tuple[float, float]
-    slide: float
-    pitch: float
+    angle: Any
+    turn: tuple[Any, Any]
+    slide: Any
+    pitch: Any
     mass: Any
     mp: tuple[Any, Any, Any]
     I: tuple[Any, ...]  # noqa: E741  (the papers' symbol)
     com: tuple[Any, Any, Any]
     I_com: tuple[Any, ...]
     armature: Any
-    damping: float
-    friction: float
-    axes: tuple[tuple[float, ...], ...]
-    origin: tuple[float, ...]
+    damping: Any
+    friction: Any
+    axes: tuple[tuple[Any, ...], ...]
+    origin: tuple[Any, ...]
     row: int
     q_start: int
     start: int
@@ -271,7 +271,7 @@ def _compose(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, flo
     return _snap_pair((a[0] * b[0] - a[1] * b[1], a[1] * b[0] + a[0] * b[1]))
 
 
-def _snap_pair(pair: tuple[float, float]) -> tuple[float, float]:
+def _snap_pair(pair: tuple[Any, Any]) -> tuple[Any, Any]:
     if hasattr(pair[0], "on_circle"):
         return pair[0].on_circle(pair[1])
     norm = math.hypot(*pair)

@@ -22,7 +22,9 @@ class Number:
         raise NotImplementedError
 
 
-NUMBERS = (float, int, Number)
+def is_number(x: Any) -> bool:
+    """Whether this is a plain number, and no array or traced expression."""
+    return isinstance(x, (float, int, Number))
 
 
 def sin(x: Scalar) -> Scalar:

@@ -1,8 +1,8 @@
 """Run a Program in NumPy, one operation after the other over the whole batch.
 
 The oracle for machine code, and the working path where executable memory is forbidden (LINKSWEEP_BACKEND=interpreter).
-Fused operations round twice here: results agree with LLVM's to rounding, not to the bit. Arrays of objects run too: over
-exact numbers it is the oracle for the passes that made the Program.
+Fused operations round twice here: results agree with LLVM's to rounding, not to the bit. Over exact numbers in arrays
+it is the oracle for the passes that made the Program.
 """
 
 from __future__ import annotations

@@ -1,37 +1,62 @@
-"""`linksweep check`: every formulation against every other one."""
+"""`linksweep check`: every formulation against every other one, on random states or in exact arithmetic."""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from linksweep.cli.common import DISAGREEMENT, AsJson, RobotName, find_robot
+from linksweep.errors import ArgumentError
 
 if TYPE_CHECKING:
     from linksweep.checking import Report
+    from linksweep.exact import Proof
+
+SAMPLES = 20
 
 
 def check(
     robot: RobotName,
-    samples: Annotated[int, typer.Option(help="Random states to compare on.")] = 20,
+    samples: Annotated[int | None, typer.Option(help=f"Random states to compare on, {SAMPLES} unless told.")] = None,
     seed: Annotated[int, typer.Option(help="Of the random states.")] = 0,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Prove it in exact arithmetic; ROBOT may be joints, such as 'F(RR)(RP)S'.")
+    ] = False,
+    trials: Annotated[
+        int | None, typer.Option(help="Of --exact; else as many as bring the chance of an error below 1e-12.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare every formulation on random states, and lint the description; exit code 1 if something is wrong."""
-    from linksweep.checking import check as run_check
+    if exact:
+        from linksweep.exact import prove
 
-    report = run_check(find_robot(robot), samples, seed)
+        if samples is not None:
+            raise ArgumentError("check: --samples are states of floating point, but --exact takes none: use --trials.")
+        report: Any = prove(robot if _is_structure(robot) else find_robot(robot), trials=trials, seed=seed)
+    else:
+        from linksweep.checking import check as run_check
+
+        if trials is not None:
+            raise ArgumentError("check: --trials belong to --exact, which is not asked for: use --samples.")
+        report = run_check(find_robot(robot), SAMPLES if samples is None else samples, seed)
     if as_json:
         print(json.dumps(report.as_dict(), indent=2, allow_nan=False))
     elif sys.stdout.isatty():
-        _print_report(report)
+        (_print_proof if exact else _print_report)(report)
     else:
         print(report)
     if not report.ok:
         raise typer.Exit(DISAGREEMENT)
+
+
+def _is_structure(name: str) -> bool:
+    """Whether this is no robot but letters of joints."""
+    return bool(name) and not set(name) - set("RPHESF()") and not Path(name).is_file()
 
 
 def _print_report(report: Report) -> None:
@@ -58,3 +83,20 @@ def _print_report(report: Report) -> None:
     for line in report.remarks():
         console.print(Text(line, style="red" if line.startswith("error") else ""))
     console.print(Text(report.verdict, style="bold green" if report.ok else "bold red"))
+
+
+def _print_proof(proof: Proof) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    table = Table(title=Text(f"{proof.name}: in exact arithmetic"), title_justify="left")
+    for heading, justify in (("statement", "left"), ("for", "left"), ("degree", "right"), ("chance", "right")):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    for *words, verdict in proof.rows():
+        table.add_row(*map(Text, words), style="" if verdict == "proved" else "bold red")
+    console.print(table)
+    for line in proof.remarks():
+        console.print(Text(line, style="red" if line.startswith("refuted") else ""))
+    console.print(Text(proof.verdict, style="bold green" if proof.ok else "bold red"))

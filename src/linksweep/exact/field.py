@@ -12,7 +12,7 @@ circle. A `Dual` carries a derivative in time along.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 from weakref import WeakValueDictionary
 
 from ..scalars import Number
@@ -38,7 +38,7 @@ class Denominator:
     """A product of powers of Divisors. Equal ones are the same object, and remember how they combine."""
 
     __slots__ = ("__weakref__", "_common", "_times", "degree", "powers")
-    known: WeakValueDictionary[frozenset[tuple[Divisor, int]], Denominator] = WeakValueDictionary()
+    known: ClassVar[WeakValueDictionary[frozenset[tuple[Divisor, int]], Denominator]] = WeakValueDictionary()
 
     def __init__(self, powers: dict[Divisor, int]):
         self.powers = powers
@@ -162,8 +162,6 @@ class Residue(Number):
         return b._divides(self)
 
     def __rtruediv__(self, b: Any) -> Any:
-        if b.__class__ is float and b == 0.0:
-            return 0.0
         b = lifted(b)
         return b if b is NotImplemented else self._divides(b)
 

@@ -7,6 +7,7 @@ drawn at random.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from ..spatial_operators.chain import TurnedChain
 from ..spatial_operators.identities import IDENTITIES
 from ..spatial_operators.operators import SpatialOperators
 from .points import Draw, Point
-from .statements import Tried
 
 
 class ExactOperators(SpatialOperators):
@@ -37,22 +37,19 @@ class ExactOperators(SpatialOperators):
             self._matrices[a] = a.matmat(np.eye(a.shape[1]).astype(object))
         return self._matrices[a]
 
-    @property
+    @cached_property
     def _gains(self) -> Any:
-        if self._kept is None:
-            self._kept = gains(self._chain)
-        return self._kept
-
-    _kept: Any = None
+        return gains(self._chain)
 
     def _check_inertia(self) -> None:
-        pass
+        pass  # it is known to be there
 
 
-def appendix_a(point: Point, draw: Draw) -> Iterator[Tried]:
+def appendix_a(point: Point, draw: Draw) -> Iterator[tuple[str, list[Any], list[Any]]]:
+    """Name, left and right side of every equation of identities.py."""
     o = ExactOperators(point, draw)
     x = np.array(draw.numbers(6 * o.N), dtype=object)
     for name, equations in IDENTITIES.items():
-        for k, (left, right, *_) in enumerate(equations(o)):
+        for k, (left, right, *_) in enumerate(equations(o), start=1):
             own = x[: left.shape[1]]
-            yield Tried(f"Rodriguez & Kreutz {name}", "" if k == 0 else f"equation {k + 1}", list(left @ own), list(right @ own))
+            yield name if k == 1 else f"{name}, equation {k}", list(left @ own), list(right @ own)

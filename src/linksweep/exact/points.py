@@ -17,7 +17,7 @@ from ..canonical import CanonicalLink, CanonicalModel
 from ..errors import ArgumentError
 from ..functions import FUNCTIONS, Request, signature
 from ..joints import KINDS
-from ..model import BASE, Frame, Placement
+from ..model import BASE, Frame, Matrix, Placement
 from ..names import shown
 from ..tracing.unrolled import UnrolledRun
 from .field import PRIME, Angle, Dual, Residue, inverse, lifted
@@ -39,7 +39,7 @@ class Draw:
     def number(self) -> Residue:
         return Residue(self._random.randrange(PRIME), 1)
 
-    def numbers(self, count: int) -> tuple[Residue, ...]:
+    def numbers(self, count: int) -> Any:
         return tuple(self.number() for _ in range(count))
 
     def circle(self) -> tuple[Residue, Residue]:
@@ -50,7 +50,7 @@ class Draw:
     def angle(self) -> Angle:
         return Angle(*self.circle(), self.number())
 
-    def rotation(self) -> tuple[tuple[Any, ...], ...]:
+    def rotation(self) -> Matrix:
         """About z, x and z."""
         (a, b), (c, s), (d, e) = self.circle(), self.circle(), self.circle()
         return (

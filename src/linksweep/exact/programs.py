@@ -21,7 +21,9 @@ from ..tracing.passes import fuse, remove_dead
 from ..tracing.program import Program
 from ..tracing.rolled import Rolled
 from ..tracing.unrolled import UnrolledTrace
+from .field import Dual
 from .points import Point
+from .statements import Mechanics, Tried, rows, times
 
 
 def traced(model: CanonicalModel, request: Request, rolled: bool = False) -> Program:
@@ -63,5 +65,37 @@ def stages(model: CanonicalModel, request: Request) -> Iterator[tuple[str, Progr
         yield "rolled, fused", fuse(live).verify()
 
 
-def derivative(model: CanonicalModel, request: Request, by: str) -> Program:
-    return differentiate(factor_sums(traced(model, request)), by).verify()
+def optimised(mechanics: Mechanics) -> Iterator[Tried]:
+    """Every function of a mechanism by every method: each Program computes what the algorithm does."""
+    model, point = mechanics.model, mechanics.point
+    for name, function in FUNCTIONS.items():
+        if function.dynamics and not mechanics.dynamic:
+            continue
+        frame = mechanics.frame if function.needs_frame else ""
+        for reference in function.references or ("",):
+            options: dict[str, Any] = {"frame": frame, "reference": reference}
+            for method, right in mechanics.results(name, all_terms=True, **options).items():
+                terms: dict[str, Any] = dict.fromkeys(function.takes, True)
+                request = Request(name, method, **options, **terms)
+                label = ", ".join(word for word in (method, reference) if word)
+                for stage, program in stages(model, request):
+                    what = f"{label}, {stage}" if label else stage
+                    yield Tried(f"programs of {name}", what, run(program, point), right)
+    if mechanics.dynamic:
+        yield from _derivatives(mechanics)
+
+
+def _derivatives(mechanics: Mechanics) -> Iterator[Tried]:
+    """d tau / d q and d tau / d qd, differentiated as a Program, along the rates qd, against dual numbers."""
+    model, point = mechanics.model, mechanics.point
+    if not model.is_single:
+        mechanics.exclude("programs of derivatives", "", "are taken along q, for joints of one freedom")
+        return
+    request = Request("inverse_dynamics", mechanics.able("inverse_dynamics")[0])
+    program = factor_sums(traced(model, request))
+    along = point.values["qd"]
+    moved = {"q": point.moving(), "qd": [Dual(x, rate) for x, rate in zip(along, along, strict=True)]}
+    for by, values in moved.items():
+        slopes = rows(run(differentiate(program, by).verify(), point), point.nv)
+        right = [x.d for x in point.evaluate(request, **{by: values})]
+        yield Tried("programs of derivatives", f"of tau by {by}", times(slopes, along), right)

@@ -75,7 +75,11 @@ def exact_canonical(model: Model) -> CanonicalModel:
 def rational_model(model: Model) -> Model:
     """The description with fractions for its numbers; Irrational where joints stand at other than right angles."""
     frames = (
-        Frame(frame.name, frame.link, Placement(rational_rotation(frame.placement.rotation), _vector(frame.placement.position)))
+        Frame(
+            frame.name,
+            frame.link,
+            Placement(rational_rotation(frame.placement.rotation), _vector(frame.placement.position)),
+        )
         for frame in model.frames
     )
     return replace(
@@ -92,10 +96,10 @@ def _link(link: Link) -> Link:
     joint, body = link.joint, link.inertial
     if not right_angled(joint.placement.rotation) or not right_angled((joint.axis,)):
         raise Irrational
+    at = Placement(_rows(joint.placement.rotation), _vector(joint.placement.position))
     exact = replace(
-        joint, axis=_vector(joint.axis), placement=Placement(_rows(joint.placement.rotation), _vector(joint.placement.position)),
-        armature=decimal(joint.armature), damping=decimal(joint.damping), friction=decimal(joint.friction),
-        pitch=decimal(joint.pitch),
+        joint, axis=_vector(joint.axis), placement=at, armature=decimal(joint.armature), damping=decimal(joint.damping),
+        friction=decimal(joint.friction), pitch=decimal(joint.pitch),
     )  # fmt: skip
     return replace(link, joint=exact, inertial=Inertial(decimal(body.mass), _vector(body.com), _rows(body.inertia)))
 
@@ -117,8 +121,8 @@ def rational_point(c: float, s: float) -> tuple[Fraction, Fraction]:
     angle = math.atan2(s, c)
     quarters = round(angle / (math.pi / 2.0))
     t = Fraction(round(math.tan((angle - quarters * (math.pi / 2.0)) / 2.0) * FINE), FINE)
-    c, s = (1 - t * t) / (1 + t * t), 2 * t / (1 + t * t)
-    return ((c, s), (-s, c), (-c, -s), (s, -c))[quarters % 4]
+    x, y = (1 - t * t) / (1 + t * t), 2 * t / (1 + t * t)
+    return ((x, y), (-y, x), (-x, -y), (y, -x))[quarters % 4]
 
 
 def rational_rotation(rotation: Matrix) -> Matrix:

@@ -6,7 +6,7 @@ mechanics demands of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from .points import Point
 
 Values = Sequence[Any]
 LARGEST_EXPLICIT = 12  # links: I* and P* grow with the cube
+NO_DIVISOR = "divides by what is zero at every point"  # at this one, by chance once in 1e15 times
 COMPARED = (
     "inverse_dynamics", "bias_forces", "gravity_forces", "forward_dynamics", "mass_matrix", "mass_matrix_inverse",
     "effective_inertia", "coriolis_matrix",
@@ -49,20 +50,34 @@ class Excluded:
 
 
 class Mechanics:
-    """The statements about one point, and what had to be left out."""
+    """The statements about one point; what had to be left out goes to `excluded`.
 
-    def __init__(self, point: Point, singular: bool = False):
+    singular: a joint moves no inertia, so that M has no inverse. dynamic: there is inertia at all.
+    """
+
+    def __init__(self, point: Point, excluded: list[Excluded], singular: bool = False, dynamic: bool = True):
         self.point = point
         self.model = point.model
+        self.excluded = excluded
         self.singular = singular
-        self.excluded: list[Excluded] = []
+        self.dynamic = dynamic
+        self._known: dict[Request, list[Any]] = {}
 
     def __iter__(self) -> Iterator[Tried]:
-        for section in (
-            self.methods, self.accelerations, self.mass_matrix, self.coriolis, self.regressor, self.base_parameters,
-            self.both_ways, self.factors, self.energy, self.kinematics,
-        ):  # fmt: skip
-            yield from section()
+        sections: list[Callable[[], Iterator[Tried]]] = [self.kinematics]
+        if self.dynamic:
+            sections += [
+                self.methods, self.mass_matrix, self.coriolis, self.regressor, self.base_parameters, self.both_ways,
+                self.energy,
+            ]  # fmt: skip
+            sections += [] if self.singular else [self.inverses]
+        else:
+            self.exclude("dynamics", "", "needs mass or inertia")
+        for section in sections:
+            try:
+                yield from section()
+            except ZeroDivisionError:
+                self.exclude(section.__name__.replace("_", " "), "", NO_DIVISOR)
 
     # helpers
 
@@ -70,36 +85,47 @@ class Mechanics:
         """The methods of a function that apply; the others are noted down."""
         known = FUNCTIONS[function]
         if known.invertible and self.singular:
-            self.exclude(function, "", "a joint moves no inertia")
+            self.exclude(function, "", "needs inertia at every joint")
             return []
-        found = []
-        for name, method in known.methods.items():
-            reason = self._hindrance(method)
-            if not reason:
-                found.append(name)
-            elif (function, name) not in {(e.statement, e.what) for e in self.excluded}:
+        hindered = {name: self._hindrance(method) for name, method in known.methods.items()}
+        for name, reason in hindered.items():
+            if reason:
                 self.exclude(function, name, reason)
-        return found
+        return [name for name, reason in hindered.items() if not reason]
 
     def _hindrance(self, method: Method) -> str:
         if method.serial and not self.model.is_serial:
             return "needs a serial chain"
         if method.single and not self.model.is_single:
             return "needs joints of one freedom"
-        if method.written_out and (method.serial or method.single) and len(self.model.links) > LARGEST_EXPLICIT:
+        if method.written_out and method.single and len(self.model.links) > LARGEST_EXPLICIT:
             return f"is written out, for at most {LARGEST_EXPLICIT} links"
         return ""
 
-    def exclude(self, statement: str, what: str, reason: str) -> None:
-        self.excluded.append(Excluded(statement, what, reason))
+    @property
+    def frame(self) -> str:
+        """A frame that many joints move."""
+        return max(reversed(self.model.frames), key=lambda frame: frame.link).name
 
-    def value(self, function: str, method: str = "", *, all_terms: bool = False, **options: Any) -> list[Any]:
-        """The result of a function; method "": the first that it has. all_terms: f_ext, damping, a moving base."""
+    def exclude(self, statement: str, what: str, reason: str) -> None:
+        found = Excluded(statement, what, reason)
+        if found not in self.excluded:
+            self.excluded.append(found)
+
+    def value(self, function: str, method: str | None = None, *, all_terms: bool = False, **options: Any) -> list[Any]:
+        """The result of a function; method None: the first that applies. all_terms: f_ext, damping, a moving base.
+
+        options: those of the Request; a model, or inputs of the point, in the place of its own.
+        """
         known = FUNCTIONS[function]
-        others = {name: options.pop(name) for name in tuple(options) if not isinstance(options[name], (str, bool))}
-        terms = dict.fromkeys(known.takes, True) if all_terms else {}
-        request = Request(function, method or next(iter(known.methods)), **terms | options)
-        return self.point.evaluate(request, **others)
+        other = {name: options.pop(name) for name in tuple(options) if not isinstance(options[name], (str, bool))}
+        terms: dict[str, Any] = dict.fromkeys(known.takes, True) if all_terms else {}
+        request = Request(function, self.able(function)[0] if method is None else method, **terms | options)
+        if other:
+            return self.point.evaluate(request, **other)
+        if request not in self._known:
+            self._known[request] = self.point.evaluate(request)
+        return self._known[request]
 
     def results(self, function: str, **options: Any) -> dict[str, list[Any]]:
         """By every method that applies."""
@@ -108,7 +134,9 @@ class Mechanics:
             try:
                 found[method] = self.value(function, method, **options)
             except Meaningless:
-                self.exclude(function, method, "uses where, which has no meaning in a finite field")
+                self.exclude(function, method, "has a choice by the sign of a number in it (where)")
+            except ZeroDivisionError:
+                self.exclude(function, method, NO_DIVISOR)
         return found
 
     # sections
@@ -120,24 +148,15 @@ class Mechanics:
             for method, left in others:
                 yield Tried(function, f"{method} = {first}", left, right)
 
-    def accelerations(self) -> Iterator[Tried]:
-        qdd = self.point.values["qdd"]
-        tau = self.value("inverse_dynamics", all_terms=True)
-        for method, found in self.results("forward_dynamics", all_terms=True, tau=tau).items():
-            yield Tried("forward after inverse = 1", method, found, qdd)
-
     def mass_matrix(self) -> Iterator[Tried]:
         n, values = self.point.nv, self.point.values
         M = rows(self.value("mass_matrix"), n)
         still, weightless = [0.0] * n, replace(self.model, gravity=(0.0, 0.0, 0.0))
-        unit = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
-        slopes = [self.value("inverse_dynamics", model=weightless, qd=still, qdd=row) for row in unit]
+        slopes = [self.value("inverse_dynamics", model=weightless, qd=still, qdd=row) for row in identity(n)]
         yield Tried("M = d tau / d qdd", "", flat(M), flat(transposed(slopes)))
         yield Tried("M symmetric", "d tau / d qdd", flat(slopes), flat(transposed(slopes)))
         terms = zip(times(M, values["qdd"]), self.value("bias_forces"), strict=True)
         yield Tried("M qdd + bias = tau", "", [a + b for a, b in terms], self.value("inverse_dynamics"))
-        for method, found in self.results("mass_matrix_inverse").items():
-            yield Tried("M M^-1 = 1", method, flat(product(M, rows(found, n))), flat(unit))
         for method, found in self.results("effective_inertia").items():
             yield Tried("I* = M", method, found, flat(M))
 
@@ -157,26 +176,31 @@ class Mechanics:
         n, links = self.point.nv, self.point.by_row
         pi = [x for link in links for x in described_parameters(link)] + [link.armature for link in links]
         Y = rows(self.value("regressor", all_terms=True), len(pi), n)
-        tau = self.value("inverse_dynamics", **dict.fromkeys(FUNCTIONS["regressor"].takes, True))
+        terms: dict[str, Any] = dict.fromkeys(FUNCTIONS["regressor"].takes, True)
+        tau = self.value("inverse_dynamics", **terms)
         yield Tried("regressor Y pi = tau", "", times(Y, pi), tau)
-        if all(link.mass for link in links):  # with_body divides by it
-            places = {link.row: i for i, link in enumerate(self.model.links)}
-            given = Inertias("inertia", tuple(places[row] for row in range(len(links))), (len(links), 10))
-            model = given.apply(self.model, pi[: 10 * len(links)])
-            for method in self.able("inverse_dynamics"):
-                left = self.value("inverse_dynamics", method, model=model)
-                yield Tried("inertias as arguments", method, left, self.value("inverse_dynamics", method))
+        if not all(link.mass for link in links):
+            self.exclude("inertias as arguments", "", "needs a mass in every link")
+            return
+        places = sorted(range(len(links)), key=lambda i: self.model.links[i].row)
+        given = Inertias("inertia", tuple(places), (len(links), 10)).apply(self.model, pi[: 10 * len(links)])
+        for method in self.able("inverse_dynamics"):
+            left = self.value("inverse_dynamics", method, model=given)
+            yield Tried("inertias as arguments", method, left, self.value("inverse_dynamics", method))
 
     def base_parameters(self) -> Iterator[Tried]:
-        functions = ("inverse_dynamics", "mass_matrix", "forward_dynamics")
+        """The same with regrouped inertias; forward dynamics finds the accelerations that its torques come from."""
+        tau = self.value("inverse_dynamics", all_terms=True)
         for khalil in (False, True):
             grouped, form = regroup(self.model, khalil), "Khalil's form" if khalil else "cheapest form"
-            for function in functions:
+            for function in ("inverse_dynamics", "mass_matrix", "forward_dynamics"):
                 for method in self.able(function):
-                    if FUNCTIONS[function].methods[method].linear:
-                        left = self.value(function, method, all_terms=True, model=grouped)
-                        right = self.value(function, method, all_terms=True)
-                        yield Tried("base parameters", f"{function} by {method}, {form}", left, right)
+                    if not FUNCTIONS[function].methods[method].linear:
+                        continue
+                    left = self.value(function, method, all_terms=True, model=grouped, tau=tau)
+                    forward = function == "forward_dynamics"
+                    right = self.point.values["qdd"] if forward else self.value(function, method, all_terms=True)
+                    yield Tried("base parameters", f"{function} by {method}, {form}", left, right)
 
     def both_ways(self) -> Iterator[Tried]:
         """I* and P* through augmented bodies and by direct sums; P* as what stands at each product of rates."""
@@ -186,24 +210,24 @@ class Mechanics:
         a, b = explicit_model(sweep), explicit_model_direct(sweep)
         joints = range(len(self.model.links))
         places = [(i, j, k) for i in joints for k in joints for j in range(k + 1)]
-        yield Tried("I* both ways", "", [a.I[i, k] for i in joints for k in joints], [
-            b.I[i, k] for i in joints for k in joints
-        ])  # fmt: skip
-        sides = ([model.P.of_product(*place) for place in places] for model in (a, b))
-        yield Tried("P* both ways", "", *sides)
+        yield Tried("I* both ways", "", *([model.I[i, k] for i, _, k in places] for model in (a, b)))
+        yield Tried("P* both ways", "", *([model.P.of_product(*place) for place in places] for model in (a, b)))
 
-    def factors(self) -> Iterator[Tried]:
-        if self.singular:
-            return
-        n, e = self.point.nv, self.point.values["tau"]
+    def inverses(self) -> Iterator[Tried]:
+        """What undoes what: forward and inverse dynamics, M and its inverse, the factors of M."""
+        n, qdd, e = self.point.nv, self.point.values["qdd"], self.point.values["tau"]
+        tau = self.value("inverse_dynamics", all_terms=True)
+        for method, found in self.results("forward_dynamics", all_terms=True, tau=tau).items():
+            yield Tried("forward after inverse = 1", method, found, qdd)
+        M, unit = rows(self.value("mass_matrix"), n), identity(n)
+        for method, found in self.results("mass_matrix_inverse").items():
+            yield Tried("M M^-1 = 1", method, flat(product(M, rows(found, n))), flat(unit))
         L, L_inverse = (rows(self.value(name), n) for name in ("factor", "factor_inverse"))
-        D, M = self.value("joint_inertia"), self.value("mass_matrix")
+        D = self.value("joint_inertia")
         scaled = [[x * d for x, d in zip(row, D, strict=True)] for row in L]
-        unit = [1.0 if i == j else 0.0 for i in range(n) for j in range(n)]
-        yield Tried("M = L D L^T", "", flat(product(scaled, transposed(L))), M)
-        yield Tried("L L^-1 = 1", "", flat(product(L, L_inverse)), unit)
-        coloured = self.value("colour")
-        yield Tried("whiten(colour(e)) = e", "", self.value("whiten", tau=coloured), e)
+        yield Tried("M = L D L^T", "", flat(product(scaled, transposed(L))), flat(M))
+        yield Tried("L L^-1 = 1", "", flat(product(L, L_inverse)), flat(unit))
+        yield Tried("whiten(colour(e)) = e", "", self.value("whiten", tau=self.value("colour")), e)
 
     def energy(self) -> Iterator[Tried]:
         qd, moving = self.point.values["qd"], self.point.moving()
@@ -211,20 +235,19 @@ class Mechanics:
         yield Tried("kinetic_energy = qd M qd / 2", "", self.value("kinetic_energy"), [kinetic])
         fall = [derivative(x) for x in self.value("potential_energy", q=moving)]
         yield Tried("d potential_energy / dt = qd gravity", "", fall, [dot(qd, self.value("gravity_forces"))])
-        if not self.massless():
-            for about in ("center_of_mass",):
-                A = rows(self.value("centroidal_momentum_matrix"), self.point.nv, 6)
-                yield Tried("momentum = A qd", about, times(A, qd), self.value("momentum", reference=about))
-            m = sum((link.mass for link in self.model.links), 0.0)
-            drift = [derivative(x) * m for x in self.value("center_of_mass", q=moving)]
-            yield Tried("m d center_of_mass / dt = momentum", "", drift, self.value("momentum", reference="base")[3:])
-
-    def massless(self) -> bool:
-        return sum((link.mass for link in self.model.links), 0.0) == 0
+        m = sum((link.mass for link in self.model.links), 0.0)
+        if m == 0:
+            self.exclude("momentum", "", "needs mass")
+            return
+        h = self.value("momentum", reference="base")
+        A = rows(self.value("centroidal_momentum_matrix"), self.point.nv, 6)
+        yield Tried("momentum = A qd", "", times(A, qd), self.value("momentum", reference="center_of_mass"))
+        drift = [derivative(x) * m for x in self.value("center_of_mass", q=moving)]
+        yield Tried("m d center_of_mass / dt = momentum", "", drift, h[3:])
 
     def kinematics(self) -> Iterator[Tried]:
         n, qd, moving = self.point.nv, self.point.values["qd"], self.point.moving()
-        frame = self.model.frames[-1].name
+        frame = self.frame
         J = rows(self.value("jacobian", frame=frame, reference="world_aligned"), n, 6)
         V = times(J, qd)
         pose = rows(self.value("pose", frame=frame), 4)
@@ -234,18 +257,22 @@ class Mechanics:
         yield Tried("d pose / dt = J qd", "", flat(rate), expected)
         for prefix in ("", "point_"):
             for reference in FUNCTIONS["jacobian"].references:
-                options = {"frame": frame, "reference": reference}
+                options: dict[str, Any] = {"frame": frame, "reference": reference}
                 slope = [derivative(x) for x in self.value(f"{prefix}jacobian", q=moving, **options)]
                 found = self.value(f"{prefix}jacobian_derivative", **options)
                 yield Tried("jacobian_derivative = dJ/dt", f"{prefix}{reference}", found, slope)
-        if self.able("first_influence") and self.able("second_influence"):
-            G = self.value("first_influence", frame=frame)
-            at = {"frame": frame, "reference": "world_aligned"}
-            yield Tried("first_influence = J", "", G, self.value("point_jacobian", **at))
-            H = self.value("second_influence", frame=frame)
-            bend = [dot(qd, times(rows(H[k * n * n : (k + 1) * n * n], n), qd)) for k in range(6)]
-            dJ = rows(self.value("point_jacobian_derivative", **at), n, 6)
-            yield Tried("qd second_influence qd = dJ/dt qd", "", bend, times(dJ, qd))
+        for single, every in (("pose", "poses"), ("jacobian", "jacobians")):
+            reference = "world_aligned" if single == "jacobian" else ""
+            one_by_one = [self.value(single, frame=f.name, reference=reference) for f in self.model.frames]
+            yield Tried(f"{every} = {single} of each", "", self.value(every, reference=reference), flat(one_by_one))
+        if not self.able("first_influence") or not self.able("second_influence"):
+            return
+        at: dict[str, Any] = {"frame": frame, "reference": "world_aligned"}
+        G, H = self.value("first_influence", frame=frame), self.value("second_influence", frame=frame)
+        yield Tried("first_influence = J", "", G, self.value("point_jacobian", **at))
+        bend = [dot(qd, times(rows(H[k * n * n : (k + 1) * n * n], n), qd)) for k in range(6)]
+        dJ = rows(self.value("point_jacobian_derivative", **at), n, 6)
+        yield Tried("qd second_influence qd = dJ/dt qd", "", bend, times(dJ, qd))
 
 
 def described_parameters(link: Any) -> list[Any]:
@@ -262,6 +289,10 @@ def derivative(x: Any) -> Any:
 def rows(values: Values, width: int, count: int | None = None) -> list[list[Any]]:
     assert len(values) == width * (count or width)
     return [list(values[k : k + width]) for k in range(0, len(values), width)]
+
+
+def identity(n: int) -> list[list[float]]:
+    return [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
 
 
 def flat(matrix: Sequence[Values]) -> list[Any]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import scalars
-from ..scalars import NUMBERS
+from ..scalars import is_number as _number
 
 Rule = Callable[..., Any]
 ONLINE = 2  # as in expression.py, which imports this table
@@ -27,10 +27,6 @@ def rule(op: str, comment: str) -> Callable[[Rule], Rule]:
         return function
 
     return enter
-
-
-def _number(x: Any) -> bool:
-    return isinstance(x, NUMBERS)
 
 
 def _finite(x: Any) -> bool:
