@@ -216,10 +216,9 @@ def lifted(x: Any) -> Any:
 
     Floats are constants of an algorithm, such as 0.5: few bits, so that nothing can have been rounded on the way.
     """
-    kind = x.__class__
-    if kind is Residue:
+    if type(x) is Residue:
         return x
-    if kind is float:
+    if isinstance(x, float):
         found = _FLOATS.get(x)
         if found is None:
             above, below = x.as_integer_ratio()

@@ -23,7 +23,7 @@ from ..tracing.rolled import Rolled
 from ..tracing.unrolled import UnrolledTrace
 from .field import Dual
 from .points import Point
-from .statements import Mechanics, Tried, rows, times
+from .statements import Mechanics, Tried, derivative, rows, times
 
 
 def traced(model: CanonicalModel, request: Request, rolled: bool = False) -> Program:
@@ -97,5 +97,5 @@ def _derivatives(mechanics: Mechanics) -> Iterator[Tried]:
     moved = {"q": point.moving(), "qd": [Dual(x, rate) for x, rate in zip(along, along, strict=True)]}
     for by, values in moved.items():
         slopes = rows(run(differentiate(program, by).verify(), point), point.nv)
-        right = [x.d for x in point.evaluate(request, **{by: values})]
+        right = [derivative(x) for x in point.evaluate(request, **{by: values})]
         yield Tried("programs of derivatives", f"of tau by {by}", times(slopes, along), right)

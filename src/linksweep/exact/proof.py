@@ -42,6 +42,8 @@ def prove(
     _check_whole(seed, "seed", 0, 2**63)
     if trials is not None:
         _check_whole(trials, "trials", 1, MOST_TRIALS)
+    if programs is not None and not isinstance(programs, bool):
+        raise ArgumentError(f"prove: programs is {shown(programs)}, expected True, False or None.")
     subject = _Subject(target, programs)
     outcomes: dict[tuple[str, str], Outcome] = {}
     excluded: list[Excluded] = []
@@ -80,9 +82,9 @@ class _Subject:
             assert self.robot is not None
             singular = bool(self.robot.has_inertia and self.robot.singular_joints)
             mechanics = Mechanics(Point(self.model, draw), excluded, singular, self.robot.has_inertia)
-            if not self.programs:
-                excluded.append(Excluded("programs", "", f"are traced unasked only up to {LARGEST_TRACED} links"))
-        excluded.append(Excluded("Coulomb friction", "", "has the sign of a rate in it"))
+        mechanics.exclude("Coulomb friction", "", "has the sign of a rate in it")
+        if not self.programs:
+            mechanics.exclude("programs", "", f"are traced unasked for robots of up to {LARGEST_TRACED} links")
         yield from mechanics
         yield from _operators(mechanics, draw)
         if self.programs:
