@@ -32,7 +32,7 @@ def sweep_of(text: str) -> tuple[Point, Unrolled]:
 
 
 def triples(n: int) -> list[tuple[int, int, int]]:
-    return list(itertools.product(range(n), repeat=3))
+    return list(itertools.product(range(n), range(n), range(n)))
 
 
 @pytest.mark.parametrize("text", CHAINS)

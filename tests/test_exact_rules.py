@@ -16,7 +16,7 @@ from test_rules import NUMBERS, PATTERNS, every_rule, fired  # noqa: F401  (a fi
 from linksweep.exact import programs
 from linksweep.exact.field import Angle, lifted
 from linksweep.exact.points import Draw, Point, exact_model
-from linksweep.exact.programs import run, stages
+from linksweep.exact.programs import run, stages, traced
 from linksweep.exact.proof import prove
 from linksweep.exact.rational import exact_canonical
 from linksweep.functions import FUNCTIONS, Request
@@ -24,6 +24,7 @@ from linksweep.tracing import rules
 from linksweep.tracing.count import count
 from linksweep.tracing.expression import ONLINE, PARAMETER, Graph, Node
 from linksweep.tracing.factoring import factor_sums
+from linksweep.tracing.labels import labelled
 from linksweep.tracing.passes import fuse
 from linksweep.tracing.program import Array, block_program
 
@@ -163,6 +164,17 @@ def test_programs_of_robots(name: str):
         expected = point.evaluate(request)
         for stage, program in stages(model, request):
             assert run(program, point) == expected, (function, stage)
+
+
+@pytest.mark.parametrize("method", ["kane", "newton_euler"])
+def test_labels_change_no_program(method: str):
+    """What C export and printing trace a second time, watched, is the program that was compiled."""
+    model = exact_model(exact_canonical(robot("mixed3").model))
+    point, request = Point(model, Draw(method)), Request("inverse_dynamics", method)
+    plain = factor_sums(traced(model, request))
+    watched = labelled(lambda: factor_sums(traced(model, request)))
+    assert watched.labels and count(watched) == count(plain)
+    assert run(watched, point) == run(plain, point) == point.evaluate(request)
 
 
 @pytest.mark.parametrize(

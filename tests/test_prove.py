@@ -128,7 +128,8 @@ def test_a_degree_beyond_the_field_is_no_proof(monkeypatch: pytest.MonkeyPatch):
 def test_seeds_draw_other_points():
     models = [Structure("RR").model(Draw(seed)) for seed in (0, 0, 1)]
     assert leaves(models[0].links[0].com) == leaves(models[1].links[0].com) != leaves(models[2].links[0].com)
-    assert ls.prove("R", seed=np.int64(7)).ok
+    other: Any = np.int64(7)
+    assert ls.prove("R", seed=other).ok
 
 
 @pytest.mark.filterwarnings("ignore::linksweep.errors.ModelWarning")
