@@ -2,7 +2,8 @@
 
 Everything is written out in NumPy, in the base's directions, from the positions and velocities that
 `robots_for_tests.kinematics` finds; its virtual power and its mass matrix are the oracle. Links are numbered as in the
-papers, from the tip (here 0) to the base (here n is the base itself).
+papers, from the tip (here 0) to the base (here n is the base itself). An arm's numbers are floats, or elements of the
+field of exact/field.py, where nothing is rounded: there a printed form is refuted, and a corrected one proved.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ import numpy as np
 from robots_for_tests import inverse_dynamics, kinematics, mass_matrix
 
 import linksweep as ls
+from linksweep.canonical import CanonicalLink, CanonicalModel
+from linksweep.exact.field import Angle
+from linksweep.exact.points import Draw, evaluate, exact_body
+from linksweep.functions import FUNCTIONS, Request
+from linksweep.model import IDENTITY3, ZERO3, Inertial, Joint, Link, Model, Placement
 
 GRAVITY = np.array([1.5, -2.5, -9.0])
 
@@ -24,26 +30,65 @@ def skew(v: np.ndarray) -> np.ndarray:
 
 
 def stacked(angular: Any, linear: Any) -> np.ndarray:
-    return np.concatenate([np.asarray(angular, dtype=float), np.asarray(linear, dtype=float)])
+    return np.concatenate([angular, linear])
 
 
 def shift(arm: np.ndarray) -> np.ndarray:
     """phi of (2): [U, l~; 0, U]."""
-    phi = np.eye(6)
-    phi[:3, 3:] = skew(arm)
-    return phi
+    return np.block([[np.eye(3), skew(arm)], [np.zeros((3, 3)), np.eye(3)]])
 
 
 def missed(found: Any, right: Any) -> float:
-    found, right = np.asarray(found, dtype=float), np.asarray(right, dtype=float)
+    """The largest difference, of the largest entry; over the field 1 if there is any difference at all."""
+    found, right = np.asarray(found), np.asarray(right)
+    if found.dtype == object or right.dtype == object:
+        return float((found != right).any())
     return float(np.abs(found - right).max() / np.abs(right).max())
+
+
+def vanishes(x: Any, within: float = 1e-12) -> bool:
+    """Over the field, whatever `within`: is 0."""
+    x = np.asarray(x)
+    return not x.any() if x.dtype == object else float(np.abs(x).max()) <= within
+
+
+def zeros(a: Any, *shape: int) -> np.ndarray:
+    """Zeros among which numbers of this arm can stand."""
+    return np.zeros(shape, dtype=a.M[0].dtype)
+
+
+def inv(matrix: np.ndarray) -> np.ndarray:
+    return np.linalg.inv(matrix) if matrix.dtype != object else _reduced(matrix)[0]
+
+
+def det(matrix: np.ndarray) -> Any:
+    return np.linalg.det(matrix) if matrix.dtype != object else _reduced(matrix)[1]
+
+
+def _reduced(matrix: np.ndarray) -> tuple[np.ndarray, Any]:
+    """The inverse and the determinant, by elimination in a field."""
+    n, determinant = len(matrix), 1.0
+    work = np.hstack([matrix, np.eye(n).astype(object)])
+    for k in range(n):
+        pivot = next((i for i in range(k, n) if work[i, k] != 0), None)
+        if pivot is None:
+            return work[:, n:], 0.0
+        if pivot != k:
+            work[[k, pivot]] = work[[pivot, k]]
+            determinant = -determinant
+        determinant = determinant * work[k, k]
+        work[k] = work[k] * (1.0 / work[k, k])
+        for i in range(n):
+            if i != k:
+                work[i] = work[i] - work[k] * work[i, k]
+    return work[:, n:], determinant
 
 
 @dataclass
 class Arm:
     """A chain in motion, tip first. H holds the rows H(k); tau and mass are the oracle's."""
 
-    robot: ls.Robot
+    robot: Any  # a Robot, or a FieldRobot
     n: int
     slides: list[bool]
     h: np.ndarray
@@ -72,22 +117,34 @@ class Arm:
 
 
 @functools.cache
-def arm(n: int = 5, joints: str = "mixed", seed: int = 7, armature: float = 0.0) -> Arm:
-    model = ls.robots.chain_model(n, seed, joints).with_gravity(tuple(GRAVITY.tolist()))
-    links = [replace(link, joint=replace(link.joint, armature=armature)) for link in model.links]
-    model = replace(model, links=tuple(links))
+def arm(n: int = 5, joints: str = "mixed", seed: int = 7, exact: bool = False, armature: float = 0.0) -> Arm:
+    chain = ls.robots.chain_model(n, seed, joints).with_gravity(tuple(GRAVITY.tolist()))
+    model = replace(
+        chain, links=tuple(replace(link, joint=replace(link.joint, armature=armature)) for link in chain.links)
+    )
     q, qd, qdd = np.random.default_rng(seed).uniform(-1.5, 1.5, (3, n))
+    robot: Any = ls.Robot(model)
+    if exact:
+        kinds = "".join("P" if link.joint.kind == "prismatic" else "R" for link in model.links)
+        draw = Draw(f"{kinds} {seed}")
+        robot = FieldRobot.general(kinds, draw, armature)
+        model, (q, qd, qdd) = robot.model, robot.state(draw)
+    return in_motion(robot, model, q, qd, qdd, armature)
+
+
+def in_motion(robot: Any, model: Model, q: Any, qd: Any, qdd: Any, armature: float) -> Arm:
+    n = len(model.links)
     bodies = kinematics(model, q, qd, qdd)[::-1]
     inertials = [link.inertial for link in model.links][::-1]
     slides = [link.joint.kind == "prismatic" for link in model.links][::-1]
     h, w, v, dw, dv, p = (np.array([getattr(b, x) for b in bodies]) for x in ("axis", "w", "v", "dw", "dv", "p"))
     m, com = np.array([i.mass for i in inertials]), np.array([b.c - b.p for b in bodies])
     centre = np.array([b.R @ np.array(i.inertia) @ b.R.T for b, i in zip(bodies, inertials, strict=True)])
-    I = np.array([c + mass * skew(r) @ skew(r).T for c, mass, r in zip(centre, m, com, strict=True)])  # noqa: E741
+    I = np.array([c + mass * (skew(r) @ skew(r).T) for c, mass, r in zip(centre, m, com, strict=True)])  # noqa: E741
     p = np.vstack([p, np.zeros(3)])
     phi = [shift(p[k] - p[k + 1]) for k in range(n)]
     M = [
-        np.block([[i, mass * skew(r)], [-mass * skew(r), mass * np.eye(3)]])
+        np.block([[i, mass * skew(r)], [mass * -skew(r), mass * np.eye(3)]])
         for i, mass, r in zip(I, m, com, strict=True)
     ]
     H = [stacked(*((np.zeros(3), x) if slide else (x, np.zeros(3)))) for x, slide in zip(h, slides, strict=True)]
@@ -96,7 +153,81 @@ def arm(n: int = 5, joints: str = "mixed", seed: int = 7, armature: float = 0.0)
     w, v, dw, dv = (np.vstack([x, zero]) for x in (w, v, dw, dv))
     mass = mass_matrix(model, q)[::-1, ::-1]
     state = (q[::-1], qd[::-1], qdd[::-1])
-    return Arm(ls.Robot(model), n, slides, h, p, m, com, I, *state, w, v, dw, dv, tau, mass, phi, M, H, armature)
+    return Arm(robot, n, slides, h, p, m, com, I, *state, w, v, dw, dv, tau, mass, phi, M, H, armature)
+
+
+# ---- arms over the field --------------------------------------------------------------------------------------
+
+
+@dataclass
+class FieldRobot:
+    """A general chain whose numbers are drawn from the field: as described, for the oracle, and as the library has it.
+
+    Link i stands at Shift(p) Rz Rx Rz in its parent, its joint turns about or slides along z. Results are those of the
+    library's algorithms, run as they are written.
+    """
+
+    model: Model
+    canonical: CanonicalModel
+
+    @classmethod
+    def general(cls, kinds: str, draw: Draw, armature: float = 0.0) -> FieldRobot:
+        places = [(draw.numbers(3), Angle(*draw.circle()), Angle(*draw.circle()), Angle(*draw.circle())) for _ in kinds]
+        return cls.of(kinds, places, draw, armature)
+
+    @classmethod
+    def of(cls, kinds: str, places: Any, draw: Draw, armature: float) -> FieldRobot:
+        described, links = [], []
+        for i, (letter, (p, a, b, c)) in enumerate(zip(kinds, places, strict=True)):
+            kind = "prismatic" if letter == "P" else "revolute"
+            body = exact_body(draw.number(), draw.numbers(3), draw.numbers(6))
+            xx, yy, zz, xy, xz, yz = body["I_com"]
+            inertial = Inertial(body["mass"], body["com"], ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
+            placement = Placement((about_z(a) @ about_x(b) @ about_z(c)).tolist(), p)
+            described.append(
+                Link(f"link{i}", i - 1, Joint(f"joint{i}", kind, (0.0, 0.0, 1.0), placement, armature), inertial)
+            )
+            factors = (("shift", *p), ("screw", 2, a.c, a.s, 0.0), ("screw", 0, b.c, b.s, 0.0))
+            links.append(
+                CanonicalLink(
+                    f"link{i}", i - 1, kind, factors, 0, c, (c.c, c.s), 0.0, 0.0, **body, armature=armature,
+                    damping=0.0, friction=0.0, axes=IDENTITY3, origin=ZERO3, row=i, q_start=i, start=i,
+                )
+            )  # fmt: skip
+        gravity = tuple(GRAVITY.tolist())
+        order = tuple(range(len(kinds)))
+        return cls(Model("field", tuple(described), order, (), gravity), CanonicalModel(tuple(links), (), gravity))
+
+    def state(self, draw: Draw) -> Any:
+        """q, qd, qdd: an angle for each turning joint, a number for each sliding one."""
+        turning = [link.kind == "revolute" for link in self.canonical.links]
+        q = np.array([draw.angle() if turns else draw.number() for turns in turning], dtype=object)
+        return q, np.array(draw.numbers(len(turning))), np.array(draw.numbers(len(turning)))
+
+    def _result(self, function: str, method: str | None, **values: Any) -> np.ndarray:
+        request = Request(function, method or next(iter(FUNCTIONS[function].methods)))
+        return np.array(evaluate(self.canonical, request, {name: list(x) for name, x in values.items()}), dtype=object)
+
+    def inverse_dynamics(self, q: Any, qd: Any, qdd: Any, method: str | None = None) -> np.ndarray:
+        return self._result("inverse_dynamics", method, q=q, qd=qd, qdd=qdd)
+
+    def forward_dynamics(self, q: Any, qd: Any, tau: Any, method: str | None = None) -> np.ndarray:
+        return self._result("forward_dynamics", method, q=q, qd=qd, tau=tau)
+
+    def mass_matrix_inverse(self, q: Any, method: str | None = None) -> np.ndarray:
+        return self._result("mass_matrix_inverse", method, q=q).reshape(len(q), len(q))
+
+    def determinant(self, q: Any) -> Any:
+        """Of the mass matrix, by the product of its D."""
+        return np.prod(self._result("joint_inertia", None, q=q))
+
+
+def about_z(a: Any) -> np.ndarray:
+    return np.array([[a.c, -a.s, 0.0], [a.s, a.c, 0.0], [0.0, 0.0, 1.0]])
+
+
+def about_x(a: Any) -> np.ndarray:
+    return np.array([[1.0, 0.0, 0.0], [0.0, a.c, -a.s], [0.0, a.s, a.c]])
 
 
 # ---- the recursions, with the place of the erratum open ------------------------------------------------------
@@ -142,7 +273,7 @@ def outward(a: Arm, bias: list[np.ndarray], start: np.ndarray, rise: np.ndarray 
 
 def inward(a: Arm, accelerations: list[np.ndarray], bias: list[np.ndarray]) -> np.ndarray:
     """x(k) = phi x(k-1) + M lambda + b, and tau = H x."""
-    x, tau = np.zeros(6), np.zeros(a.n)
+    x, tau = np.zeros(6), zeros(a, a.n)
     for k in range(a.n):
         x = (a.phi[k - 1] @ x if k else x) + a.M[k] @ accelerations[k] + bias[k]
         tau[k] = a.H[k] @ x
@@ -172,7 +303,7 @@ class Gains:
 
 def gains(a: Arm, update: str = "43") -> Gains:
     P_plus: Any = np.zeros((6, 6))
-    found = Gains([], [], np.zeros(a.n), [])
+    found = Gains([], [], zeros(a, a.n), [])
     for k in range(a.n):
         P = (a.phi[k - 1] @ P_plus @ a.phi[k - 1].T if k else P_plus) + a.M[k]
         D = a.H[k] @ P @ a.H[k] + a.R
@@ -190,13 +321,13 @@ def gains(a: Arm, update: str = "43") -> Gains:
 
 def filtered_torque(a: Arm, g: Gains, use: list[np.ndarray], carry: bool = True, start: Any = None) -> np.ndarray:
     """(35)-(47); `use` is what multiplies n in (41); without `carry`, (3.56) as printed leaves lambda^+ alone."""
-    n, b, z, residual = listed(bias_acceleration, a), listed(bias_force, a), np.zeros(6), np.zeros(a.n)
+    n, b, z, residual = listed(bias_acceleration, a), listed(bias_force, a), np.zeros(6), zeros(a, a.n)
     for k in range(a.n):
         z = (a.phi[k - 1] @ z if k else z) + b[k]
         innovation = a.tau[k] - a.H[k] @ z
         z = z + g.G[k] * innovation + use[k] @ n[k]
         residual[k] = innovation / g.D[k]
-    qdd, inner = np.zeros(a.n), a.base if start is None else start
+    qdd, inner = zeros(a, a.n), a.base if start is None else start
     for k in reversed(range(a.n)):
         plus = a.phi[k].T @ inner + n[k]
         qdd[k] = residual[k] - g.G[k] @ plus
@@ -237,7 +368,7 @@ def operators(a: Arm) -> Operators:
     filters = [steps[k] @ (np.eye(6) - np.outer(g.G[k], a.H[k])) for k in range(n)]
 
     def triangle(chain: list[np.ndarray], strict: bool) -> np.ndarray:
-        out = np.zeros((6 * n, 6 * n))
+        out = zeros(a, 6 * n, 6 * n)
         for j in range(n):
             block = np.eye(6)
             for i in range(j + strict, n):
@@ -246,7 +377,7 @@ def operators(a: Arm) -> Operators:
                 out[6 * i : 6 * i + 6, 6 * j : 6 * j + 6] = block
         return out
 
-    H, L, M = np.zeros((n, 6 * n)), np.zeros((6 * n, n)), np.zeros((6 * n, 6 * n))
+    H, L, M = zeros(a, n, 6 * n), zeros(a, 6 * n, n), zeros(a, 6 * n, 6 * n)
     for k in range(n):
         own = slice(6 * k, 6 * k + 6)
         H[k, own], L[own, k], M[own, own] = a.H[k], steps[k] @ g.G[k], a.M[k]
@@ -261,7 +392,7 @@ def operators(a: Arm) -> Operators:
 class Table:
     """Hartenberg-Denavit rows in Angeles' b, motion in b, and the oracle's forces for it; joints from the base."""
 
-    robot: ls.Robot
+    robot: Any
     alpha: np.ndarray
     a: np.ndarray
     b: np.ndarray
@@ -275,7 +406,9 @@ class Table:
     right: np.ndarray
 
 
-def hartenberg_denavit(kinds: str, seed: int = 5) -> Table:
+def hartenberg_denavit(kinds: str, exact: bool = False, seed: int = 5) -> Table:
+    if exact:
+        return _field_table(kinds)
     n, random = len(kinds), np.random.default_rng(seed)
     alpha, theta, q, qd, qdd = random.uniform(-1.4, 1.4, (5, n))
     a, d = random.uniform(0.1, 0.5, (2, n))
@@ -296,6 +429,27 @@ def hartenberg_denavit(kinds: str, seed: int = 5) -> Table:
     return Table(robot, alpha, a, b, at, slides, sign * qd, sign * qdd, m, rho, I, sign * tau)
 
 
+def _field_table(kinds: str) -> Table:
+    """Modified DH rows over the field: Rx(alpha) Tx(a) Rz(theta) Tz(d)."""
+    draw = Draw(kinds)
+    n, none = len(kinds), Angle(1.0, 0.0)
+    alpha, theta = ([Angle(*draw.circle()) for _ in kinds] for _ in range(2))
+    a, d = draw.numbers(n), draw.numbers(n)
+    places = [((x, -(d_ * b.s), d_ * b.c), none, b, c) for x, d_, b, c in zip(a, d, alpha, theta, strict=True)]
+    robot = FieldRobot.of(kinds, places, draw, 0.0)
+    q, qd, qdd = robot.state(draw)
+    tau = inverse_dynamics(robot.model, q, qd, qdd)
+    slides = [kind == "P" for kind in kinds]
+    sign = np.where(slides, -1.0, 1.0)
+    b = -(np.array(d) + np.where(slides, q, 0.0))
+    at = np.array([c if slide else x + c for c, x, slide in zip(theta, q, slides, strict=True)], dtype=object)
+    bodies = [link.inertial for link in robot.model.links]
+    m, rho, I = (np.array([getattr(body, x) for body in bodies]) for x in ("mass", "com", "inertia"))  # noqa: E741
+    return Table(
+        robot, np.array(alpha, dtype=object), np.array(a), b, at, slides, sign * qd, sign * qdd, m, rho, I, sign * tau
+    )
+
+
 def kane(t: Table, **printed: bool) -> np.ndarray:
     """Stages 1 to 3, each vector in its link's frame; the misprints that are named are made."""
     n, e = len(t.b), np.array([0.0, 0.0, 1.0])
@@ -309,7 +463,7 @@ def kane(t: Table, **printed: bool) -> np.ndarray:
         slides = t.slides[i] and not (printed.get("first_joint") and i == 0)
         turn = 0.0 if slides else 1.0
         w0, dw0, W0, p0, rho0 = inner
-        w.append(Q[i].T @ w0 + turn * t.rate[i] * e)
+        w.append(Q[i].T @ w0 + t.rate[i] * (turn * e))
         dw.append(Q[i].T @ dw0 + turn * (np.cross(w[i], t.rate[i] * e) + t.rise[i] * e))
         W.append(skew(dw[i]) + skew(w[i]) @ skew(w[i]))
         sign = -1.0 if printed.get("stage_2") and i else 1.0
@@ -322,7 +476,7 @@ def kane(t: Table, **printed: bool) -> np.ndarray:
     for i in range(n):
         origin, turned = origin + turned @ arm_of[i], turned @ Q[i]
         frames.append((turned, origin))
-    tau = np.zeros(n)
+    tau: list[Any] = [0.0] * n
     for i, (R, own) in enumerate(frames):
         axis = R @ e
         for j in range(0 if printed.get("sums") else i, n):  # (42), (43)
@@ -330,5 +484,5 @@ def kane(t: Table, **printed: bool) -> np.ndarray:
             force = Rj @ (t.m[j] * pdd[j])
             moment = Rj @ hd[j] + np.cross(Oj + Rj @ t.rho[j] - own, force)
             along = 1.0 if printed.get("(35)") else -1.0
-            tau[i] += along * axis @ force if t.slides[i] else axis @ moment
-    return tau
+            tau[i] = tau[i] + (along * (axis @ force) if t.slides[i] else axis @ moment)
+    return np.array(tau)

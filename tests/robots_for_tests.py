@@ -1,7 +1,7 @@
 """Robots for the tests, and mechanics written out plainly: the oracle that knows nothing of linksweep's frames.
 
 The oracle works in the base's directions, about mass centres, on the links as described: none of the choices (link
-frames, spatial vectors, recursions of forces) that the library makes.
+frames, spatial vectors, recursions of forces) that the library makes. Its numbers are floats, or elements of a field.
 """
 
 from __future__ import annotations
@@ -168,14 +168,14 @@ def turned(axis: np.ndarray, angle: float) -> np.ndarray:
 def kinematics(model: Model, q: Any, qd: Any = None, qdd: Any = None) -> list[Body]:
     """Every link in the base frame; q, qd, qdd in document order. Rates are those of the link's own origin."""
     n = len(model.links)
-    q, qd, qdd = (np.zeros(n) if x is None else np.asarray(x, dtype=float) for x in (q, qd, qdd))
+    q, qd, qdd = (np.zeros(n) if x is None else np.asarray(x) for x in (q, qd, qdd))
     place = {link: k for k, link in enumerate(model.document_order)}
     zero = np.zeros(3)
     base = Body(np.eye(3), zero, zero, zero, zero, zero, zero, zero)
     bodies: list[Body] = []
     for i, link in enumerate(model.links):
         a = base if link.parent == BASE else bodies[link.parent]
-        x, xd, xdd = (float(u[place[i]]) for u in (q, qd, qdd))
+        x, xd, xdd = (u[place[i]] for u in (q, qd, qdd))
         local, at = np.array(link.joint.axis), link.joint.placement
         R = a.R @ np.array(at.rotation)
         axis = R @ local
@@ -230,7 +230,7 @@ def inverse_dynamics(
     n = len(model.links)
     bodies = kinematics(model, q, qd, qdd)
     place = {link: k for k, link in enumerate(model.document_order)}
-    tau = np.zeros(n)
+    tau: list[Any] = [0.0] * n
     for b, (link, body) in enumerate(zip(model.links, bodies, strict=True)):
         r = body.c - body.p
         dv = body.dv + np.cross(body.dw, r) + np.cross(body.w, np.cross(body.w, r)) - np.array(model.gravity)
@@ -239,18 +239,18 @@ def inverse_dynamics(
         moment = I @ body.dw + np.cross(body.w, I @ body.w)
         for i in path(model, b):
             angular, linear = joint_motion(model, bodies, i, body.c)
-            tau[place[i]] += angular @ moment + linear @ force
+            tau[place[i]] = tau[place[i]] + (angular @ moment + linear @ force)
     for name, f in (f_ext or {}).items():
         T = frame_pose(model, bodies, name)
         for i in path(model, next(frame.link for frame in model.frames if frame.name == name)):
             angular, linear = joint_motion(model, bodies, i, T[:3, 3])
-            tau[place[i]] -= angular @ T[:3, :3] @ f[:3] + linear @ T[:3, :3] @ f[3:]
+            tau[place[i]] = tau[place[i]] - (angular @ T[:3, :3] @ f[:3] + linear @ T[:3, :3] @ f[3:])
     joints = [model.links[i].joint for i in model.document_order]
-    rates, rises = (np.zeros(n) if x is None else np.asarray(x, dtype=float) for x in (qd, qdd))
-    tau += np.array([j.armature for j in joints]) * rises
+    rates, rises = (np.zeros(n) if x is None else np.asarray(x) for x in (qd, qdd))
+    found = np.array(tau) + np.array([j.armature for j in joints]) * rises
     if dissipation:
-        tau += np.array([j.damping for j in joints]) * rates + np.array([j.friction for j in joints]) * np.sign(rates)
-    return tau
+        found += np.array([j.damping for j in joints]) * rates + np.array([j.friction for j in joints]) * np.sign(rates)
+    return found
 
 
 def mass_matrix(model: Model, q: Any) -> np.ndarray:
@@ -258,13 +258,14 @@ def mass_matrix(model: Model, q: Any) -> np.ndarray:
     bodies = kinematics(model, q)
     place = {link: k for k, link in enumerate(model.document_order)}
     n = len(model.links)
-    M = np.diag([float(model.links[i].joint.armature) for i in model.document_order])
+    M = np.diag([model.links[i].joint.armature for i in model.document_order])
     for b, (link, body) in enumerate(zip(model.links, bodies, strict=True)):
-        angular, linear = np.zeros((3, n)), np.zeros((3, n))
+        rows: list[Any] = [(np.zeros(3), np.zeros(3))] * n
         for i in path(model, b):
-            angular[:, place[i]], linear[:, place[i]] = joint_motion(model, bodies, i, body.c)
+            rows[place[i]] = joint_motion(model, bodies, i, body.c)
+        angular, linear = (np.array(columns) for columns in zip(*rows, strict=True))
         I = body.R @ np.array(link.inertial.inertia) @ body.R.T  # noqa: E741
-        M += link.inertial.mass * linear.T @ linear + angular.T @ I @ angular
+        M = M + (link.inertial.mass * linear @ linear.T + angular @ I @ angular.T)
     return M
 
 

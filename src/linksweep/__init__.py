@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from linksweep.errors import ModelWarning as ModelWarning
     from linksweep.errors import SingularError as SingularError
     from linksweep.errors import SingularWarning as SingularWarning
+    from linksweep.exact import prove as prove
     from linksweep.loading import load as load
     from linksweep.motion import follow as follow
     from linksweep.motion import inverse_kinematics as inverse_kinematics
@@ -50,6 +51,7 @@ _HOMES = {
     "inverse_kinematics": "linksweep.motion",
     "load": "linksweep.loading",
     "operators": "linksweep.spatial_operators",
+    "prove": "linksweep.exact",
     "simulate": "linksweep.simulation",
 }
 _SUBPACKAGES = ("conventions", "motion", "plots", "robots", "simulation", "studies")
@@ -74,6 +76,7 @@ __all__ = [
     "motion",
     "operators",
     "plots",
+    "prove",
     "robots",
     "simulate",
     "simulation",

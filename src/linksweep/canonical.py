@@ -6,6 +6,8 @@ vector crosses the joint in two planar rotations, and H is a unit vector. Joint 
 commute, so this changes neither coordinates nor torques; named frames are carried along.
 
 Where two axes are so nearly parallel that their common normal is far away, the origin stays and a Shift is used.
+
+Numbers of the description are floats, or exact ones that bring their own `hypot` and `on_circle` (exact/rational.py).
 """
 
 from __future__ import annotations
@@ -40,20 +42,20 @@ class CanonicalLink:
     kind: str
     factors: tuple[tuple[Any, ...], ...]
     quarters: int
-    angle: float
-    turn: tuple[float, float]
-    slide: float
-    pitch: float
+    angle: Any
+    turn: tuple[Any, Any]
+    slide: Any
+    pitch: Any
     mass: Any
     mp: tuple[Any, Any, Any]
     I: tuple[Any, ...]  # noqa: E741  (the papers' symbol)
     com: tuple[Any, Any, Any]
     I_com: tuple[Any, ...]
     armature: Any
-    damping: float
-    friction: float
-    axes: tuple[tuple[float, ...], ...]
-    origin: tuple[float, ...]
+    damping: Any
+    friction: Any
+    axes: tuple[tuple[Any, ...], ...]
+    origin: tuple[Any, ...]
     row: int
     q_start: int
     start: int
@@ -145,9 +147,9 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
         result.append(
             CanonicalLink(
                 name=link.name, parent=link.parent, kind=link.joint.kind, **joints[index],
-                pitch=float(link.joint.pitch), mass=m, mp=mp, I=tensor, com=com, I_com=about_com,
-                armature=float(link.joint.armature), damping=float(link.joint.damping),
-                friction=float(link.joint.friction),
+                pitch=_number(link.joint.pitch), mass=m, mp=mp, I=tensor, com=com, I_com=about_com,
+                armature=_number(link.joint.armature), damping=_number(link.joint.damping),
+                friction=_number(link.joint.friction),
                 axes=own[link.name].rotation, origin=own[link.name].position, row=row, q_start=q_start, start=start,
             )
         )  # fmt: skip
@@ -182,10 +184,10 @@ def _favoured_children(model: Model) -> list[int | None]:
 def _decompose(rotation: np.ndarray, position: np.ndarray) -> _Screws:
     """Screws about z, x and z whose product is the given placement."""
     zx, zy, zz = rotation[:, 2].tolist()
-    sine = math.hypot(zx, zy)
+    sine = _hypot(zx, zy)
     if sine <= 1e-11:  # parallel axes: any normal serves, take the one through the other origin
         alpha = (math.copysign(1.0, zz), 0.0)
-        length = math.hypot(position[0], position[1])
+        length = _hypot(position[0], position[1])
         a = (position[0] / length, position[1] / length) if length > 0.0 else (1.0, 0.0)
     else:
         alpha, a = (zz, sine), (-zy / sine, zx / sine)
@@ -215,9 +217,9 @@ def _slid(screws: _Screws, lift: float) -> _Screws:
 def _inertia(inertial: Inertial, aligned: np.ndarray, turn: tuple[float, float], lift: float) -> tuple[Any, ...]:
     """Mass, first moment and inertia about the canonical origin; mass centre and inertia about it."""
     rotation = (aligned @ _turn_z(turn)).T
-    com = rotation @ np.array(inertial.com, dtype=float) - np.array([0.0, 0.0, lift])
-    tensor = rotation @ np.array(inertial.inertia, dtype=float) @ rotation.T
-    m = float(inertial.mass)
+    com = rotation @ _array(inertial.com) - np.array([0.0, 0.0, lift])
+    tensor = rotation @ _array(inertial.inertia) @ rotation.T
+    m = _number(inertial.mass)
     about_origin = tensor + m * (com @ com * np.eye(3) - np.outer(com, com))
     return m, tuple((m * com).tolist()), _six(about_origin), tuple(com.tolist()), _six(tensor)
 
@@ -246,7 +248,7 @@ def _undo(adjust: tuple[tuple[float, float], float], rotation: np.ndarray, posit
 
 def aligning_rotation(axis: tuple[Any, Any, Any]) -> np.ndarray:
     """A rotation that takes z to the axis; a permutation where the axis is a coordinate axis."""
-    z = np.array(axis, dtype=float)
+    z = _array(axis)
     k = int(np.argmax(np.abs(z)))
     if np.count_nonzero(z) == 1:  # not z[k] == 1, which also holds for (0, 1, 4e-8)
         x = np.eye(3)[(k + 1) % 3]
@@ -269,7 +271,9 @@ def _compose(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, flo
     return _snap_pair((a[0] * b[0] - a[1] * b[1], a[1] * b[0] + a[0] * b[1]))
 
 
-def _snap_pair(pair: tuple[float, float]) -> tuple[float, float]:
+def _snap_pair(pair: tuple[Any, Any]) -> tuple[Any, Any]:
+    if hasattr(pair[0], "on_circle"):
+        return pair[0].on_circle(pair[1])
     norm = math.hypot(*pair)
     c, s = float(pair[0]) / norm, float(pair[1]) / norm
     if abs(s) <= TINY:
@@ -279,13 +283,28 @@ def _snap_pair(pair: tuple[float, float]) -> tuple[float, float]:
     return c, s
 
 
+def _hypot(*lengths: Any) -> Any:
+    return lengths[0].hypot(*lengths[1:]) if hasattr(lengths[0], "hypot") else math.hypot(*lengths)
+
+
+def _number(x: Any) -> Any:
+    return x if hasattr(x, "on_circle") else float(x)
+
+
+def _array(numbers: Any) -> np.ndarray:
+    array = np.array(numbers)
+    return array if array.dtype == object else array.astype(float)
+
+
 def _snap(rotation: np.ndarray) -> np.ndarray:
+    if rotation.dtype == object:
+        return rotation
     out = np.where(np.abs(rotation) <= TINY, 0.0, rotation)
     return np.where(np.abs(np.abs(out) - 1.0) <= TINY, np.sign(out), out)
 
 
 def _arrays(placement: Placement) -> tuple[np.ndarray, np.ndarray]:
-    return np.array(placement.rotation, dtype=float), np.array(placement.position, dtype=float)
+    return _array(placement.rotation), _array(placement.position)
 
 
 def _turn_z(pair: tuple[float, float]) -> np.ndarray:
@@ -299,8 +318,8 @@ def _turn_x(pair: tuple[float, float]) -> np.ndarray:
 
 
 def _screw_factor(axis: int, pair: tuple[float, float], t: float) -> tuple[tuple[Any, ...], ...]:
-    return () if pair == (1.0, 0.0) and t == 0.0 else (("screw", axis, pair[0], pair[1], float(t)),)
+    return () if pair == (1.0, 0.0) and t == 0.0 else (("screw", axis, pair[0], pair[1], _number(t)),)
 
 
 def _shift_factor(shift: Any) -> tuple[tuple[Any, ...], ...]:
-    return () if shift is None else (("shift", *(float(x) for x in shift)),)
+    return () if shift is None else (("shift", *map(_number, shift)),)

@@ -236,7 +236,7 @@ def _pair(a: Any, b: Any) -> Scalar:
 
 def _over(a: Any, d: Scalar) -> Any:
     """a / D, but 0 where D is the number 0 (a joint that moves no inertia in any pose): P H^T is 0 there too."""
-    return a * 0.0 if isinstance(d, float) and d == 0.0 else a / d
+    return a * 0.0 if is_zero(d) else a / d
 
 
 class JointBlock(tuple[tuple[Scalar, ...], ...]):
@@ -246,10 +246,11 @@ class JointBlock(tuple[tuple[Scalar, ...], ...]):
 class JointInertia:
     """D(k) = H P H^T + R, the inertia that the joint sees: nv by nv, symmetric."""
 
-    __slots__ = ("rows",)
+    __slots__ = ("_factors", "rows")
 
     def __init__(self, h_t: Span, p_h_t: Span, armature: Scalar):
         n = len(h_t.columns)
+        self._factors: tuple[list[list[Scalar]], list[Scalar]] | None = None
         self.rows = [[_pair(h_t.columns[i], p_h_t.columns[j]) for j in range(n)] for i in range(n)]
         for i in range(n):
             self.rows[i][i] = self.rows[i][i] + armature
@@ -258,6 +259,7 @@ class JointInertia:
     def of(cls, block: Sequence[Sequence[Scalar]]) -> JointInertia:
         """D again, from what a sweep kept of it."""
         self = cls.__new__(cls)
+        self._factors = None
         self.rows = [list(row) for row in block]
         return self
 
@@ -267,6 +269,11 @@ class JointInertia:
 
     def factor(self) -> tuple[list[list[Scalar]], list[Scalar]]:
         """U (unit upper triangular) and d with D = U diag(d) U^T; no pivoting: D is definite."""
+        if self._factors is None:
+            self._factors = self._factored()
+        return self._factors
+
+    def _factored(self) -> tuple[list[list[Scalar]], list[Scalar]]:
         n = len(self.rows)
         up: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
         diagonal: list[Scalar] = [0.0] * n

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from .canonical import CanonicalLink, CanonicalModel
 from .model import BASE
+from .scalars import is_number
 from .spatial import ZERO_VEC, Inertia, Sym, Transform, Vec
 from .transforms import Screw, Shift
 
@@ -39,7 +40,7 @@ def _split(kind: str, body: Inertia, khalil: bool) -> tuple[Inertia, Inertia | N
     if kind == "revolute":
         J = body.second_moments()
         # J_zz is free. 0 saves two products; -J_xx, where J_xx = J_yy, leaves I_zz alone and needs no dw_x, dw_y
-        zz = -J.xx if khalil or (isinstance(J.xx, float) and J.xx == J.yy) else 0.0
+        zz = -J.xx if khalil or (is_number(J.xx) and J.xx == J.yy) else 0.0
         # to the last bit: a sum of the same numbers, so that what is meant to vanish does
         kept = replace(body.I, xx=J.yy + zz, yy=J.xx + zz, zz=J.yy + J.xx)
         moved = J.zz - zz

@@ -13,6 +13,27 @@ Scalar = Any
 LARGE = 8.0  # radians: up to here the sum with an offset is off by 4e-16 at most
 
 
+_PLAIN: set[type] = {float, int}
+
+
+class Number:
+    """The base of numbers that are not floats (exact/field.py): known while an algorithm is written out, they fold."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        _PLAIN.add(cls)
+
+    def is_zero(self) -> bool:
+        """Whether it is the constant 0."""
+        raise NotImplementedError
+
+
+def is_number(x: Any) -> bool:
+    """Whether this is a plain number, and no array or traced expression."""
+    return type(x) in _PLAIN
+
+
 def sin(x: Scalar) -> Scalar:
     if isinstance(x, (float, int)):
         return math.sin(x)
@@ -55,9 +76,16 @@ def sign(x: Scalar) -> Scalar:
     return where(x > 0.0, 1.0, where(x < 0.0, -1.0, 0.0))
 
 
+def quarter_turns(angle: Scalar, count: int) -> Scalar:
+    """The angle and so many right ones."""
+    return angle.quarter_turns(count) if hasattr(angle, "quarter_turns") else angle + count * (math.pi / 2.0)
+
+
 def is_zero(x: Scalar) -> bool:
     """Structurally zero: a plain number equal to 0, known while the algorithm is written out."""
-    return isinstance(x, (float, int)) and x == 0.0
+    if isinstance(x, (float, int)):
+        return x == 0.0
+    return isinstance(x, Number) and x.is_zero()
 
 
 def _library(x: Scalar) -> Any:

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from .canonical import CanonicalLink, CanonicalModel
 from .joints import KINDS, Coordinates, Span
 from .model import BASE
-from .scalars import Scalar, sign
+from .scalars import Scalar, is_zero, sign
 from .spatial import Force, Inertia, Mat, Sym, Transform, Vec, add_records
 from .transforms import Rotation, Screw, Shift
 from .tree_matrix import TreeMatrix
@@ -76,6 +76,8 @@ class LinkView:
 
     def dissipative_force(self, qd: Coordinates) -> Coordinates:
         """-phi_d, Angeles, Ma & Rojas (24), (40): what viscous damping and Coulomb friction take from the joint."""
+        if is_zero(self.friction):
+            return qd * self.damping
         return Coordinates(rate * self.damping + sign(rate) * self.friction for rate in qd)
 
     def from_described_frame(self, f: Force) -> Force:

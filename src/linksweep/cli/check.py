@@ -1,38 +1,71 @@
-"""`linksweep check`: every formulation against every other one."""
+"""`linksweep check`: every formulation against every other one, on random states or in exact arithmetic."""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from linksweep.cli.common import DISAGREEMENT, AsJson, AskedRobot, find_robot, names_a_robot
+from linksweep.errors import ArgumentError
 
 if TYPE_CHECKING:
     from linksweep.checking import Report
+    from linksweep.exact import Proof
+    from linksweep.robot import Robot
+
+SAMPLES = 20
 
 
 @names_a_robot
 def check(
     robot: AskedRobot,
-    samples: Annotated[int, typer.Option(help="Random states to compare on.")] = 20,
+    samples: Annotated[int | None, typer.Option(help=f"Random states to compare on, {SAMPLES} unless told.")] = None,
     seed: Annotated[int, typer.Option(help="Of the random states.")] = 0,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Prove it in exact arithmetic; ROBOT may be joints, such as 'F(RR)(RP)S'.")
+    ] = False,
+    trials: Annotated[
+        int | None, typer.Option(help="Of --exact; else as many as bring the chance of an error below 1e-12.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare every formulation on random states, and lint the description; exit code 1 if something is wrong."""
-    from linksweep.checking import check as run_check
+    if exact:
+        from linksweep.exact import prove
 
-    report = run_check(find_robot(robot), samples, seed)
+        if samples is not None:
+            raise ArgumentError("check: --samples are states of floating point, but --exact takes none: use --trials.")
+        report: Any = prove(_asked(robot), trials=trials, seed=seed)
+    else:
+        from linksweep.checking import check as run_check
+
+        if trials is not None:
+            raise ArgumentError("check: --trials belong to --exact, which is not asked for: use --samples.")
+        report = run_check(find_robot(robot), SAMPLES if samples is None else samples, seed)
     if as_json:
         print(json.dumps(report.as_dict(), indent=2, allow_nan=False))
     elif sys.stdout.isatty():
-        _print_report(report)
+        (_print_proof if exact else _print_report)(report)
     else:
         print(report)
     if not report.ok:
         raise typer.Exit(DISAGREEMENT)
+
+
+def _asked(robot: AskedRobot) -> Robot | str:
+    """The robot, or letters of joints where no file has that name."""
+    name = robot.name or ""
+    if not name or set(name) - set("RPHESF()") or Path(name).is_file():
+        return find_robot(robot)
+    if robot.changes:
+        raise ArgumentError(
+            f"check: {name} are letters of joints, which {robot.changes[0]} does not suit: leave it out."
+        )
+    return name
 
 
 def _print_report(report: Report) -> None:
@@ -59,3 +92,20 @@ def _print_report(report: Report) -> None:
     for line in report.remarks():
         console.print(Text(line, style="red" if line.startswith("error") else ""))
     console.print(Text(report.verdict, style="bold green" if report.ok else "bold red"))
+
+
+def _print_proof(proof: Proof) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    table = Table(title=Text(f"{proof.name}: in exact arithmetic"), title_justify="left")
+    for heading, justify in (("statement", "left"), ("for", "left"), ("degree", "right"), ("chance", "right")):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    for *words, verdict in proof.rows():
+        table.add_row(*map(Text, words), style="" if verdict == "proved" else "bold red")
+    console.print(table)
+    for line in proof.remarks():
+        console.print(Text(line, style="red" if line.startswith("refuted") else ""))
+    console.print(Text(proof.verdict, style="bold green" if proof.ok else "bold red"))

@@ -68,6 +68,10 @@ class SpatialOperators:
     def __repr__(self) -> str:
         return f"<spatial operators of {self.robot.name}, N = {self.N}, tip {self.tip}>"
 
+    def dense(self, a: Any) -> np.ndarray:
+        """The matrix of an operator; a matrix is its own."""
+        return a if isinstance(a, np.ndarray) else a.todense()
+
     # the paper's order and the robot's
 
     def to_paper(self, x: Any) -> np.ndarray:

@@ -91,7 +91,7 @@ class _Factoring:
                 assert isinstance(x, Node)
                 place = self._factors(x).index(shared)
                 number = x.args[place]
-                flipped = not isinstance(number, Node) and number < 0
+                flipped = not isinstance(number, Node) and number != shared
                 inner.append((minus != flipped, x.args[1 - place]))
             else:
                 rest.append((minus, x))

@@ -9,7 +9,6 @@ only slots that some result needs survive `remove_dead`. A program of 10 links a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +17,7 @@ from ..canonical import CanonicalLink, CanonicalModel
 from ..errors import ArgumentError
 from ..joints import KINDS, Coordinates
 from ..model import BASE
-from ..scalars import is_zero
+from ..scalars import is_zero, quarter_turns
 from ..spatial import leaves, map_leaves, rebuild
 from ..sweeps import LinkView, Step
 from .expression import Graph, Node, Operand
@@ -274,7 +273,7 @@ def _only_written_out(what: str) -> ArgumentError:
 
 def _uniform(link: CanonicalLink) -> CanonicalLink:
     """Quarter turns as part of the angle: links that differ only there share a kind."""
-    return replace(link, quarters=0, angle=link.angle + link.quarters * (math.pi / 2.0))
+    return replace(link, quarters=0, angle=quarter_turns(link.angle, link.quarters))
 
 
 def _pattern(link: CanonicalLink) -> tuple[Any, ...]:

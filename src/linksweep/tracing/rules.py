@@ -10,6 +10,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from .. import scalars
+from ..scalars import is_number as _number
+
 Rule = Callable[..., Any]
 ONLINE = 2  # as in expression.py, which imports this table
 RULES: dict[str, list[Rule]] = {}
@@ -26,8 +29,8 @@ def rule(op: str, comment: str) -> Callable[[Rule], Rule]:
     return enter
 
 
-def _number(x: Any) -> bool:
-    return type(x) is float or type(x) is int
+def _finite(x: Any) -> bool:
+    return not isinstance(x, float) or math.isfinite(x)
 
 
 def _is(x: Any, op: str) -> bool:
@@ -169,7 +172,7 @@ def _(g, a, b): return 1.0 if a is b else None
 @rule("div", "0 / x = 0")
 def _(g, a, b): return 0.0 if _number(a) and a == 0 else None
 @rule("div", "x / c = (1 / c) x, by a number other than 0")
-def _(g, a, b): return g.apply("mul", 1.0 / b, a) if _number(b) and b != 0 and math.isfinite(1.0 / b) else None
+def _(g, a, b): return g.apply("mul", 1.0 / b, a) if _number(b) and b != 0 and _finite(1.0 / b) else None
 @rule("div", "x / (-y) = -(x / y)")
 def _(g, a, b): return g.apply("neg", g.apply("div", a, b.args[0])) if _is(b, "neg") else None
 @rule("div", "x / y = x (1 / y): one division for each divisor")
@@ -181,15 +184,15 @@ def _(g, a): return -a if _number(a) else None
 def _(g, a): return a.args[0] if _is(a, "neg") else None
 
 @rule("sin", "a number")
-def _(g, a): return math.sin(a) if _number(a) else None
+def _(g, a): return scalars.sin(a) if _number(a) else None
 @rule("sin", "sin(-x) = -sin(x)")
 def _(g, a): return g.apply("neg", g.apply("sin", a.args[0])) if _is(a, "neg") else None
 @rule("cos", "a number")
-def _(g, a): return math.cos(a) if _number(a) else None
+def _(g, a): return scalars.cos(a) if _number(a) else None
 @rule("cos", "cos(-x) = cos(x)")
 def _(g, a): return g.apply("cos", a.args[0]) if _is(a, "neg") else None
 @rule("sqrt", "a number")
-def _(g, a): return math.sqrt(a) if _number(a) else None
+def _(g, a): return scalars.sqrt(a) if _number(a) else None
 
 @rule("lt", "two numbers")
 def _(g, a, b): return a < b if _number(a) and _number(b) else None

@@ -13,21 +13,18 @@ from .expression import Graph, Operand
 from .program import Array, Program, block_program
 
 
-class UnrolledTrace(Unrolled):
-    """`Unrolled` over traced inputs. Inputs and outputs are named by their index; q is input 0.
+class UnrolledRun(Unrolled):
+    """`Unrolled` over inputs of any scalar, `leaves`. Inputs and outputs are named by their index; q is input 0.
 
     described: makes another model from the inputs, some of which stand for numbers of it.
     """
 
     def __init__(
-        self, model: CanonicalModel, inputs: Sequence[Array],
+        self, model: CanonicalModel, inputs: Sequence[Array], leaves: Sequence[Sequence[Operand]],
         described: Callable[[Sequence[Sequence[Operand]]], CanonicalModel] | None = None,
     ):  # fmt: skip
         self.inputs = tuple(inputs)
-        self.graph = Graph()
-        self.leaves = [
-            [self.graph.leaf("input", (k, i), array.level) for i in range(array.size)] for k, array in enumerate(inputs)
-        ]
+        self.leaves = leaves
         self.results: dict[int, Sequence[Operand]] = {}
         super().__init__(described(self.leaves) if described else model, self.leaves[0])
 
@@ -57,6 +54,20 @@ class UnrolledTrace(Unrolled):
 
     def write(self, output: int, values: Sequence[Operand]) -> None:
         self.results[output] = values
+
+
+class UnrolledTrace(UnrolledRun):
+    """A run over symbols."""
+
+    def __init__(
+        self, model: CanonicalModel, inputs: Sequence[Array],
+        described: Callable[[Sequence[Sequence[Operand]]], CanonicalModel] | None = None,
+    ):  # fmt: skip
+        self.graph = Graph()
+        leaves = [
+            [self.graph.leaf("input", (k, i), array.level) for i in range(array.size)] for k, array in enumerate(inputs)
+        ]
+        super().__init__(model, inputs, leaves, described)
 
     def program(self, name: str, outputs: Sequence[Array]) -> Program:
         return block_program(name, self.inputs, [(array, self.results[k]) for k, array in enumerate(outputs)])

@@ -181,4 +181,4 @@ def _is_index(value: Any, length: int) -> bool:
 
 
 def _known(value: Operand, seen: Collection[Node]) -> bool:
-    return value in seen if isinstance(value, Node) else math.isfinite(value)
+    return value in seen if isinstance(value, Node) else not isinstance(value, float) or math.isfinite(value)

@@ -1,0 +1,320 @@
+"""What is proved of a mechanism: the statements, each as two lists of field elements that must be equal.
+
+A statement is tried at one `Point`. Its two sides come from different algorithms, or from one algorithm and what
+mechanics demands of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..algorithms.explicit_model import explicit_model
+from ..algorithms.explicit_model_direct import explicit_model_direct
+from ..functions import FUNCTIONS, Method, Request
+from ..parameters import Inertias
+from ..regrouping import regroup
+from ..spatial import Inertia, Mat, Sym, Transform, Vec, leaves
+from ..sweeps import Unrolled
+from ..transforms import Rotation, Shift
+from .field import Dual, Meaningless
+from .points import Point
+
+Values = Sequence[Any]
+LARGEST_EXPLICIT = 12  # links: I* and P* grow with the cube
+NO_DIVISOR = "divides by what is zero at every point"  # at this one, by chance once in 1e15 times
+COMPARED = (
+    "inverse_dynamics", "bias_forces", "gravity_forces", "forward_dynamics", "mass_matrix", "mass_matrix_inverse",
+    "effective_inertia", "coriolis_matrix",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One statement at one point: `left` and `right` are equal, or it is false."""
+
+    statement: str
+    what: str
+    left: Values
+    right: Values
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """What has no meaning over the field, or does not apply to the mechanism."""
+
+    statement: str
+    what: str
+    reason: str
+
+
+class Mechanics:
+    """The statements about one point; what had to be left out goes to `excluded`.
+
+    singular: a joint moves no inertia, so that M has no inverse. dynamic: there is inertia at all.
+    """
+
+    def __init__(self, point: Point, excluded: list[Excluded], singular: bool = False, dynamic: bool = True):
+        self.point = point
+        self.model = point.model
+        self.excluded = excluded
+        self.singular = singular
+        self.dynamic = dynamic
+        self._known: dict[Request, list[Any]] = {}
+
+    def __iter__(self) -> Iterator[Tried]:
+        sections: list[Callable[[], Iterator[Tried]]] = [self.kinematics]
+        if self.dynamic:
+            sections += [
+                self.methods, self.mass_matrix, self.coriolis, self.regressor, self.base_parameters, self.both_ways,
+                self.energy,
+            ]  # fmt: skip
+            sections += [] if self.singular else [self.inverses]
+        else:
+            self.exclude("dynamics", "", "needs mass or inertia")
+        for section in sections:
+            try:
+                yield from section()
+            except ZeroDivisionError:
+                self.exclude(section.__name__.replace("_", " "), "", NO_DIVISOR)
+
+    # helpers
+
+    def able(self, function: str) -> list[str]:
+        """The methods of a function that apply; the others are noted down."""
+        known = FUNCTIONS[function]
+        if known.invertible and self.singular:
+            self.exclude(function, "", "needs inertia at every joint")
+            return []
+        hindered = {name: self._hindrance(method) for name, method in known.methods.items()}
+        for name, reason in hindered.items():
+            if reason:
+                self.exclude(function, name, reason)
+        return [name for name, reason in hindered.items() if not reason]
+
+    def _hindrance(self, method: Method) -> str:
+        if method.serial and not self.model.is_serial:
+            return "needs a serial chain"
+        if method.single and not self.model.is_single:
+            return "needs joints of one freedom"
+        if method.written_out and method.single and len(self.model.links) > LARGEST_EXPLICIT:
+            return f"is written out, for at most {LARGEST_EXPLICIT} links"
+        return ""
+
+    @property
+    def frame(self) -> str:
+        """A frame that many joints move."""
+        return max(reversed(self.model.frames), key=lambda frame: frame.link).name
+
+    def exclude(self, statement: str, what: str, reason: str) -> None:
+        found = Excluded(statement, what, reason)
+        if found not in self.excluded:
+            self.excluded.append(found)
+
+    def value(self, function: str, method: str | None = None, *, all_terms: bool = False, **options: Any) -> list[Any]:
+        """The result of a function; method None: the first that applies. all_terms: f_ext, damping, a moving base.
+
+        options: those of the Request; a model, or inputs of the point, in the place of its own.
+        """
+        known = FUNCTIONS[function]
+        other = {name: options.pop(name) for name in tuple(options) if not isinstance(options[name], (str, bool))}
+        terms: dict[str, Any] = dict.fromkeys(known.takes, True) if all_terms else {}
+        request = Request(function, self.able(function)[0] if method is None else method, **terms | options)
+        if other:
+            return self.point.evaluate(request, **other)
+        if request not in self._known:
+            self._known[request] = self.point.evaluate(request)
+        return self._known[request]
+
+    def results(self, function: str, **options: Any) -> dict[str, list[Any]]:
+        """By every method that applies."""
+        found = {}
+        for method in self.able(function):
+            try:
+                found[method] = self.value(function, method, **options)
+            except Meaningless:
+                self.exclude(function, method, "has a choice by the sign of a number in it (where)")
+            except ZeroDivisionError:
+                self.exclude(function, method, NO_DIVISOR)
+        return found
+
+    # sections
+
+    def methods(self) -> Iterator[Tried]:
+        """Every method of every function against the first one: all pairs are equal then."""
+        for function in COMPARED:
+            (first, right), *others = self.results(function, all_terms=True).items() or [("", [])]
+            for method, left in others:
+                yield Tried(function, f"{method} = {first}", left, right)
+
+    def mass_matrix(self) -> Iterator[Tried]:
+        n, values = self.point.nv, self.point.values
+        M = rows(self.value("mass_matrix"), n)
+        still, weightless = [0.0] * n, replace(self.model, gravity=(0.0, 0.0, 0.0))
+        slopes = [self.value("inverse_dynamics", model=weightless, qd=still, qdd=row) for row in identity(n)]
+        yield Tried("M = d tau / d qdd", "", flat(M), flat(transposed(slopes)))
+        yield Tried("M symmetric", "d tau / d qdd", flat(slopes), flat(transposed(slopes)))
+        terms = zip(times(M, values["qdd"]), self.value("bias_forces"), strict=True)
+        yield Tried("M qdd + bias = tau", "", [a + b for a, b in terms], self.value("inverse_dynamics"))
+        for method, found in self.results("effective_inertia").items():
+            yield Tried("I* = M", method, found, flat(M))
+
+    def coriolis(self) -> Iterator[Tried]:
+        n, qd = self.point.nv, self.point.values["qd"]
+        rate = rows([derivative(x) for x in self.value("mass_matrix", q=self.point.moving())], n)
+        quick = [a - b for a, b in zip(self.value("bias_forces"), self.value("gravity_forces"), strict=True)]
+        for method, found in self.results("coriolis_matrix").items():
+            C = rows(found, n)
+            skew = [[rate[i][j] - C[i][j] * 2.0 for j in range(n)] for i in range(n)]
+            yield Tried("dM/dt - 2 C skew", method, flat(skew), [-x for x in flat(transposed(skew))])
+            yield Tried("C qd = bias - gravity", method, times(C, qd), quick)
+        work = dot(qd, times(rate, qd)) * 0.5
+        yield Tried("qd (bias - gravity) = qd dM/dt qd / 2", "", [dot(qd, quick)], [work])
+
+    def regressor(self) -> Iterator[Tried]:
+        n, links = self.point.nv, self.point.by_row
+        pi = [x for link in links for x in described_parameters(link)] + [link.armature for link in links]
+        Y = rows(self.value("regressor", all_terms=True), len(pi), n)
+        terms: dict[str, Any] = dict.fromkeys(FUNCTIONS["regressor"].takes, True)
+        tau = self.value("inverse_dynamics", **terms)
+        yield Tried("regressor Y pi = tau", "", times(Y, pi), tau)
+        if not all(link.mass for link in links):
+            self.exclude("inertias as arguments", "", "needs a mass in every link")
+            return
+        places = sorted(range(len(links)), key=lambda i: self.model.links[i].row)
+        given = Inertias("inertia", tuple(places), (len(links), 10)).apply(self.model, pi[: 10 * len(links)])
+        for method in self.able("inverse_dynamics"):
+            left = self.value("inverse_dynamics", method, model=given)
+            yield Tried("inertias as arguments", method, left, self.value("inverse_dynamics", method))
+
+    def base_parameters(self) -> Iterator[Tried]:
+        """The same with regrouped inertias; forward dynamics finds the accelerations that its torques come from."""
+        tau = self.value("inverse_dynamics", all_terms=True)
+        for khalil in (False, True):
+            grouped, form = regroup(self.model, khalil), "Khalil's form" if khalil else "cheapest form"
+            for function in ("inverse_dynamics", "mass_matrix", "forward_dynamics"):
+                for method in self.able(function):
+                    if not FUNCTIONS[function].methods[method].linear:
+                        continue
+                    left = self.value(function, method, all_terms=True, model=grouped, tau=tau)
+                    forward = function == "forward_dynamics"
+                    right = self.point.values["qdd"] if forward else self.value(function, method, all_terms=True)
+                    yield Tried("base parameters", f"{function} by {method}, {form}", left, right)
+
+    def both_ways(self) -> Iterator[Tried]:
+        """I* and P* through augmented bodies and by direct sums; P* as what stands at each product of rates."""
+        if set(FUNCTIONS["inertia_power"].methods) - set(self.able("inertia_power")):
+            return
+        sweep = Unrolled(self.model, self.point.values["q"])
+        a, b = explicit_model(sweep), explicit_model_direct(sweep)
+        joints = range(len(self.model.links))
+        places = [(i, j, k) for i in joints for k in joints for j in range(k + 1)]
+        yield Tried("I* both ways", "", *([model.I[i, k] for i, _, k in places] for model in (a, b)))
+        yield Tried("P* both ways", "", *([model.P.of_product(*place) for place in places] for model in (a, b)))
+
+    def inverses(self) -> Iterator[Tried]:
+        """What undoes what: forward and inverse dynamics, M and its inverse, the factors of M."""
+        n, qdd, e = self.point.nv, self.point.values["qdd"], self.point.values["tau"]
+        tau = self.value("inverse_dynamics", all_terms=True)
+        for method, found in self.results("forward_dynamics", all_terms=True, tau=tau).items():
+            yield Tried("forward after inverse = 1", method, found, qdd)
+        M, unit = rows(self.value("mass_matrix"), n), identity(n)
+        for method, found in self.results("mass_matrix_inverse").items():
+            yield Tried("M M^-1 = 1", method, flat(product(M, rows(found, n))), flat(unit))
+        L, L_inverse = (rows(self.value(name), n) for name in ("factor", "factor_inverse"))
+        D = self.value("joint_inertia")
+        scaled = [[x * d for x, d in zip(row, D, strict=True)] for row in L]
+        yield Tried("M = L D L^T", "", flat(product(scaled, transposed(L))), flat(M))
+        yield Tried("L L^-1 = 1", "", flat(product(L, L_inverse)), flat(unit))
+        yield Tried("whiten(colour(e)) = e", "", self.value("whiten", tau=self.value("colour")), e)
+
+    def energy(self) -> Iterator[Tried]:
+        qd, moving = self.point.values["qd"], self.point.moving()
+        kinetic = dot(qd, times(rows(self.value("mass_matrix"), self.point.nv), qd)) * 0.5
+        yield Tried("kinetic_energy = qd M qd / 2", "", self.value("kinetic_energy"), [kinetic])
+        fall = [derivative(x) for x in self.value("potential_energy", q=moving)]
+        yield Tried("d potential_energy / dt = qd gravity", "", fall, [dot(qd, self.value("gravity_forces"))])
+        m = sum((link.mass for link in self.model.links), 0.0)
+        if m == 0:
+            self.exclude("momentum", "", "needs mass")
+            return
+        h = self.value("momentum", reference="base")
+        A = rows(self.value("centroidal_momentum_matrix"), self.point.nv, 6)
+        yield Tried("momentum = A qd", "", times(A, qd), self.value("momentum", reference="center_of_mass"))
+        drift = [derivative(x) * m for x in self.value("center_of_mass", q=moving)]
+        yield Tried("m d center_of_mass / dt = momentum", "", drift, h[3:])
+
+    def kinematics(self) -> Iterator[Tried]:
+        n, qd, moving = self.point.nv, self.point.values["qd"], self.point.moving()
+        frame = self.frame
+        J = rows(self.value("jacobian", frame=frame, reference="world_aligned"), n, 6)
+        V = times(J, qd)
+        pose = rows(self.value("pose", frame=frame), 4)
+        rate = rows([derivative(x) for x in self.value("pose", frame=frame, q=moving)], 4)
+        turned = [[*cross(V[:3], column[:3])] for column in transposed(pose)[:3]]
+        expected = [*flat(transposed([*turned, V[3:]])), 0.0, 0.0, 0.0, 0.0]
+        yield Tried("d pose / dt = J qd", "", flat(rate), expected)
+        for prefix in ("", "point_"):
+            for reference in FUNCTIONS["jacobian"].references:
+                options: dict[str, Any] = {"frame": frame, "reference": reference}
+                slope = [derivative(x) for x in self.value(f"{prefix}jacobian", q=moving, **options)]
+                found = self.value(f"{prefix}jacobian_derivative", **options)
+                yield Tried("jacobian_derivative = dJ/dt", f"{prefix}{reference}", found, slope)
+        for single, every in (("pose", "poses"), ("jacobian", "jacobians")):
+            reference = "world_aligned" if single == "jacobian" else ""
+            one_by_one = [self.value(single, frame=f.name, reference=reference) for f in self.model.frames]
+            yield Tried(f"{every} = {single} of each", "", self.value(every, reference=reference), flat(one_by_one))
+        if not self.able("first_influence") or not self.able("second_influence"):
+            return
+        at: dict[str, Any] = {"frame": frame, "reference": "world_aligned"}
+        G, H = self.value("first_influence", frame=frame), self.value("second_influence", frame=frame)
+        yield Tried("first_influence = J", "", G, self.value("point_jacobian", **at))
+        bend = [dot(qd, times(rows(H[k * n * n : (k + 1) * n * n], n), qd)) for k in range(6)]
+        dJ = rows(self.value("point_jacobian_derivative", **at), n, 6)
+        yield Tried("qd second_influence qd = dJ/dt qd", "", bend, times(dJ, qd))
+
+
+def described_parameters(link: Any) -> list[Any]:
+    """The ten parameters of a link in its described frame."""
+    axes, origin = Mat(*(Vec(*row) for row in link.axes)), Vec(*link.origin)
+    body = Inertia(link.mass, Vec(*link.mp), Sym(*link.I))
+    return leaves(Transform((Rotation(axes.T), Shift(-origin))).to_parent(body))
+
+
+def derivative(x: Any) -> Any:
+    return x.d if isinstance(x, Dual) else 0.0
+
+
+def rows(values: Values, width: int, count: int | None = None) -> list[list[Any]]:
+    assert len(values) == width * (count or width)
+    return [list(values[k : k + width]) for k in range(0, len(values), width)]
+
+
+def identity(n: int) -> list[list[float]]:
+    return [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
+
+
+def flat(matrix: Sequence[Values]) -> list[Any]:
+    return [x for row in matrix for x in row]
+
+
+def transposed(matrix: Sequence[Values]) -> list[list[Any]]:
+    return [list(column) for column in zip(*matrix, strict=True)]
+
+
+def dot(a: Values, b: Values) -> Any:
+    return sum((x * y for x, y in zip(a, b, strict=True)), 0.0)
+
+
+def times(matrix: Sequence[Values], v: Values) -> list[Any]:
+    return [dot(row, v) for row in matrix]
+
+
+def product(a: Sequence[Values], b: Sequence[Values]) -> list[list[Any]]:
+    columns = transposed(b)
+    return [[dot(row, column) for column in columns] for row in a]
+
+
+def cross(a: Values, b: Values) -> list[Any]:
+    return list(Vec(*a).cross(Vec(*b)))
