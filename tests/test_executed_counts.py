@@ -114,7 +114,7 @@ def everything(bot: ls.Robot, rolled: bool) -> Iterator[tuple[str, CompiledFunct
     for name in bot.functions:
         function = FUNCTIONS[name]
         item = (name, bot.frame_names[-1]) if function.needs_frame else name
-        options = {key: True for key in function.takes}
+        options: dict[str, Any] = {key: True for key in function.takes}
         for method in bot.methods(name) or [None]:
             for extras in (options, {}) if name == "forward_dynamics" else (options,):
                 try:

@@ -106,7 +106,9 @@ def test_no_matrix_is_made_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatc
 
     factor = Factor(np.zeros(200), 200, [], run)
     x = factor.solve(np.ones(200))
-    factor.logdet(), factor.whiten(np.ones(200)), factor.colour(np.ones(200))
+    factor.logdet()
+    factor.whiten(np.ones(200))
+    factor.colour(np.ones(200))
     assert asked == ["factor", "solve", "whiten", "colour"]
     zero = np.zeros(200)
     torque = bot.inverse_dynamics(zero, zero, x) - bot.gravity_forces(zero)

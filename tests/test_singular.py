@@ -181,13 +181,13 @@ def test_float32_is_judged_by_its_own_precision():
     assert np.abs(bot.forward_dynamics(q, np.zeros(2), tau) - 1.0).max() < 1e-6
     assert threshold("float64") == pytest.approx(3.667e-11, rel=1e-3)
     assert threshold("float32") == pytest.approx(2.422e-5, rel=1e-3)
-    single = [x.astype(np.float32) for x in (q, np.zeros(2), tau)]
+    q, zero, tau = (x.astype(np.float32) for x in (q, np.zeros(2), tau))
     with pytest.warns(SingularWarning, match="expected more than 2.4e-05"):
-        found = bot.forward_dynamics(*single)
+        found = bot.forward_dynamics(q, zero, tau)
     assert found.dtype == np.float32
     with pytest.warns(SingularWarning):
-        assert bot.singular(single[0])[0]
-        bot.forward_dynamics(*(x[None] for x in single))
+        assert bot.singular(q)[0]
+        bot.forward_dynamics(q[None], zero[None], tau[None])
 
 
 def test_simulations_say_when(tmp_path: Path):
@@ -347,7 +347,7 @@ def test_a_robot_that_is_safe_in_float64_only():
     bot.forward_dynamics(bent.astype(np.float32), zero.astype(np.float32), zero.astype(np.float32))
     for q in (straight, np.stack([bent, straight])):
         with pytest.warns(SingularWarning, match="joint a of light first"):
-            bot.forward_dynamics(*(x.astype(np.float32) for x in (q, zero, zero)))
+            bot.forward_dynamics(q.astype(np.float32), zero.astype(np.float32), zero.astype(np.float32))
     assert bot.forward_dynamics(straight, zero, zero).dtype == np.float64
 
 

@@ -336,8 +336,9 @@ def _slot_names(program: Program) -> dict[tuple[int, int], str]:
             if node.op == "load" and node.data[2] in ("own", "base") and node in program.labels:
                 found.setdefault(node.data[:2], program.labels[node].quantity)
         for effect in body.effects:
-            own = isinstance(effect, Store) and effect.row != "parent"
-            if own and isinstance(effect.value, Node) and effect.value.op != "load":
+            if not isinstance(effect, Store) or effect.row == "parent":
+                continue
+            if isinstance(effect.value, Node) and effect.value.op != "load":
                 label = program.labels.get(effect.value)
                 if label is not None and label.quantity:
                     found[effect.array, effect.slot] = label.quantity

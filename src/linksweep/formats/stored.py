@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from linksweep.assembly import FREEDOMS, LARGEST, Part, check_body, check_length, check_parts
+from linksweep.assembly import FREEDOMS, LARGEST, Part, check_body, check_name, check_parts
 from linksweep.errors import DescriptionError
 from linksweep.model import BASE, Frame, Inertial, Joint, Limits, Link, Matrix, Model, Placement
-from linksweep.quantities import as_number, as_vector, short
+from linksweep.names import shown
+from linksweep.quantities import as_number, as_vector
 
 Reader = Callable[[Any, str], Any]
 
@@ -57,7 +58,7 @@ def _read(kind: type, data: Any, what: str) -> Any:
     """A dataclass of the model, field by field."""
     readers = FIELDS[kind]
     if not isinstance(data, dict) or not data.keys() <= readers.keys():
-        raise DescriptionError(f"{what} is {short(data)}, expected {', '.join(readers)}.")
+        raise DescriptionError(f"{what} is {shown(data)}, expected {', '.join(readers)}.")
     missing = [f.name for f in dataclasses.fields(kind) if f.default is dataclasses.MISSING and f.name not in data]
     if missing:
         raise DescriptionError(f"{what} has no {missing[0]}, expected {', '.join(readers)}.")
@@ -66,28 +67,28 @@ def _read(kind: type, data: Any, what: str) -> Any:
 
 def _text(value: Any, what: str) -> str:
     if not isinstance(value, str) or not value:
-        raise DescriptionError(f"{what} is {short(value)}, expected a name.")
-    check_length(value, f"{what}: ")
+        raise DescriptionError(f"{what} is {shown(value)}, expected a name.")
+    check_name(value, f"{what}: ")
     return value
 
 
 def _index(value: Any, what: str) -> int:
     if type(value) is not int:
-        raise DescriptionError(f"{what} is {short(value)}, expected the number of a link.")
+        raise DescriptionError(f"{what} is {shown(value)}, expected the number of a link.")
     return value
 
 
 def _matrix(value: Any, what: str) -> Matrix:
     rows = _list(as_vector)(value, what)
     if len(rows) != 3:
-        raise DescriptionError(f"{what} is {short(value)}, expected three rows of three numbers.")
+        raise DescriptionError(f"{what} is {shown(value)}, expected three rows of three numbers.")
     return (rows[0], rows[1], rows[2])
 
 
 def _list(read: Reader) -> Reader:
     def entries(value: Any, what: str) -> tuple[Any, ...]:
         if not isinstance(value, (list, tuple)):
-            raise DescriptionError(f"{what} is {short(value)}, expected a list.")
+            raise DescriptionError(f"{what} is {shown(value)}, expected a list.")
         return tuple(read(entry, f"{what} {number}") for number, entry in enumerate(value))
 
     return entries
