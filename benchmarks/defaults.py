@@ -19,7 +19,7 @@ import numpy as np
 from measure import alternate, example, heading, table, write_json
 
 import linksweep as ls
-from linksweep.defaults import depth
+from linksweep.catalogue.defaults import depth
 from linksweep.errors import ModelWarning
 
 BATCH = 1024

@@ -29,7 +29,7 @@ def run_once(name: str) -> None:
     from measure import example, load_quietly
 
     from linksweep.backends import entry, ir, llvm, target  # noqa: F401
-    from linksweep.compiled import Recipe
+    from linksweep.compiled.function import Recipe
 
     robot = load_quietly(example(name))
     q, qd, tau = np.random.default_rng(0).uniform(-1, 1, (3, 16, robot.nv))

@@ -19,7 +19,7 @@ import linksweep as ls
 from linksweep.backends.llvm import MachineKernel, compile_object
 from linksweep.backends.target import host_target
 from linksweep.tracing.expression import Graph, Operand
-from linksweep.tracing.passes import fuse
+from linksweep.tracing.passes.dead_and_fused import fuse
 from linksweep.tracing.program import Array, Program, block_program
 
 SAMPLES = 1024

@@ -21,12 +21,12 @@ import numpy as np
 from measure import heading, table, write_json
 
 import linksweep as ls
-from linksweep.algorithms.filter_smoother import filter_smoother
-from linksweep.algorithms.filter_smoother_ud import filter_smoother_ud
-from linksweep.bias import BaseMotion
-from linksweep.canonical import CanonicalModel
-from linksweep.spatial import ZERO_FORCE, ZERO_VEC, Vec
-from linksweep.sweeps import Unrolled
+from linksweep.algorithms.forward.filter_smoother import filter_smoother
+from linksweep.algorithms.forward.filter_smoother_ud import filter_smoother_ud
+from linksweep.mechanism.bias import BaseMotion
+from linksweep.mechanism.canonical import CanonicalModel
+from linksweep.mechanism.sweeps import Unrolled
+from linksweep.spatial.algebra import ZERO_FORCE, ZERO_VEC, Vec
 
 LINKS, SEED = 6, 3
 DIGITS = 50

@@ -20,7 +20,7 @@ import numpy as np
 import pinocchio as pin
 
 import linksweep as ls
-from linksweep import conventions
+from linksweep.analysis import conventions
 
 BATCH = 1024
 ROUNDS = 7

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 import linksweep as ls
-from linksweep.assembly import Part, assemble
 from linksweep.backends.interpreter import Interpreter
-from linksweep.model import Inertial, Joint, Placement
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint, Placement
 
 HERE = Path(__file__).parent
 SIMD = ("", "avx2", "sse2")  # settings of LINKSWEEP_SIMD that any x86-64 host can run; "" is the host's own

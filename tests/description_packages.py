@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import linksweep as ls
-from linksweep import conventions
+from linksweep.analysis import conventions
 
 SAMPLES = 2
 FRICTION = 1  # mjtConstraint
@@ -100,7 +100,7 @@ def _overlooked(model: Any) -> float:
 
 
 def _freedoms(robot: ls.Robot) -> list[tuple[Any, int]]:
-    from linksweep.joints import KINDS
+    from linksweep.mechanism.joints import KINDS
 
     links = [robot.model.links[i] for i in robot.model.document_order]
     return [(link, KINDS[link.joint.kind].nv) for link in links]

@@ -16,11 +16,11 @@ import numpy as np
 from robots_for_tests import inverse_dynamics, kinematics, mass_matrix
 
 import linksweep as ls
-from linksweep.canonical import CanonicalLink, CanonicalModel
+from linksweep.catalogue.functions import FUNCTIONS, Request
+from linksweep.description.model import IDENTITY3, ZERO3, Inertial, Joint, Link, Model, Placement
 from linksweep.exact.field import Angle
 from linksweep.exact.points import Draw, evaluate, exact_body
-from linksweep.functions import FUNCTIONS, Request
-from linksweep.model import IDENTITY3, ZERO3, Inertial, Joint, Link, Model, Placement
+from linksweep.mechanism.canonical import CanonicalLink, CanonicalModel
 
 GRAVITY = np.array([1.5, -2.5, -9.0])
 

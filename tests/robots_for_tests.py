@@ -15,13 +15,13 @@ import mpmath
 import numpy as np
 
 import linksweep as ls
-from linksweep.assembly import Part, assemble
-from linksweep.bias import BaseMotion
-from linksweep.compiled import CompiledFunction
+from linksweep.compiled.function import CompiledFunction
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import BASE, Inertial, Joint, Model, Placement
 from linksweep.errors import ModelWarning
 from linksweep.formats.urdf import read_urdf
-from linksweep.model import BASE, Inertial, Joint, Model, Placement
-from linksweep.spatial import ZERO_VEC, Vec
+from linksweep.mechanism.bias import BaseMotion
+from linksweep.spatial.algebra import ZERO_VEC, Vec
 
 URDF = """<robot name="sample">
   <link name="ground"/>
@@ -311,7 +311,7 @@ def at_rest(gravity: Vec) -> BaseMotion:
 
 
 class Big:
-    """An mpmath number that brings its own functions, as linksweep.scalars asks of every scalar."""
+    """An mpmath number that brings its own functions, as linksweep.spatial.scalars asks of every scalar."""
 
     __slots__ = ("x",)
     context: Any = mpmath.MPContext()

@@ -22,10 +22,10 @@ from pathlib import Path
 import pytest
 
 import linksweep as ls
-from linksweep.counting import general_arm
-from linksweep.defaults import DETAILED, RULES
+from linksweep.catalogue.defaults import DETAILED, RULES
+from linksweep.catalogue.functions import FUNCTIONS, Request, trace
+from linksweep.counts.counting import general_arm
 from linksweep.errors import ModelWarning
-from linksweep.functions import FUNCTIONS, Request, trace
 from linksweep.tracing.count import Counts, count
 
 ROOT = Path(__file__).parent.parent
@@ -66,7 +66,7 @@ def equation_table(files: str) -> str:
     rows = ["| equation | line | code |", "|---|--:|---|"]
     for file in files.split():
         name = "" if len(files.split()) == 1 else f"{file} "
-        for equation, line, code in cited_lines(ALGORITHMS / file):
+        for equation, line, code in cited_lines(next(ALGORITHMS.rglob(file))):
             rows.append(f"| {escaped(equation)} | {name}{line} | `{code.replace('|', chr(92) + '|')}` |")
     return "\n".join(rows) + "\n"
 
@@ -194,7 +194,7 @@ def test_page_has_its_parts(page: Path):
 
 def test_every_algorithm_has_a_page():
     shown = {file for page in PAGES for m in MARKED.finditer(page.read_text(encoding="utf-8")) for file in m[3].split()}
-    for path in sorted(ALGORITHMS.glob("*.py")):
+    for path in sorted(ALGORITHMS.rglob("*.py")):
         if path.stem not in ELSEWHERE | WITHOUT_PAGE:
             assert path.name in shown, f"no page of docs/algorithms shows the equations of {path.name}"
     influence = (ROOT / "docs" / "influence.md").read_text(encoding="utf-8")
@@ -213,7 +213,7 @@ def test_the_reader_reads(tmp_path: Path):
     file = tmp_path / "a.py"
     file.write_text('"""(2.1)"""\nx = f(a)   # (2.25), (2.26)\ny = 1  # no equation\nz = (\n    2\n)  # (3.7\')\n')
     assert cited_lines(file) == [("(2.25), (2.26)", 2, "x = f(a)"), ("(3.7')", 6, ")")]
-    assert len(cited_lines(ALGORITHMS / "newton_euler.py")) >= 8
+    assert len(cited_lines(ALGORITHMS / "inverse" / "newton_euler.py")) >= 8
 
 
 if __name__ == "__main__":

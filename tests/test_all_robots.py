@@ -17,7 +17,7 @@ import pytest
 from oracles import FILES, relative, relative_through
 
 import linksweep as ls
-from linksweep import conventions
+from linksweep.analysis import conventions
 from linksweep.errors import DescriptionError, ModelWarning, SingularError
 
 NOT_READ = {  # by name, with the reason

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from linksweep.backends.arrays import Argument, Signature, call
+from linksweep.compiled.arrays import Argument, Signature, call
 from linksweep.errors import ArgumentError
 
 COORDINATES = "one per coordinate"

@@ -9,10 +9,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from linksweep.assembly import Part, assemble, find_frame, with_payload
+from linksweep.description.assembly import Part, assemble, find_frame, with_payload
+from linksweep.description.model import BASE, Inertial, Joint, Limits, Model, Placement, compose, inverse, merge
+from linksweep.description.quantities import as_inertia
 from linksweep.errors import ArgumentError, DescriptionError, ModelWarning
-from linksweep.model import BASE, Inertial, Joint, Limits, Model, Placement, compose, inverse, merge
-from linksweep.quantities import as_inertia
 from linksweep.robots import chain_model, puma560_model
 
 BODY = Inertial(2.0, (0.1, 0.2, 0.3), ((0.3, 0.01, 0.02), (0.01, 0.4, 0.03), (0.02, 0.03, 0.5)))

@@ -13,12 +13,12 @@ from oracles import FILES, Twin
 from robots_for_tests import ROBOTS, nested, random_inertial, robot
 
 import linksweep as ls
-from linksweep import regrouping
-from linksweep.assembly import Part, assemble
-from linksweep.functions import Request, trace
-from linksweep.model import Inertial, Joint, Limits, Placement
-from linksweep.regrouping import regroup
-from linksweep.spatial import Inertia, Sym, Vec
+from linksweep.catalogue import regrouping
+from linksweep.catalogue.functions import Request, trace
+from linksweep.catalogue.regrouping import regroup
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint, Limits, Placement
+from linksweep.spatial.algebra import Inertia, Sym, Vec
 from linksweep.tracing.count import count
 
 # ../shared/data/manipulators.md

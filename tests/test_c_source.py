@@ -18,11 +18,11 @@ from pin_models import ALL_KINDS, random_robot
 from robots_for_tests import close, inverse_dynamics, mass_matrix, robot
 
 import linksweep as ls
-from linksweep import conventions
+from linksweep.analysis import conventions
 from linksweep.backends.c_names import LONGEST, Names, checked_name, comment, link_names, literal
 from linksweep.backends.c_source import Interface, c_header, c_source
-from linksweep.c_export import c_files, export_c
-from linksweep.compiled import CompiledFunction
+from linksweep.compiled.c_export import c_files, export_c
+from linksweep.compiled.function import CompiledFunction
 from linksweep.errors import ArgumentError, BackendError, ModelWarning
 from linksweep.tracing.expression import PARAMETER, Graph
 from linksweep.tracing.program import Array, block_program

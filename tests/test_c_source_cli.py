@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from robots_for_tests import robot
 
-from linksweep.c_export import export_c
+from linksweep.compiled.c_export import export_c
 from linksweep.errors import ArgumentError
 
 INVERSE = ("puma560", "inverse_dynamics")
@@ -79,7 +79,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path: Path, arguments:
 
 def test_a_source_that_cannot_be_written_leaves_the_header_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     function = robot("puma560").compile("gravity_forces", backend="interpreter")
-    from linksweep import c_export
+    from linksweep.compiled import c_export
 
     real = c_export._write
 

@@ -18,8 +18,8 @@ from abuse_helpers import PATIENCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linksweep.backends import cache as module
-from linksweep.backends.cache import DiskCache, canonical, default_folder, make_key, source_hash
+from linksweep.compiled import cache as module
+from linksweep.compiled.cache import DiskCache, canonical, default_folder, make_key, source_hash
 
 KEY = "a" * 64
 META = {"function": "inverse_dynamics", "sizes": [6, 6], "nested": {"x": 1.5, "y": None}}
@@ -378,7 +378,7 @@ def test_processes_at_once(tmp_path):
     """Writers, readers and pruners of the same few keys: everything read is whole."""
     code = """
     import sys
-    from linksweep.backends.cache import DiskCache
+    from linksweep.compiled.cache import DiskCache
     cache = DiskCache(sys.argv[1], max_files=3)
     hits = 0
     for turn in range(150):
@@ -505,7 +505,7 @@ def in_new_process(code, **environment):
 
 def test_keys_are_the_same_in_another_process():
     code = """
-    from linksweep.backends.cache import make_key
+    from linksweep.compiled.cache import make_key
     print(make_key(llvmlite="", llvm="", cpu="", features="", x={"b", "a"}))
     """
     source_hash.cache_clear()
@@ -544,7 +544,7 @@ def test_source_hash(monkeypatch, tmp_path):
 
 def test_light_imports():
     code = """
-    import sys, linksweep.backends.cache
+    import sys, linksweep.compiled.cache
     print(*{"numpy", "llvmlite", "platform"} & set(sys.modules))
     """
     assert in_new_process(code) == ""

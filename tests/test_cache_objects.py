@@ -15,9 +15,9 @@ import pytest
 from abuse_helpers import HERE, PATIENCE, close, function, in_process, interpreted, results, robot, same_bits, samples
 
 import linksweep as ls
-from linksweep import compiled as module
-from linksweep.backends import cache
 from linksweep.backends.target import host_target
+from linksweep.compiled import cache
+from linksweep.compiled import function as module
 
 ROOT = os.geteuid() == 0
 

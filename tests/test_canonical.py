@@ -23,13 +23,13 @@ from robots_for_tests import (
 )
 
 import linksweep as ls
-from linksweep.algorithms.kinematics import WORLD, poses
-from linksweep.algorithms.newton_euler import newton_euler
-from linksweep.assembly import Part, assemble
-from linksweep.canonical import FAR, CanonicalLink, canonical
-from linksweep.model import BASE, Joint, Model, Placement
-from linksweep.spatial import ZERO_FORCE, Vec
-from linksweep.sweeps import Unrolled
+from linksweep.algorithms.inverse.newton_euler import newton_euler
+from linksweep.algorithms.whole_robot.kinematics import WORLD, poses
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import BASE, Joint, Model, Placement
+from linksweep.mechanism.canonical import FAR, CanonicalLink, canonical
+from linksweep.mechanism.sweeps import Unrolled
+from linksweep.spatial.algebra import ZERO_FORCE, Vec
 
 
 def canonical_pose(model: Model, at: Any, name: str) -> np.ndarray:

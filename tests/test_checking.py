@@ -20,12 +20,12 @@ import pytest
 from robots_for_tests import nested, random_inertial, random_rotation, robot, tree_model
 
 import linksweep as ls
-from linksweep.assembly import Part, assemble
-from linksweep.checking import TOLERANCE, Difference, random_states
+from linksweep.analysis.checking import TOLERANCE, Difference, random_states
+from linksweep.catalogue.functions import FUNCTIONS, Method
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.lint import lint
+from linksweep.description.model import Inertial, Joint, Limits, Model, Placement, symmetric
 from linksweep.errors import ArgumentError, ModelWarning
-from linksweep.functions import FUNCTIONS, Method
-from linksweep.lint import lint
-from linksweep.model import Inertial, Joint, Limits, Model, Placement, symmetric
 
 COMPARED = (
     "inverse_dynamics",
@@ -366,7 +366,7 @@ def test_command_draws_a_table_on_a_terminal():
     process.communicate()
     assert process.returncode == 2  # a file that is not there
     code = (
-        "from linksweep import robots\nfrom linksweep.checking import check\n"
+        "from linksweep import robots\nfrom linksweep.analysis.checking import check\n"
         "from linksweep.cli.check import _print_report\n_print_report(check(robots.planar(2), samples=2))"
     )
     environment = {**os.environ, "COLUMNS": "100", "LINKSWEEP_BACKEND": "interpreter", "TERM": "xterm"}

@@ -22,12 +22,13 @@ from test_defaults import named
 from test_defaults import printed as defaults_printed
 
 import linksweep as ls
-from linksweep import plots, published_counts
-from linksweep.counting import general_fit
-from linksweep.defaults import DEEP, DETAILED, ROLL_ABOVE, ROLL_RESULTS
-from linksweep.functions import FORWARD
-from linksweep.planar_counts import crossings, figure_4, filter_counts
-from linksweep.tracing.passes import fuse
+from linksweep import plots
+from linksweep.catalogue.defaults import DEEP, DETAILED, ROLL_ABOVE, ROLL_RESULTS
+from linksweep.catalogue.functions import FORWARD
+from linksweep.counts import published_counts
+from linksweep.counts.counting import general_fit
+from linksweep.counts.planar_counts import crossings, figure_4, filter_counts
+from linksweep.tracing.passes.dead_and_fused import fuse
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -17,7 +17,7 @@ import linksweep
 from linksweep import plots
 from linksweep.cli import COMMANDS
 from linksweep.errors import ArgumentError
-from linksweep.files import write_atomically
+from linksweep.support.files import write_atomically
 
 
 def run(*arguments: str, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:

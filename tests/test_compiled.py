@@ -15,8 +15,9 @@ import pytest
 from robots_for_tests import close, compiled, inverse_dynamics, random_inertial, robot, samples
 
 import linksweep as ls
-from linksweep.assembly import Part, assemble
-from linksweep.compiled import CompiledFunction, chosen_backend
+from linksweep.compiled.function import CompiledFunction, chosen_backend
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint, Model, Placement
 from linksweep.errors import (
     ArgumentError,
     BackendError,
@@ -25,7 +26,6 @@ from linksweep.errors import (
     ModelWarning,
     SingularError,
 )
-from linksweep.model import Inertial, Joint, Model, Placement
 
 SEVERAL = ["mass_matrix", "bias_forces", ("jacobian", "tool"), ("pose", "tool")]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import linksweep as ls
-from linksweep.assembly import Part, assemble
-from linksweep.model import Inertial, Joint, Placement
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint, Placement
 
 STEP, STEPS = 1e-3, 10_000
 

@@ -13,10 +13,10 @@ import pytest
 from oracles import FILES
 
 import linksweep as ls
-from linksweep import conventions
-from linksweep.assembly import Part, assemble
+from linksweep.analysis import conventions
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint, Placement, symmetric
 from linksweep.errors import ArgumentError, ModelWarning
-from linksweep.model import Inertial, Joint, Placement, symmetric
 
 mujoco: Any = importlib.import_module("mujoco")  # it has no types that pyright could see
 MJCF = Path(__file__).parent / "mjcf" / "many_joints.xml"

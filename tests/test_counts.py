@@ -23,12 +23,12 @@ import pytest
 from abuse_helpers import PATIENCE
 
 import linksweep as ls
-from linksweep import count_tables, planar_counts
-from linksweep import published_counts as published
-from linksweep.counting import NUMBERS, Fitted, at_most, fit, general_arm, general_fit, step_counts
+from linksweep.catalogue.functions import FUNCTIONS
+from linksweep.counts import count_tables, planar_counts
+from linksweep.counts import published_counts as published
+from linksweep.counts.counting import NUMBERS, Fitted, at_most, fit, general_arm, general_fit, step_counts
+from linksweep.counts.published_counts import count, poly
 from linksweep.errors import ModelWarning
-from linksweep.functions import FUNCTIONS
-from linksweep.published_counts import count, poly
 from linksweep.studies import planar
 from linksweep.tracing.count import Counts
 from linksweep.tracing.count import count as count_program

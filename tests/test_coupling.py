@@ -13,9 +13,9 @@ import pinocchio as pin
 import pytest
 
 import linksweep as ls
-from linksweep.coupling import CoupledRobot
+from linksweep.description.model import Mimic
 from linksweep.errors import ModelWarning
-from linksweep.model import Mimic
+from linksweep.robot.coupling import CoupledRobot
 
 PANDA = oracles.FILES["panda_description/urdf/panda.urdf"]
 LAWS = (Mimic("joint3", "joint2", -0.5, 0.2), Mimic("joint5", "joint3", 2.0, -0.1), Mimic("joint6", "joint1", 1.5))

@@ -17,11 +17,12 @@ from pin_models import random_robot
 from robots_for_tests import robot
 
 import linksweep as ls
-from linksweep import compiled, defaults, functions
-from linksweep.defaults import DEEP, DETAILED, ROLL_ABOVE, default_method, depth
+from linksweep.catalogue import defaults, functions
+from linksweep.catalogue.defaults import DEEP, DETAILED, ROLL_ABOVE, default_method, depth
+from linksweep.catalogue.functions import FUNCTIONS
+from linksweep.catalogue.requests import PUBLIC, make_request
+from linksweep.compiled import function as compiled
 from linksweep.errors import ArgumentError, DescriptionError, ModelWarning
-from linksweep.functions import FUNCTIONS
-from linksweep.requests import PUBLIC, make_request
 
 ROOT = Path(__file__).parent.parent
 PUMA = ls.robots.puma560()

@@ -12,10 +12,10 @@ from robots_for_tests import robot
 from test_errors import refused
 
 import linksweep as ls
-from linksweep.assembly import Part, assemble
-from linksweep.description_methods import AmbiguousEnd
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint, Limits, Placement, symmetric
 from linksweep.errors import ArgumentError
-from linksweep.model import Inertial, Joint, Limits, Placement, symmetric
+from linksweep.robot.description_methods import AmbiguousEnd
 from linksweep.simulation import load
 
 BODY = Inertial(1.0, (0.1, 0.0, 0.05), symmetric(0.1, 0.12, 0.13, 0.01, 0.0, 0.02))

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 import linksweep as ls
-from linksweep import assembly
-from linksweep.assembly import Part, assemble
 from linksweep.backends.c_names import printable
+from linksweep.description import assembly
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint, Limits, symmetric
 from linksweep.errors import ArgumentError, DescriptionError, ModelWarning
 from linksweep.formats.toml import parse_toml
 from linksweep.formats.urdf import read_urdf
-from linksweep.model import Inertial, Joint, Limits, symmetric
 
 BODY = Inertial(1.0, (0.1, 0.2, 0.3), symmetric(1.0, 1.1, 1.2))
 URDF = """<robot name="r"><link name="base"/><link name="arm"><inertial><mass value="1"/>
@@ -122,7 +122,7 @@ def test_comments_of_c_end_where_they_should():
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 def test_c_of_odd_names_compiles_with_trigraphs(tmp_path: Path):
-    from linksweep.c_export import export_c
+    from linksweep.compiled.c_export import export_c
 
     robot = chain(*ODD_NAMES, robot="*\\ ???/")
     for method in ("inverse_dynamics", "mass_matrix"):
@@ -153,7 +153,7 @@ def test_files_that_were_not_generated_are_not_replaced(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("name", ["a\nb.c", 'a".c', "a??=b.c", "a\\b.c"])
 def test_names_of_c_files(name: str, tmp_path: Path):
-    from linksweep.c_export import export_c
+    from linksweep.compiled.c_export import export_c
 
     function = ls.robots.puma560().compile("gravity_forces", backend="interpreter")
     refused(lambda: export_c(function, tmp_path / name), "expected a name such as puma.c")
@@ -161,7 +161,7 @@ def test_names_of_c_files(name: str, tmp_path: Path):
 
 
 def test_a_c_file_with_letters_of_other_alphabets(tmp_path: Path):
-    from linksweep.c_export import export_c
+    from linksweep.compiled.c_export import export_c
 
     function = ls.robots.puma560().compile("gravity_forces", backend="interpreter")
     source, header = export_c(function, tmp_path / "größe.c", name="g")

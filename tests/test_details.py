@@ -305,10 +305,10 @@ def test_two_quantities_of_one_name_are_refused():
     """What is dropped silently is what this module is against."""
     from dataclasses import dataclass
 
-    from linksweep.canonical import canonical
-    from linksweep.details import quantities
-    from linksweep.functions import Request, record_of, signature
-    from linksweep.sweeps import Records
+    from linksweep.catalogue.details import quantities
+    from linksweep.catalogue.functions import Request, record_of, signature
+    from linksweep.mechanism.canonical import canonical
+    from linksweep.mechanism.sweeps import Records
     from linksweep.tracing.unrolled import UnrolledTrace
 
     @dataclass

@@ -22,9 +22,9 @@ import pytest
 from robots_for_tests import robot
 
 import linksweep as ls
-from linksweep.canonical import canonical
-from linksweep.details import Quantity, quantities
-from linksweep.functions import FUNCTIONS, Request, record_of, signature
+from linksweep.catalogue.details import Quantity, quantities
+from linksweep.catalogue.functions import FUNCTIONS, Request, record_of, signature
+from linksweep.mechanism.canonical import canonical
 from linksweep.tracing.unrolled import UnrolledTrace
 
 PAGE = Path(__file__).parent.parent / "docs" / "details.md"

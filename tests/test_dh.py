@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from linksweep.assembly import find_frame
+from linksweep.description.assembly import find_frame
+from linksweep.description.model import BASE, Model, Placement
 from linksweep.errors import DescriptionError
 from linksweep.formats.dh import from_dh
-from linksweep.model import BASE, Model, Placement
 
 RANDOM = np.random.default_rng(7)
 ROWS = [

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from robots_for_tests import at_rest, big, close, compiled, condition, floats, mass_matrix, robot, samples
 
-from linksweep import scalars
-from linksweep.algorithms.filter_smoother import filter_smoother
-from linksweep.algorithms.newton_euler import newton_euler
+from linksweep.algorithms.forward.filter_smoother import filter_smoother
+from linksweep.algorithms.inverse.newton_euler import newton_euler
 from linksweep.backends.interpreter import Interpreter
+from linksweep.catalogue.functions import Request, trace
 from linksweep.errors import ArgumentError
-from linksweep.functions import Request, trace
-from linksweep.spatial import ZERO_FORCE, Vec
-from linksweep.sweeps import Unrolled
+from linksweep.mechanism.sweeps import Unrolled
+from linksweep.spatial import scalars
+from linksweep.spatial.algebra import ZERO_FORCE, Vec
 from linksweep.tracing.differentiate import differentiate
 from linksweep.tracing.expression import Graph
 from linksweep.tracing.program import Array, block_program

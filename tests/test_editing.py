@@ -10,10 +10,10 @@ import pinocchio as pin
 import pytest
 
 import linksweep as ls
-from linksweep.assembly import Part, assemble
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import BASE, Inertial, Joint, Placement
 from linksweep.errors import ModelWarning
-from linksweep.joints import KINDS as SIZES
-from linksweep.model import BASE, Inertial, Joint, Placement
+from linksweep.mechanism.joints import KINDS as SIZES
 
 KINDS = ("revolute", "spherical", "planar", "helical", "prismatic", "revolute")
 

@@ -44,7 +44,7 @@ from errata_arms import (
 from pin_models import random_robot
 from robots_for_tests import kinematics
 
-from linksweep.published_counts import KANG, KANG_PRINTED_ADDITIONS
+from linksweep.counts.published_counts import KANG, KANG_PRINTED_ADDITIONS
 
 ROOT = Path(__file__).parent.parent
 AGREES, MISSES = 1e-10, 1e-3  # of the largest entry

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linksweep.algorithms.augmented_bodies import augmented_bodies
-from linksweep.algorithms.explicit_model import explicit_model
-from linksweep.algorithms.explicit_model_direct import explicit_model_direct
-from linksweep.algorithms.kinematics import poses
+from linksweep.algorithms.explicit.augmented_bodies import augmented_bodies
+from linksweep.algorithms.explicit.explicit_model import explicit_model
+from linksweep.algorithms.explicit.explicit_model_direct import explicit_model_direct
+from linksweep.algorithms.whole_robot.kinematics import poses
+from linksweep.catalogue.functions import Request
 from linksweep.exact.field import Residue
 from linksweep.exact.operators import ExactOperators
 from linksweep.exact.points import Draw, Point, Structure
-from linksweep.functions import Request
-from linksweep.spatial import Vec
-from linksweep.sweeps import Unrolled
+from linksweep.mechanism.sweeps import Unrolled
+from linksweep.spatial.algebra import Vec
 
 CHAINS = ("RRRRR", "RPRRP", "PRPR")
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linksweep import scalars
+from linksweep.catalogue.functions import FUNCTIONS, Request
 from linksweep.exact.field import ONE, PRIME, Angle, Dual, Meaningless, Residue, inverse, lifted
 from linksweep.exact.points import Draw, Point, Structure, evaluate
-from linksweep.functions import FUNCTIONS, Request
+from linksweep.spatial import scalars
 
 # ---- arithmetic ------------------------------------------------------------------------------------------------
 

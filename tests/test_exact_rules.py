@@ -13,19 +13,19 @@ import pytest
 from robots_for_tests import robot
 from test_rules import NUMBERS, PATTERNS, every_rule, fired  # noqa: F401  (a fixture)
 
+from linksweep.catalogue.functions import FUNCTIONS, Request
 from linksweep.exact import programs
 from linksweep.exact.field import Angle, lifted
 from linksweep.exact.points import Draw, Point, exact_model
 from linksweep.exact.programs import run, stages, traced
 from linksweep.exact.proof import prove
 from linksweep.exact.rational import exact_canonical
-from linksweep.functions import FUNCTIONS, Request
 from linksweep.tracing import rules
 from linksweep.tracing.count import count
 from linksweep.tracing.expression import ONLINE, PARAMETER, Graph, Node
-from linksweep.tracing.factoring import factor_sums
 from linksweep.tracing.labels import labelled
-from linksweep.tracing.passes import fuse
+from linksweep.tracing.passes.dead_and_fused import fuse
+from linksweep.tracing.passes.factoring import factor_sums
 from linksweep.tracing.program import Array, block_program
 
 MEANINGLESS = {

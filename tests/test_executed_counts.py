@@ -22,10 +22,10 @@ from robots_for_tests import close, robot
 
 import linksweep as ls
 from linksweep.backends.c_source import Interface, c_source
-from linksweep.c_export import c_files
-from linksweep.compiled import CompiledFunction
+from linksweep.catalogue.functions import FUNCTIONS
+from linksweep.compiled.c_export import c_files
+from linksweep.compiled.function import CompiledFunction
 from linksweep.errors import ArgumentError
-from linksweep.functions import FUNCTIONS
 from linksweep.tracing.count import Counts
 
 needs_gxx = pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler here")

@@ -14,17 +14,17 @@ from robots_for_tests import CHAINS, at_rest, big, close, floats, kinematics, ro
 from test_influence import difference, interpreted
 
 import linksweep as ls
-from linksweep.algorithms.augmented_bodies import augmented_bodies
-from linksweep.algorithms.explicit_model import explicit_model
-from linksweep.algorithms.explicit_model_direct import explicit_model_direct
-from linksweep.algorithms.influence_dynamics import influence_dynamics
-from linksweep.algorithms.kinematics import poses
-from linksweep.assembly import Part, assemble
-from linksweep.canonical import canonical
+from linksweep.algorithms.explicit.augmented_bodies import augmented_bodies
+from linksweep.algorithms.explicit.explicit_model import explicit_model
+from linksweep.algorithms.explicit.explicit_model_direct import explicit_model_direct
+from linksweep.algorithms.inverse.influence_dynamics import influence_dynamics
+from linksweep.algorithms.whole_robot.kinematics import poses
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial
 from linksweep.errors import ArgumentError
-from linksweep.model import Inertial
-from linksweep.spatial import ZERO_FORCE, Vec
-from linksweep.sweeps import Unrolled
+from linksweep.mechanism.canonical import canonical
+from linksweep.mechanism.sweeps import Unrolled
+from linksweep.spatial.algebra import ZERO_FORCE, Vec
 
 SERIAL = ("puma560", "stanford", "six_axis", "planar3", *CHAINS[:5])
 TREES = ("tree4", "tree9", "urdf")

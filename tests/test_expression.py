@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from linksweep import scalars
+from linksweep.spatial import scalars
 from linksweep.tracing.expression import BINARY, COMMUTATIVE, ONLINE, PARAMETER, TERNARY, UNARY, Graph, Node
 from linksweep.tracing.rules import RULES
 

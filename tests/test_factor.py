@@ -11,10 +11,10 @@ from robots_for_tests import close, robot
 from test_checking import freely_moving
 
 import linksweep as ls
+from linksweep.analysis.factor import Factor
+from linksweep.catalogue.functions import FUNCTIONS
 from linksweep.errors import ArgumentError, SingularError
-from linksweep.factor import Factor
-from linksweep.functions import FUNCTIONS
-from linksweep.joints import KINDS
+from linksweep.mechanism.joints import KINDS
 
 
 @functools.cache

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from robots_for_tests import robot
 
 from linksweep.backends.interpreter import Interpreter
-from linksweep.functions import FUNCTIONS, Request
+from linksweep.catalogue.functions import FUNCTIONS, Request
 from linksweep.tracing.count import count
 from linksweep.tracing.expression import Graph
-from linksweep.tracing.factoring import factor_sums
+from linksweep.tracing.passes.factoring import factor_sums
 from linksweep.tracing.program import Array, Program, block_program
 
 VALUES = np.random.default_rng(1).uniform(-2.0, 2.0, (40, 4))

@@ -22,8 +22,8 @@ import pytest
 from abuse_helpers import HERE
 
 import linksweep as ls
+from linksweep.description.model import Model
 from linksweep.formats import stored
-from linksweep.model import Model
 from linksweep.simulation import load
 
 PACKAGE = Path(ls.__file__).parent

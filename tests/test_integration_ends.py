@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import linksweep as ls
-from linksweep.assembly import Part, assemble
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint
 from linksweep.errors import ArgumentError
-from linksweep.model import Inertial, Joint
 from linksweep.simulation import PD, SimulationWarning
 from linksweep.simulation.checks import MOST_STEPS
 

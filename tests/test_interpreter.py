@@ -13,7 +13,7 @@ from robots_for_tests import close, compiled, inverse_dynamics, robot, samples
 
 from linksweep.backends import interpreter
 from linksweep.backends.interpreter import OPERATIONS, Interpreter
-from linksweep.functions import Request, trace
+from linksweep.catalogue.functions import Request, trace
 from linksweep.tracing.expression import BINARY, TERNARY, UNARY, Graph
 from linksweep.tracing.program import Array, block_program
 

@@ -24,10 +24,10 @@ from abuse_helpers import PATIENCE, in_process, robot, same_bits, samples
 import linksweep as ls
 from linksweep.backends import rollout
 from linksweep.backends.threads import run_chunks
-from linksweep.compiled import CompiledFunction
-from linksweep.functions import Request
-from linksweep.interrupts import Uninterrupted
+from linksweep.catalogue.functions import Request
+from linksweep.compiled.function import CompiledFunction
 from linksweep.simulation.step_program import StepRecipe
+from linksweep.support.interrupts import Uninterrupted
 
 
 def strike() -> None:
@@ -404,7 +404,7 @@ def write_slowly(to: Path) -> None:
 
 def files_at_many_instructions(folder: str, seed: int, signals: int, count: int) -> None:
     """Signals at random instructions of writing a file: there is the whole file, or there is nothing."""
-    from linksweep.files import write_atomically
+    from linksweep.support.files import write_atomically
 
     top = Path(folder)
     target = top / "new" / "out.csv"

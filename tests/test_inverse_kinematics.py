@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 
 import linksweep as ls
 from linksweep import ArgumentError
-from linksweep.model import Limits
+from linksweep.description.model import Limits
 from linksweep.motion import Arc, Line, NormalSpline, Path, Quintic
 
 UR5, PANDA = "ur_description/urdf/ur5_robot.urdf", "panda_description/urdf/panda.urdf"

@@ -10,10 +10,10 @@ import pytest
 from robots_for_tests import at_rest, close, robot, samples
 from scipy.spatial.transform import Rotation
 
-from linksweep.algorithms.filter_smoother import filter_smoother
-from linksweep.algorithms.newton_euler import newton_euler
-from linksweep.bias import joint_bias_acceleration, local_bias_acceleration
-from linksweep.joints import (
+from linksweep.algorithms.forward.filter_smoother import filter_smoother
+from linksweep.algorithms.inverse.newton_euler import newton_euler
+from linksweep.mechanism.bias import joint_bias_acceleration, local_bias_acceleration
+from linksweep.mechanism.joints import (
     KINDS,
     Coordinates,
     Free,
@@ -26,8 +26,19 @@ from linksweep.joints import (
     Spherical,
     updated_inertia,
 )
-from linksweep.spatial import ZERO_FORCE, ZERO_VEC, ArticulatedInertia, Force, Mat, Motion, Sym, Transform, Vec, leaves
-from linksweep.sweeps import Unrolled
+from linksweep.mechanism.sweeps import Unrolled
+from linksweep.spatial.algebra import (
+    ZERO_FORCE,
+    ZERO_VEC,
+    ArticulatedInertia,
+    Force,
+    Mat,
+    Motion,
+    Sym,
+    Transform,
+    Vec,
+    leaves,
+)
 
 RNG = np.random.default_rng(2)
 STEP = 1e-30  # of the complex step: no difference is taken, so it can be this small

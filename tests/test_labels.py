@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 from robots_for_tests import robot
 
-from linksweep.algorithms import newton_euler
-from linksweep.functions import Request, trace
+from linksweep.algorithms.inverse import newton_euler
+from linksweep.catalogue.functions import Request, trace
 from linksweep.tracing import labels
 from linksweep.tracing.expression import LEAVES, Graph
 from linksweep.tracing.labels import labelled

@@ -15,7 +15,7 @@ import pytest
 from robots_for_tests import samples
 
 import linksweep as ls
-from linksweep.scalars import LARGE, shifted
+from linksweep.spatial.scalars import LARGE, shifted
 from linksweep.tracing.expression import Graph, measured_angle
 
 SIZES = (1.0, 1e1, 1e3, 1e5, 1e6, 1e8, 1e15)

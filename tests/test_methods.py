@@ -27,16 +27,16 @@ from robots_for_tests import (
 )
 
 import linksweep as ls
-from linksweep.algorithms.articulated_parameters import articulated_parameters
-from linksweep.algorithms.factorization import gains
-from linksweep.assembly import Part, assemble
-from linksweep.canonical import canonical
-from linksweep.checking import random_states
+from linksweep.algorithms.explicit.articulated_parameters import articulated_parameters
+from linksweep.algorithms.mass_matrix.factorization import gains
+from linksweep.analysis.checking import random_states
+from linksweep.catalogue.functions import FUNCTIONS
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import BASE, Joint, Model, Placement
 from linksweep.errors import ArgumentError, ModelWarning
-from linksweep.functions import FUNCTIONS
-from linksweep.model import BASE, Joint, Model, Placement
-from linksweep.spatial import leaves
-from linksweep.sweeps import Unrolled
+from linksweep.mechanism.canonical import canonical
+from linksweep.mechanism.sweeps import Unrolled
+from linksweep.spatial.algebra import leaves
 
 BAR = 1e-10  # relative, scaled by conditioning where M is inverted
 SAMPLES = 3

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import linksweep as ls
-from linksweep import conventions
+from linksweep.analysis import conventions
 from linksweep.errors import DescriptionError, ModelWarning
 from linksweep.formats.mjcf import read_mjcf
 

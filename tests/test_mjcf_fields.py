@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import linksweep as ls
-from linksweep import conventions
+from linksweep.analysis import conventions
 from linksweep.errors import ModelWarning
 from linksweep.formats.mjcf import model_from_mujoco
 from linksweep.formats.mjcf_rest import LEFT_OUT

@@ -16,8 +16,8 @@ from robots_for_tests import URDF, robot
 import linksweep as ls
 from linksweep import plots
 from linksweep.formats.urdf import read_urdf
-from linksweep.notebook import MOST_ROWS, html_table, in_notebook
 from linksweep.simulation.progress import ProgressBar
+from linksweep.support.notebook import MOST_ROWS, html_table, in_notebook
 
 PUMA = ls.robots.puma560()
 

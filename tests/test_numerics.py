@@ -13,8 +13,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from linksweep.joints import JointInertia, Span, joseph, updated_inertia
-from linksweep.spatial import ArticulatedInertia, Force, Motion, Vec, leaves
+from linksweep.mechanism.joints import JointInertia, Span, joseph, updated_inertia
+from linksweep.spatial.algebra import ArticulatedInertia, Force, Motion, Vec, leaves
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "numerics.md").read_text(encoding="utf-8")

@@ -27,10 +27,10 @@ from robots_for_tests import (
 from scipy.sparse.linalg import LinearOperator, aslinearoperator, cg
 
 import linksweep as ls
-from linksweep.assembly import Part, assemble
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint, Model, Placement
 from linksweep.errors import ArgumentError, DescriptionError, ModelWarning, SingularError
-from linksweep.joints import Revolute
-from linksweep.model import Inertial, Joint, Model, Placement
+from linksweep.mechanism.joints import Revolute
 from linksweep.spatial_operators import SpatialOperators
 from linksweep.spatial_operators.chain import TurnedChain
 from linksweep.spatial_operators.identities import IDENTITIES, block, diagonal

@@ -10,9 +10,9 @@ import pytest
 from robots_for_tests import close, robot, samples
 
 from linksweep.backends.interpreter import Interpreter
-from linksweep.functions import FUNCTIONS, Request, signature, trace
+from linksweep.catalogue.functions import FUNCTIONS, Request, signature, trace
 from linksweep.tracing.expression import Graph
-from linksweep.tracing.passes import fuse, remove_dead
+from linksweep.tracing.passes.dead_and_fused import fuse, remove_dead
 from linksweep.tracing.program import Array, Block, Program, Store, block_program
 from linksweep.tracing.rolled import Rolled
 

@@ -21,8 +21,8 @@ from robots_for_tests import robot
 
 import linksweep as ls
 from linksweep import plots
+from linksweep.description.model import Limits
 from linksweep.errors import ArgumentError, BackendError, LinksweepError
-from linksweep.model import Limits
 from linksweep.plots.sketch import Scene
 
 T = np.linspace(0.0, 2.0, 21)
@@ -268,7 +268,7 @@ def test_coupled_robots_can_be_drawn():
 
 
 def _mimic(joint: str, leader: str) -> Any:
-    from linksweep.model import Mimic
+    from linksweep.description.model import Mimic
 
     return Mimic(joint, leader)
 

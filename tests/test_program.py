@@ -13,10 +13,10 @@ from robots_for_tests import robot
 from linksweep.backends.interpreter import Interpreter
 from linksweep.backends.llvm import MachineKernel, compile_object
 from linksweep.backends.target import host_target
+from linksweep.catalogue.functions import Request, trace
 from linksweep.errors import BackendError
-from linksweep.functions import Request, trace
 from linksweep.tracing.expression import ONLINE, PARAMETER, Graph, Node
-from linksweep.tracing.passes import fuse
+from linksweep.tracing.passes.dead_and_fused import fuse
 from linksweep.tracing.program import (
     Add,
     Array,

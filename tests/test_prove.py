@@ -14,18 +14,20 @@ from robots_for_tests import URDF, robot
 from typer.testing import CliRunner
 
 import linksweep as ls
-from linksweep import bias
-from linksweep.algorithms import composite, fd4, filter_smoother, kane, khalil_kleinfinger, mass_matrix, newton_euler
-from linksweep.canonical import canonical
+from linksweep.algorithms.forward import composite, fd4, filter_smoother
+from linksweep.algorithms.inverse import kane, khalil_kleinfinger, newton_euler
+from linksweep.algorithms.mass_matrix import composite_inertia as mass_matrix
+from linksweep.catalogue.functions import FUNCTIONS, Request, trace
 from linksweep.cli import app
 from linksweep.errors import ArgumentError
 from linksweep.exact import Proof, Structure, patterns
 from linksweep.exact.field import PRIME, Residue, lifted
 from linksweep.exact.points import Draw, Point, evaluate, exact_model
 from linksweep.exact.rational import Rational, exact_canonical, rational_point, rational_rotation
-from linksweep.functions import FUNCTIONS, Request, trace
+from linksweep.mechanism import bias
+from linksweep.mechanism.canonical import canonical
 from linksweep.robots import puma560_model
-from linksweep.spatial import Motion, Vec, leaves
+from linksweep.spatial.algebra import Motion, Vec, leaves
 from linksweep.tracing.count import count
 
 TREE = "F(RRR)(RPR)(RR)(RP)S"

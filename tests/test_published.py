@@ -10,7 +10,7 @@ import pytest
 from robots_for_tests import robot
 
 import linksweep as ls
-from linksweep.functions import FUNCTIONS
+from linksweep.catalogue.functions import FUNCTIONS
 
 QUARTER = np.full(6, np.pi / 4)
 WITH_ARMATURE = (3.133511660946, -26.33762826912, -7.280186683591, 0.170033610651, 0.133236239088, 0.151648190381)

@@ -15,9 +15,9 @@ import pytest
 from abuse_helpers import PATIENCE, in_process
 
 import linksweep as ls
-from linksweep import compiled
 from linksweep.backends import llvm
-from linksweep.lazy import Making, Once
+from linksweep.compiled import function as compiled
+from linksweep.support.lazy import Making, Once
 
 
 def race(work: Callable[[], Any], threads: int = 4) -> list[Any]:

@@ -10,8 +10,8 @@ import pinocchio as pin
 import pytest
 
 from linksweep import robots
+from linksweep.description.model import BASE, Model
 from linksweep.errors import ArgumentError, DescriptionError, ModelWarning
-from linksweep.model import BASE, Model
 
 
 def to_pinocchio(model: Model) -> pin.Model:

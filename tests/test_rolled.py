@@ -10,10 +10,10 @@ import pytest
 from robots_for_tests import close, condition, forward_dynamics, mass_matrix, robot, samples, tree_model
 
 import linksweep as ls
-from linksweep.compiled import CompiledFunction
-from linksweep.defaults import ROLL_ABOVE
-from linksweep.functions import Request, trace
-from linksweep.model import Model
+from linksweep.catalogue.defaults import ROLL_ABOVE
+from linksweep.catalogue.functions import Request, trace
+from linksweep.compiled.function import CompiledFunction
+from linksweep.description.model import Model
 from linksweep.tracing.program import Block, Loop, PairLoop
 
 FRAMED = {"pose", "jacobian"}

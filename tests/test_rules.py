@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linksweep import scalars
 from linksweep.backends.interpreter import Interpreter
+from linksweep.spatial import scalars
 from linksweep.tracing.expression import ONLINE, PARAMETER, Graph, Node
 from linksweep.tracing.program import Array, block_program
 from linksweep.tracing.rules import RULES

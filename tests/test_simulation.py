@@ -13,7 +13,7 @@ from pin_models import ALL_KINDS, random_robot
 
 import linksweep as ls
 from linksweep.backends.rollout import Feed, Recording, _run_python, run
-from linksweep.functions import Request
+from linksweep.catalogue.functions import Request
 from linksweep.motion import Quintic
 from linksweep.simulation import Constant, FeedForward, Sampled, SimulationWarning, fixed_step
 from linksweep.simulation.fixed_step import step_kernel

@@ -8,9 +8,9 @@ from pin_models import ALL_KINDS, random_robot
 from scipy.special import ellipk
 
 import linksweep as ls
-from linksweep.assembly import Part, assemble
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint, Limits
 from linksweep.errors import ArgumentError
-from linksweep.model import Inertial, Joint, Limits
 from linksweep.motion import Quintic
 from linksweep.simulation import (
     PD,

@@ -17,12 +17,12 @@ import pytest
 from robots_for_tests import nested, random_inertial, random_rotation, robot
 
 import linksweep as ls
-from linksweep.assembly import Part, assemble
-from linksweep.compiled import CompiledFunction, Recipe
+from linksweep.analysis.singular import SLIDE, Watched, least_ratio, threshold
+from linksweep.catalogue.functions import FUNCTIONS, Request, trace
+from linksweep.compiled.function import CompiledFunction, Recipe
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint, Limits, Placement
 from linksweep.errors import ArgumentError, ModelWarning, SingularError, SingularWarning
-from linksweep.functions import FUNCTIONS, Request, trace
-from linksweep.model import Inertial, Joint, Limits, Placement
-from linksweep.singular import SLIDE, Watched, least_ratio, threshold
 from linksweep.spatial_operators import operators
 from linksweep.tracing.count import count
 

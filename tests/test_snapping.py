@@ -8,8 +8,8 @@ from oracles import FILES, load_quietly
 from robots_for_tests import robot
 
 import linksweep as ls
-from linksweep.assembly import Part, assemble
-from linksweep.model import Inertial, Joint, Placement
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint, Placement
 
 XARM = next(path for name, path in FILES.items() if name.endswith("/xarm7.urdf"))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linksweep.spatial import (
+from linksweep.spatial.algebra import (
     ZERO_ARTICULATED,
     ZERO_COMPLIANCE,
     ZERO_FORCE,
@@ -30,9 +30,9 @@ from linksweep.spatial import (
     rebuild,
     skew,
 )
+from linksweep.spatial.transforms import Pose, Screw, Shift
 from linksweep.tracing.expression import Graph
 from linksweep.tracing.program import Array, block_program
-from linksweep.transforms import Pose, Screw, Shift
 
 RNG = np.random.default_rng(1)
 TOLERANCE = 1e-14  # a handful of products of numbers of order one

@@ -17,9 +17,9 @@ import pytest
 from robots_for_tests import close, kinematics
 
 import linksweep as ls
-from linksweep.compiled import CompiledFunction, Recipe
-from linksweep.functions import Request
-from linksweep.model import BASE, Model
+from linksweep.catalogue.functions import Request
+from linksweep.compiled.function import CompiledFunction, Recipe
+from linksweep.description.model import BASE, Model
 
 ARMS = [(n, armature, seed) for n in (1, 2, 3) for armature in (0.0, 0.2) for seed in (1, 2)]
 

@@ -16,9 +16,9 @@ import pytest
 from PIL import Image
 
 from linksweep import robots, studies
+from linksweep.counts.published_counts import FIGURE_4, crossing
 from linksweep.errors import ArgumentError
 from linksweep.motion import NormalSpline, Quintic
-from linksweep.published_counts import FIGURE_4, crossing
 from linksweep.studies import planar, puma560, six_axis, stanford
 from linksweep.studies.report import Study, at_most
 

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import linksweep as ls
-from linksweep import assembly, names
+from linksweep.description import assembly
 from linksweep.errors import ArgumentError, DescriptionError
 from linksweep.formats.urdf import read_urdf
-from linksweep.names import listing, nearest, shown
+from linksweep.support import messages as names
+from linksweep.support.messages import listing, nearest, shown
 
 
 def urdf(links: list[str], parent: str) -> str:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from robots_for_tests import at_rest, big, close, compiled, condition, floats, path, robot, samples
 
-from linksweep.algorithms.filter_smoother import filter_smoother
-from linksweep.algorithms.kinematics import jacobian, poses
-from linksweep.algorithms.mass_matrix import mass_matrix
-from linksweep.algorithms.newton_euler import newton_euler
+from linksweep.algorithms.forward.filter_smoother import filter_smoother
+from linksweep.algorithms.inverse.newton_euler import newton_euler
+from linksweep.algorithms.mass_matrix.composite_inertia import mass_matrix
+from linksweep.algorithms.whole_robot.kinematics import jacobian, poses
 from linksweep.backends.interpreter import Interpreter
-from linksweep.spatial import ZERO_FORCE, Force, Vec, leaves
-from linksweep.sweeps import Records, Unrolled
+from linksweep.mechanism.sweeps import Records, Unrolled
+from linksweep.spatial.algebra import ZERO_FORCE, Force, Vec, leaves
 from linksweep.tracing.program import Array
 from linksweep.tracing.rolled import Rolled
 from linksweep.tracing.unrolled import UnrolledTrace

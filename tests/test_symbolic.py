@@ -13,9 +13,9 @@ import pytest
 import sympy as sp
 
 import linksweep as ls
-from linksweep.analysis_methods import GeneralAnalysis
+from linksweep.analysis.symbolic import as_fraction
+from linksweep.robot.analysis_methods import GeneralAnalysis
 from linksweep.robots.general_arm import GeneralArm
-from linksweep.symbolic import as_fraction
 
 FUNCTIONS = [
     "mass_matrix", "mass_matrix_inverse", "inverse_dynamics", "forward_dynamics", "bias_forces", "gravity_forces",

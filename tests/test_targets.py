@@ -17,7 +17,7 @@ import linksweep as ls
 from linksweep.backends import llvm as backend
 from linksweep.backends import target as targets
 from linksweep.backends.target import Target, host_target
-from linksweep.tracing.passes import fuse
+from linksweep.tracing.passes.dead_and_fused import fuse
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 ROBOTS = (("puma560", "float64"), ("mixed7", "float64"), ("tree8", "float64"), ("tree5", "float32"))

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import linksweep as ls
-from linksweep.editing import with_base
 from linksweep.errors import ArgumentError, BackendError
+from linksweep.robot.editing import with_base
 from linksweep.tables import block_columns, csv_reading, joint_columns, open_trajectory, write_table
 from linksweep.tables.columns import places_of
 from linksweep.tables.csv_reading import _numbers

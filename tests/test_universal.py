@@ -10,9 +10,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from linksweep import Robot
-from linksweep.assembly import Part, assemble
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint, Placement
 from linksweep.errors import DescriptionError
-from linksweep.model import Inertial, Joint, Placement
 
 pin: Any = pinocchio  # its stubs do not know what it makes at run time
 SECOND = {(1.0, 0.0, 0.0): (0, 1, 0), (0.0, 1.0, 0.0): (0, 0, 1), (0.0, 0.0, 1.0): (1, 0, 0)}

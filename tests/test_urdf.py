@@ -12,12 +12,12 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from linksweep.assembly import find_frame
+from linksweep.description.assembly import find_frame
+from linksweep.description.model import BASE, Inertial, Model
 from linksweep.errors import DescriptionError, ModelWarning
 from linksweep.formats import load_model
 from linksweep.formats.urdf import read_urdf, rotation_from_rpy
 from linksweep.formats.xml import parse
-from linksweep.model import BASE, Inertial, Model
 
 FILES = {
     str(file).split("robots/", 1)[1]: Path(str(file.locate()))

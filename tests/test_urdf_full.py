@@ -14,9 +14,9 @@ import pinocchio as pin
 import pytest
 
 import linksweep as ls
+from linksweep.description.model import Mimic
 from linksweep.errors import ModelWarning
 from linksweep.formats.urdf import read_coupled_urdf, read_urdf
-from linksweep.model import Mimic
 
 EMPTY = "ur_description/urdf/ur3.urdf"  # it holds no link
 RIGID = oracles.NOT_ROBOTS - {EMPTY}  # nothing moves on a fixed base

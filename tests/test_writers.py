@@ -16,12 +16,12 @@ import pinocchio as pin
 import pytest
 
 import linksweep as ls
-from linksweep.assembly import Part, assemble
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint, Limits, Placement
 from linksweep.errors import ModelWarning
 from linksweep.formats.dh_writer import to_dh
 from linksweep.formats.urdf import read_urdf, rotation_from_rpy
 from linksweep.formats.urdf_writer import rpy_from_rotation, to_urdf
-from linksweep.model import Inertial, Joint, Limits, Placement
 
 UR5 = "ur_description/urdf/ur5_robot.urdf"
 PANDA = "panda_description/urdf/panda.urdf"

@@ -8,17 +8,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from linksweep.support.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from linksweep import conventions as conventions
     from linksweep import motion as motion
     from linksweep import plots as plots
     from linksweep import robots as robots
     from linksweep import simulation as simulation
     from linksweep import studies as studies
-    from linksweep.checking import check as check
-    from linksweep.coupling import CoupledRobot as CoupledRobot
+    from linksweep.analysis import conventions as conventions
+    from linksweep.analysis.checking import check as check
+    from linksweep.catalogue.parameters import body as body
     from linksweep.errors import ArgumentError as ArgumentError
     from linksweep.errors import BackendError as BackendError
     from linksweep.errors import DescriptionError as DescriptionError
@@ -27,34 +27,35 @@ if TYPE_CHECKING:
     from linksweep.errors import SingularError as SingularError
     from linksweep.errors import SingularWarning as SingularWarning
     from linksweep.exact import prove as prove
-    from linksweep.loading import load as load
     from linksweep.motion import follow as follow
     from linksweep.motion import inverse_kinematics as inverse_kinematics
-    from linksweep.parameters import body as body
-    from linksweep.robot import Robot as Robot
+    from linksweep.robot.coupling import CoupledRobot as CoupledRobot
+    from linksweep.robot.loading import load as load
+    from linksweep.robot.robot import Robot as Robot
     from linksweep.simulation import simulate as simulate
     from linksweep.spatial_operators import operators as operators
 
 _HOMES = {
     "ArgumentError": "linksweep.errors",
     "BackendError": "linksweep.errors",
-    "CoupledRobot": "linksweep.coupling",
+    "CoupledRobot": "linksweep.robot.coupling",
     "DescriptionError": "linksweep.errors",
     "LinksweepError": "linksweep.errors",
     "ModelWarning": "linksweep.errors",
-    "Robot": "linksweep.robot",
+    "Robot": "linksweep.robot.robot",
     "SingularError": "linksweep.errors",
     "SingularWarning": "linksweep.errors",
-    "body": "linksweep.parameters",
-    "check": "linksweep.checking",
+    "body": "linksweep.catalogue.parameters",
+    "check": "linksweep.analysis.checking",
     "follow": "linksweep.motion",
     "inverse_kinematics": "linksweep.motion",
-    "load": "linksweep.loading",
+    "load": "linksweep.robot.loading",
     "operators": "linksweep.spatial_operators",
     "prove": "linksweep.exact",
     "simulate": "linksweep.simulation",
 }
-_SUBPACKAGES = ("conventions", "motion", "plots", "robots", "simulation", "studies")
+_MODULES = {"conventions": "linksweep.analysis.conventions"}
+_SUBPACKAGES = ("motion", "plots", "robots", "simulation", "studies")
 
 __all__ = [
     "ArgumentError",
@@ -88,8 +89,8 @@ if not TYPE_CHECKING:  # a type checker would take every misspelt name for an ob
 
     def __getattr__(name):
         """Import a public name when it is first asked for (PEP 562)."""
-        if name in _SUBPACKAGES:
-            return import_module(f"linksweep.{name}")
+        if name in _MODULES or name in _SUBPACKAGES:
+            return import_module(_MODULES.get(name, f"linksweep.{name}"))
         if name in _HOMES:
             value = getattr(import_module(_HOMES[name]), name)
             globals()[name] = value

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import BackendError
-from ..interrupts import Uninterrupted
+from ..support.interrupts import Uninterrupted
 from ..tracing.program import Program
 from .entry import data_address
 from .ir import kernel_ir

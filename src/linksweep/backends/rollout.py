@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import BackendError
-from ..lazy import Once
+from ..support.lazy import Once
 from .entry import data_address
 from .llvm import LoadedCode, MachineKernel, aligned, emit_object
 from .target import host_target

@@ -16,17 +16,19 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
-from linksweep.backends.arrays import Kernel
 from linksweep.errors import ArgumentError, BackendError
 
 _MULTIPLE = 64  # samples: whole SIMD lanes and whole cache lines, so that no two threads write to one line
 _LEAST = 512  # samples per chunk: below, handing work over costs more than doing it
 
 _LOOKS = 100  # at a thread that is about to finish, before sleeping: some tens of microseconds
+
+Kernel = Callable[[list[np.ndarray], list[np.ndarray]], None]
 
 
 class SharedWork(Protocol):
@@ -60,7 +62,7 @@ def run_chunks(kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarra
     Machine code shares its run: whoever is free takes the next block of samples, so that a thread that starts late, or
     whose processor is busy with something else, does less. Other kernels get one chunk for each thread.
 
-    Arrays are as `linksweep.backends.arrays` makes them. Short batches run in the calling thread alone.
+    Arrays are as `linksweep.compiled.arrays` makes them. Short batches run in the calling thread alone.
     """
     pieces = min(checked_threads(threads), outputs[0].shape[0] // _LEAST)
     if pieces <= 1:

@@ -22,10 +22,10 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from linksweep import __version__
 from linksweep.cli.common import BAD_INPUT
 from linksweep.errors import LinksweepError
-from linksweep.names import shown
+from linksweep.support.messages import shown
+from linksweep.support.version import __version__
 
 COMMANDS = (
     "info",

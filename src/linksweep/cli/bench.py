@@ -11,12 +11,12 @@ import typer
 
 from linksweep.cli.common import AsJson, AskedRobot, find_robot, names_a_robot
 from linksweep.errors import ArgumentError, LinksweepError
-from linksweep.names import nearest
+from linksweep.support.messages import nearest
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from linksweep.robot import Robot
+    from linksweep.robot.robot import Robot
 
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse")
 PINOCCHIO = {"inverse_dynamics": "rnea", "forward_dynamics": "aba", "mass_matrix": "crba"}
@@ -55,7 +55,7 @@ def _measured(arm: Robot, function: str, batch: int, threads: int) -> list[dict[
     """Each method's evaluations per second, in a batch and one at a time, and its operations."""
     import numpy as np
 
-    from linksweep.timing import best_seconds
+    from linksweep.support.timing import best_seconds
 
     rng = np.random.default_rng(0)
     q = np.stack([arm.random(rng) for _ in range(batch)])

@@ -13,9 +13,9 @@ from linksweep.cli.common import DISAGREEMENT, AsJson, AskedRobot, find_robot, n
 from linksweep.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from linksweep.checking import Report
+    from linksweep.analysis.checking import Report
     from linksweep.exact import Proof
-    from linksweep.robot import Robot
+    from linksweep.robot.robot import Robot
 
 SAMPLES = 20
 
@@ -41,7 +41,7 @@ def check(
             raise ArgumentError("check: --samples are states of floating point, but --exact takes none: use --trials.")
         report: Any = prove(_asked(robot), trials=trials, seed=seed)
     else:
-        from linksweep.checking import check as run_check
+        from linksweep.analysis.checking import check as run_check
 
         if trials is not None:
             raise ArgumentError("check: --trials belong to --exact, which is not asked for: use --samples.")

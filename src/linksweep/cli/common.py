@@ -14,11 +14,11 @@ import typer
 
 from linksweep import robots
 from linksweep.errors import ArgumentError, BackendError
-from linksweep.names import nearest, shown
+from linksweep.support.messages import nearest, shown
 
 if TYPE_CHECKING:
-    from linksweep.coupling import CoupledRobot
-    from linksweep.robot import Robot
+    from linksweep.robot.coupling import CoupledRobot
+    from linksweep.robot.robot import Robot
 
 BAD_INPUT = 2  # the exit code for anything the user can put right
 DISAGREEMENT = 1  # formulations that differ, or a description that no body can have
@@ -35,7 +35,7 @@ def complete_robot(incomplete: str) -> list[str]:
 
 
 def complete_function(incomplete: str) -> list[str]:
-    from linksweep.requests import PUBLIC
+    from linksweep.catalogue.requests import PUBLIC
 
     return [name for name in PUBLIC if name.startswith(incomplete)]
 
@@ -160,7 +160,7 @@ def find_robot(asked: AskedRobot) -> Robot:
 
 
 def find_any_robot(asked: AskedRobot) -> Robot | CoupledRobot:
-    from linksweep.loading import load
+    from linksweep.robot.loading import load
 
     for option, value, known in (("--base", asked.base, BASES), ("--mimic", asked.mimic, MIMICS)):
         if value not in known:
@@ -177,7 +177,7 @@ def find_any_robot(asked: AskedRobot) -> Robot | CoupledRobot:
 
 
 def _tool(robot: Robot, payload: str) -> str:
-    from linksweep.tips import tools
+    from linksweep.description.tips import tools
 
     found = tools(robot.model)
     if len(found) == 1:

@@ -9,10 +9,10 @@ import typer
 
 from linksweep.cli.common import AsJson, AskedRobot, complete_function, find_robot, names_a_robot
 from linksweep.errors import ArgumentError
-from linksweep.names import nearest
+from linksweep.support.messages import nearest
 
 if TYPE_CHECKING:
-    from linksweep.count_tables import Compared
+    from linksweep.counts.count_tables import Compared
 
 MAIN = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse")
 EXPLICIT = "explicit_model"  # I* and P* in one program
@@ -50,7 +50,7 @@ def count(
         raise ArgumentError(f"--twist is {twist!r}, expected any or right.")
     names = tuple(function or ())
     if tables:
-        from linksweep.count_tables import tables as make_tables
+        from linksweep.counts.count_tables import tables as make_tables
 
         found = make_tables()
     elif fit:
@@ -87,7 +87,7 @@ def _check_choice(
 
 
 def _request(name: str, frame: str | None) -> Any:
-    from linksweep.functions import FUNCTIONS
+    from linksweep.catalogue.functions import FUNCTIONS
 
     if name == EXPLICIT and frame is not None:
         raise ArgumentError(f"{EXPLICIT} takes no frame, got {frame!r}: leave --frame out.")
@@ -122,7 +122,7 @@ def _having(arm: Any, names: tuple[str, ...], method: str) -> tuple[str, ...]:
 
 def _choices(name: str, method: str | None, wanted: bool | None) -> list[bool]:
     """Without and with base parameters, where they can be used."""
-    from linksweep.functions import FUNCTIONS
+    from linksweep.catalogue.functions import FUNCTIONS
 
     known = FUNCTIONS["inertia_power" if name == EXPLICIT else name].methods.get(method or "")
     able = known is not None and known.linear
@@ -134,8 +134,8 @@ def _choices(name: str, method: str | None, wanted: bool | None) -> list[bool]:
 def _counts(
     arm: Any, title: str, names: tuple[str, ...], method: str, frame: str | None, wanted: bool | None
 ) -> Compared:
-    from linksweep.count_tables import Cell, Compared
-    from linksweep.published_counts import ROBOTS
+    from linksweep.counts.count_tables import Cell, Compared
+    from linksweep.counts.published_counts import ROBOTS
 
     rows: list[tuple[Cell, ...]] = []
     names = names or _having(arm, MAIN, method)
@@ -154,8 +154,8 @@ def _counts(
 def _fits(
     names: tuple[str, ...], method: str, frame: str | None, wanted: bool | None, joints: str, twist: str
 ) -> Compared:
-    from linksweep.count_tables import SIX, Cell, Compared, published_for
-    from linksweep.counting import general_arm, general_fit
+    from linksweep.counts.count_tables import SIX, Cell, Compared, published_for
+    from linksweep.counts.counting import general_arm, general_fit
 
     rows: list[tuple[Cell, ...]] = []
     arm = general_arm(SIX, joints, twist)

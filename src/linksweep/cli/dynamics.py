@@ -16,9 +16,9 @@ from linksweep.errors import ArgumentError
 if TYPE_CHECKING:
     import numpy as np
 
-    from linksweep.coupling import CoupledRobot
-    from linksweep.model import Model
-    from linksweep.robot import Robot
+    from linksweep.description.model import Model
+    from linksweep.robot.coupling import CoupledRobot
+    from linksweep.robot.robot import Robot
     from linksweep.tables.limit_watch import LimitWatch
 
 Trajectory = Annotated[
@@ -36,7 +36,7 @@ def method_option(function: str) -> Any:
     """`--method`, completed with the methods of this function."""
 
     def complete(incomplete: str) -> list[str]:
-        from linksweep.functions import FUNCTIONS
+        from linksweep.catalogue.functions import FUNCTIONS
 
         return [name for name in FUNCTIONS[function].methods if name.startswith(incomplete)]
 
@@ -82,7 +82,7 @@ def _function(
     arm: Robot | CoupledRobot, function: str, method: str | None, dissipation: bool
 ) -> tuple[Callable[..., np.ndarray], Model]:
     """What computes the function, and the description of its columns: of coupled joints, those that follow none."""
-    from linksweep.coupling import CoupledRobot
+    from linksweep.robot.coupling import CoupledRobot
 
     if not isinstance(arm, CoupledRobot):
         return arm.compile(function, method=method, dissipation=dissipation, dtype="float64"), arm.model

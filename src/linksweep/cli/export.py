@@ -9,7 +9,7 @@ import typer
 
 from linksweep.cli.common import AskedRobot, complete_function, find_robot, names_a_robot
 from linksweep.errors import ArgumentError
-from linksweep.names import nearest
+from linksweep.support.messages import nearest
 
 LANGUAGES = ("c",)
 
@@ -39,8 +39,8 @@ def export(
     ] = None,
 ) -> None:
     """Write a function as self-contained C99: a .c file and a .h file that need nothing but math.h."""
-    from linksweep.c_export import export_c
-    from linksweep.functions import FUNCTIONS
+    from linksweep.catalogue.functions import FUNCTIONS
+    from linksweep.compiled.c_export import export_c
 
     if robot.name in FUNCTIONS and function not in FUNCTIONS:
         raise ArgumentError(

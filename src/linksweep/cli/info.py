@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from linksweep.cli.common import AsJson, AskedRobot, find_any_robot, names_a_robot
 
 if TYPE_CHECKING:
-    from linksweep.coupling import CoupledRobot
-    from linksweep.robot import Robot
+    from linksweep.robot.coupling import CoupledRobot
+    from linksweep.robot.robot import Robot
 
 WIDTH = 80
 LIMITS, LOSSES = ("lower", "upper", "velocity", "effort"), ("damping", "friction", "armature")
@@ -34,8 +34,8 @@ def info(
 
 def _facts(found: Robot | CoupledRobot) -> dict[str, Any]:
     """What `info` prints, as plain JSON values; an absent limit is null. Joints are in coordinate order."""
-    from linksweep.coupling import CoupledRobot
-    from linksweep.tips import tools
+    from linksweep.description.tips import tools
+    from linksweep.robot.coupling import CoupledRobot
 
     robot, laws = (found.robot, found.laws) if isinstance(found, CoupledRobot) else (found, ())
     model = robot.model

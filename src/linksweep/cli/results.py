@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from linksweep.coupling import CoupledRobot
-    from linksweep.robot import Robot
+    from linksweep.robot.coupling import CoupledRobot
+    from linksweep.robot.robot import Robot
     from linksweep.tables.limit_watch import LimitWatch
 
 ENDS = 8  # rows shown of the beginning and of the end

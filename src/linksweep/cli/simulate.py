@@ -11,12 +11,12 @@ import typer
 from linksweep.cli.common import AsJson, AskedRobot, OutputFile, check_plot, find_robot, names_a_robot, print_whole
 from linksweep.cli.dynamics import Dissipation, method_option
 from linksweep.errors import ArgumentError
-from linksweep.names import nearest, shown
+from linksweep.support.messages import nearest, shown
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from linksweep.robot import Robot
+    from linksweep.robot.robot import Robot
     from linksweep.simulation import Simulation
     from linksweep.tables.limit_watch import LimitWatch
 

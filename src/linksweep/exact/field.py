@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, NoReturn
 from weakref import WeakValueDictionary
 
-from ..scalars import Number
+from ..spatial.scalars import Number
 
 PRIME = 2**61 - 1
 

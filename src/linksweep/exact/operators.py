@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms.factorization import gains
-from ..spatial import Vec
+from ..algorithms.mass_matrix.factorization import gains
+from ..spatial.algebra import Vec
 from ..spatial_operators.chain import TurnedChain
 from ..spatial_operators.identities import IDENTITIES
 from ..spatial_operators.operators import SpatialOperators

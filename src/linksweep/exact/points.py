@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from ..canonical import CanonicalLink, CanonicalModel
+from ..catalogue.functions import FUNCTIONS, Request, signature
+from ..description.model import BASE, Frame, Matrix, Placement
 from ..errors import ArgumentError
-from ..functions import FUNCTIONS, Request, signature
-from ..joints import KINDS
-from ..model import BASE, Frame, Matrix, Placement
-from ..names import shown
+from ..mechanism.canonical import CanonicalLink, CanonicalModel
+from ..mechanism.joints import KINDS
+from ..support.messages import shown
 from ..tracing.unrolled import UnrolledRun
 from .field import PRIME, Angle, Dual, Residue, inverse, lifted
 from .rational import decimal, rational_point, rational_rotation

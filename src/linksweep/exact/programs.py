@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..backends.interpreter import Interpreter
-from ..canonical import CanonicalModel
-from ..functions import FUNCTIONS, Request, signature
-from ..regrouping import regroup
+from ..catalogue.functions import FUNCTIONS, Request, signature
+from ..catalogue.regrouping import regroup
+from ..mechanism.canonical import CanonicalModel
 from ..tracing.differentiate import differentiate
-from ..tracing.factoring import factor_sums
-from ..tracing.passes import fuse, remove_dead
+from ..tracing.passes.dead_and_fused import fuse, remove_dead
+from ..tracing.passes.factoring import factor_sums
 from ..tracing.program import Program
 from ..tracing.rolled import Rolled
 from ..tracing.unrolled import UnrolledTrace

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..description.lint import lint
 from ..errors import ArgumentError
-from ..lint import lint
-from ..names import shown
+from ..support.messages import shown
 from .field import lifted
 from .operators import appendix_a
 from .points import Draw, Point, Structure, exact_model
@@ -21,7 +21,7 @@ from .report import ENOUGH, Outcome, Proof
 from .statements import LARGEST_EXPLICIT, Excluded, Mechanics, Tried
 
 if TYPE_CHECKING:
-    from ..robot import Robot
+    from ..robot.robot import Robot
 
 MOST_TRIALS = 50
 HOPELESS = 1e-3  # the chance of an error in one trial beyond which more of them are not worth their time

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..canonical import CanonicalModel, canonical
-from ..model import Frame, Inertial, Link, Matrix, Model, Placement, Vector
+from ..description.model import Frame, Inertial, Link, Matrix, Model, Placement, Vector
+from ..mechanism.canonical import CanonicalModel, canonical
 
 FINE = 2**52  # angles that are no right ones are moved by less than one part of this many
 

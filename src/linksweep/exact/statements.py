@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..algorithms.explicit_model import explicit_model
-from ..algorithms.explicit_model_direct import explicit_model_direct
-from ..functions import FUNCTIONS, Method, Request
-from ..parameters import Inertias
-from ..regrouping import regroup
-from ..spatial import Inertia, Mat, Sym, Transform, Vec, leaves
-from ..sweeps import Unrolled
-from ..transforms import Rotation, Shift
+from ..algorithms.explicit.explicit_model import explicit_model
+from ..algorithms.explicit.explicit_model_direct import explicit_model_direct
+from ..catalogue.functions import FUNCTIONS, Method, Request
+from ..catalogue.parameters import Inertias
+from ..catalogue.regrouping import regroup
+from ..mechanism.sweeps import Unrolled
+from ..spatial.algebra import Inertia, Mat, Sym, Transform, Vec, leaves
+from ..spatial.transforms import Rotation, Shift
 from .field import Dual, Meaningless
 from .points import Point
 

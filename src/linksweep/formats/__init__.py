@@ -6,9 +6,9 @@ import os
 import stat
 from pathlib import Path
 
+from linksweep.description.model import Mimic, Model
 from linksweep.errors import ArgumentError, DescriptionError
-from linksweep.model import Mimic, Model
-from linksweep.names import shown
+from linksweep.support.messages import shown
 
 LARGEST_FILE = 20_000_000
 """Bytes; the largest URDF of example-robot-data (tiago_dual) has 0.2 MB."""

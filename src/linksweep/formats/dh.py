@@ -16,11 +16,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from linksweep.assembly import Part, assemble
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint, Limits, Model, Placement, compose, moved, snap
+from linksweep.description.quantities import as_inertia, as_number, as_vector
 from linksweep.errors import DescriptionError
-from linksweep.model import Inertial, Joint, Limits, Model, Placement, compose, moved, snap
-from linksweep.names import listing, nearest, shown
-from linksweep.quantities import as_inertia, as_number, as_vector
+from linksweep.support.messages import listing, nearest, shown
 
 CONVENTIONS = ("modified", "standard")
 JOINTS = {"revolute": "revolute", "R": "revolute", "prismatic": "prismatic", "P": "prismatic"}

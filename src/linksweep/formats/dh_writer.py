@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from linksweep.assembly import find_frame
+from linksweep.description.assembly import find_frame
+from linksweep.description.model import BASE, Frame, Link, Matrix, Model, Placement, compose, inverse, moved, snap
 from linksweep.errors import ArgumentError
 from linksweep.formats.dh import CONVENTIONS, DISSIPATION, LIMITS
-from linksweep.model import BASE, Frame, Link, Matrix, Model, Placement, compose, inverse, moved, snap
 
 PARALLEL = 1e-11  # sine of the angle between axes that are meant to be parallel: the size that readers snap
 FARTHEST = 1e4  # metres; beyond, a common normal costs more digits than torques can spare

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from linksweep.assembly import Part, assemble
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint, Limits, Matrix, Model, Placement, Vector, compose
 from linksweep.errors import DescriptionError, LinksweepError, ModelWarning
 from linksweep.formats.mjcf_files import check_files
 from linksweep.formats.mjcf_rest import Compiled, warn_of_the_rest
 from linksweep.formats.mujoco_child import extract
 from linksweep.formats.mujoco_names import body_names, joint_names, own_names
 from linksweep.formats.mujoco_process import compiled as compiled_arrays
-from linksweep.model import Inertial, Joint, Limits, Matrix, Model, Placement, Vector, compose
 
 KINDS = ("free", "spherical", "prismatic", "revolute")  # mjtJoint
 ON_JOINTS = (0, 1)  # mjtTrn: actuators that act on a joint

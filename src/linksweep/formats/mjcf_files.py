@@ -19,7 +19,7 @@ from pathlib import Path
 from linksweep.errors import DescriptionError
 from linksweep.formats import LARGEST_FILE, read_bytes
 from linksweep.formats.xml import Element, parse
-from linksweep.names import shown
+from linksweep.support.messages import shown
 
 MOST_COPIES = 10_000  # what one element may multiply into: hostile files ask for 1e9 of them
 LARGEST_GRID = 20_000_000

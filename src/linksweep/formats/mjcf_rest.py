@@ -14,7 +14,7 @@ import numpy as np
 
 from linksweep.errors import ModelWarning
 from linksweep.formats.mujoco_names import body_names, joint_names, own_names
-from linksweep.names import listing
+from linksweep.support.messages import listing
 
 FREE, BALL = 0, 1  # mjtJoint
 TENDON_FORCES = {  # each with the flag that turns it off

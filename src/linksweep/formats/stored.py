@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from linksweep.assembly import FREEDOMS, LARGEST, Part, check_body, check_name, check_parts
+from linksweep.description.assembly import FREEDOMS, LARGEST, Part, check_body, check_name, check_parts
+from linksweep.description.model import BASE, Frame, Inertial, Joint, Limits, Link, Matrix, Model, Placement
+from linksweep.description.quantities import as_number, as_vector
 from linksweep.errors import DescriptionError
-from linksweep.model import BASE, Frame, Inertial, Joint, Limits, Link, Matrix, Model, Placement
-from linksweep.names import shown
-from linksweep.quantities import as_number, as_vector
+from linksweep.support.messages import shown
 
 Reader = Callable[[Any, str], Any]
 

@@ -24,12 +24,12 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from linksweep.description.model import Model
+from linksweep.description.quantities import as_number, as_vector
 from linksweep.errors import DescriptionError
 from linksweep.formats import read_bytes
 from linksweep.formats.dh import from_dh
-from linksweep.model import Model
-from linksweep.names import listing, nearest, shown
-from linksweep.quantities import as_number, as_vector
+from linksweep.support.messages import listing, nearest, shown
 
 LARGEST_TABLE = 5_000_000
 # tomllib takes the square of the number of parts of one key

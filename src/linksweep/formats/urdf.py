@@ -12,11 +12,8 @@ import warnings
 from collections import deque
 from pathlib import Path
 
-from linksweep.assembly import FREEDOMS, LARGEST, Part, assemble, check_name
-from linksweep.errors import DescriptionError, ModelWarning
-from linksweep.formats import read_bytes
-from linksweep.formats.xml import Element, parse
-from linksweep.model import (
+from linksweep.description.assembly import FREEDOMS, LARGEST, Part, assemble, check_name
+from linksweep.description.model import (
     Inertial,
     Joint,
     Limits,
@@ -30,7 +27,10 @@ from linksweep.model import (
     snap,
     symmetric,
 )
-from linksweep.names import listing, nearest, shown
+from linksweep.errors import DescriptionError, ModelWarning
+from linksweep.formats import read_bytes
+from linksweep.formats.xml import Element, parse
+from linksweep.support.messages import listing, nearest, shown
 
 KINDS = {
     "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "fixed", "floating": "free",

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from xml.sax.saxutils import quoteattr
 
+from linksweep.description.model import BASE, Inertial, Joint, Limits, Matrix, Model, Placement, Vector
 from linksweep.errors import ArgumentError
-from linksweep.model import BASE, Inertial, Joint, Limits, Matrix, Model, Placement, Vector
 
 TYPES = {"revolute": "revolute", "prismatic": "prismatic", "free": "floating", "planar": "planar"}
 NO_BOUND = 1e308  # URDF has no infinity

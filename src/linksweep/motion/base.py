@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linksweep.errors import ArgumentError
-from linksweep.foreign import refuse_foreign
+from linksweep.support.foreign import refuse_foreign
 
 FloatArray = NDArray[np.float64]
 SHORTEST = 1e-12  # seconds between two points

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linksweep.coordinates import integrate, neutral
-from linksweep.joints import KINDS
-from linksweep.lazy import lazy
-from linksweep.model import BASE
+from linksweep.description.model import BASE
+from linksweep.mechanism.coordinates import integrate, neutral
+from linksweep.mechanism.joints import KINDS
+from linksweep.support.lazy import lazy
 
 from .base import FloatArray
 from .poses import rotation_vector
 
 if TYPE_CHECKING:
-    from linksweep.robot import Robot
+    from linksweep.robot.robot import Robot
 
 TURN = 2.0 * np.pi
 STARTS = 512

@@ -15,7 +15,7 @@ from .chains import Chain, error_of
 from .inverse import LIMITS, chain_of, check_flags, inverse_kinematics
 
 if TYPE_CHECKING:
-    from linksweep.robot import Robot
+    from linksweep.robot.robot import Robot
 
 SINGULAR = "singular"
 FEWEST = 1e-10  # singular values below this part of the largest are zero: directions that the arm does not have

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linksweep.errors import ArgumentError
-from linksweep.names import shown
+from linksweep.support.messages import shown
 
 from .base import FloatArray, finite
 from .chains import STARTS, Chain
@@ -16,7 +16,7 @@ from .poses import checked_poses
 from .solver import Found, Task, solve
 
 if TYPE_CHECKING:
-    from linksweep.robot import Robot
+    from linksweep.robot.robot import Robot
 
 CONVERGED = "converged"
 OUT_OF_REACH = "out of reach"

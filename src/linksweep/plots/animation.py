@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from linksweep.errors import ArgumentError, BackendError
-from linksweep.files import write_atomically
 from linksweep.plots.figures import new_figure, numbers, plain
 from linksweep.plots.sketch import Scene
+from linksweep.support.files import write_atomically
 
 MOST_PICTURES = 100_000  # hours of drawing
 

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from linksweep.description.model import Joint, Model
 from linksweep.errors import ArgumentError
-from linksweep.joints import KINDS
-from linksweep.model import Joint, Model
-from linksweep.names import nearest, shown
+from linksweep.mechanism.joints import KINDS
+from linksweep.support.messages import nearest, shown
 
 TITLES = {"q": "joint positions", "qd": "joint velocities", "qdd": "joint accelerations", "tau": "joint torques"}
 _TURN = {"q": "rad", "qd": "rad/s", "qdd": "rad/s²", "tau": "N m"}

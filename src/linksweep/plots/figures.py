@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linksweep.errors import ArgumentError, BackendError
-from linksweep.files import write_atomically
-from linksweep.foreign import refuse_foreign
-from linksweep.names import nearest, shown
+from linksweep.support.files import write_atomically
+from linksweep.support.foreign import refuse_foreign
+from linksweep.support.messages import nearest, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

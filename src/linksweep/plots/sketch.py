@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linksweep.description.tips import tools
 from linksweep.errors import ArgumentError
-from linksweep.names import nearest, shown
 from linksweep.plots.channels import described
 from linksweep.plots.figures import COLORS, new_figure, numbers, plain
 from linksweep.plots.solids import box, cylinder, rod, shaded, sphere
-from linksweep.tips import tools
+from linksweep.support.messages import nearest, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from linksweep.model import Model
+    from linksweep.description.model import Model
 
 _LINK, _TURNING, _SLIDING, _OTHER = "#BDBDBD", "#56B4E9", "#E69F00", "#8C8C8C"
 _XYZ = (COLORS[1], COLORS[3], COLORS[2])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from linksweep.formats.bundled import model, names
+
 if TYPE_CHECKING:
-    from linksweep.model import Model
-    from linksweep.robot import Robot
+    from linksweep.description.model import Model
+    from linksweep.robot.robot import Robot
     from linksweep.robots.general_arm import GeneralArm
 
 __all__ = [
@@ -29,27 +30,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-def names() -> tuple[str, ...]:
-    """The bundled descriptions, as `model` takes them."""
-    return ("puma560", "six_axis", "stanford")
-
-
-def model(name: str) -> Model:
-    """The description bundled under `name`."""
-    if name not in names():
-        from linksweep.errors import ArgumentError
-        from linksweep.names import listing, nearest, shown
-
-        raise ArgumentError(
-            f"no bundled robot is called {shown(name)}{nearest(name, names())}, expected {listing(names())}: choose "
-            "one of them."
-        )
-    from linksweep.formats.toml import parse_toml
-
-    file = f"{name}.toml"
-    return parse_toml((resources.files(__name__) / file).read_text(encoding="utf-8"), file)
 
 
 def puma560() -> Robot:
@@ -105,9 +85,9 @@ def planar_model(n: int, *, length: float = 1.0, mass: float = 1.0, gravity: flo
     Uniform rods along x at q = 0, turning about z; gravity pulls along -y. "tool" is the free end of the last
     rod.
     """
-    from linksweep.assembly import Part, assemble
-    from linksweep.model import Inertial, Joint, Placement
-    from linksweep.quantities import as_number
+    from linksweep.description.assembly import Part, assemble
+    from linksweep.description.model import Inertial, Joint, Placement
+    from linksweep.description.quantities import as_number
     from linksweep.robots.random_chains import check_count
 
     check_count(n, "n")
@@ -138,6 +118,6 @@ def chain_model(n: int, seed: int = 0, joints: str = "R") -> Model:
 
 
 def _robot(description: Model) -> Robot:
-    from linksweep.robot import Robot
+    from linksweep.robot.robot import Robot
 
     return Robot(description)

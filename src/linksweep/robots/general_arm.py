@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from linksweep.analysis_methods import GeneralAnalysis
-from linksweep.canonical import CanonicalModel
-from linksweep.compiled import CompiledFunction, Recipe, make_function
+from linksweep.catalogue.parameters import Gravity, with_body
+from linksweep.catalogue.requests import make_requests, methods_of
+from linksweep.compiled.function import CompiledFunction, Recipe, make_function
+from linksweep.description.model import IDENTITY3, ZERO3, Frame
 from linksweep.errors import ArgumentError
-from linksweep.foreign import refuse_foreign
-from linksweep.lazy import lazy
-from linksweep.model import IDENTITY3, ZERO3, Frame
-from linksweep.parameters import Gravity, with_body
-from linksweep.requests import make_requests, methods_of
-from linksweep.robot import Robot
-from linksweep.scalars import Scalar, cos, sin
-from linksweep.spatial import Inertia, Sym, Vec
+from linksweep.mechanism.canonical import CanonicalModel
+from linksweep.robot.analysis_methods import GeneralAnalysis
+from linksweep.robot.robot import Robot
+from linksweep.spatial.algebra import Inertia, Sym, Vec
+from linksweep.spatial.scalars import Scalar, cos, sin
+from linksweep.support.foreign import refuse_foreign
+from linksweep.support.lazy import lazy
 from linksweep.tracing.count import Counts, count
 
 PER_LINK = ("alpha", "a", "offset", "m", "cx", "cy", "cz", "XX", "YY", "ZZ", "XY", "XZ", "YZ")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from linksweep.assembly import Part, assemble
+from linksweep.description.assembly import Part, assemble
+from linksweep.description.model import Inertial, Joint, Model, Placement
 from linksweep.errors import ArgumentError
-from linksweep.model import Inertial, Joint, Model, Placement
 
 
 def chain_model(n: int, seed: int = 0, joints: str = "R") -> Model:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..catalogue.functions import Request
 from ..errors import ArgumentError
-from ..foreign import refuse_foreign
-from ..functions import Request
-from ..names import shown
+from ..support.foreign import refuse_foreign
+from ..support.messages import shown
 from .columns import CompiledDynamics, checked_torque
 from .laws import Function, Grid, Law, torque_of
 from .result import Event, LimitCrossing, Simulation, limited_joints
 
 if TYPE_CHECKING:
-    from ..robot import Robot
+    from ..robot.robot import Robot
 
 
 def integrate_adaptively(

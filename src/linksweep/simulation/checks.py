@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from ..foreign import refuse_foreign
-from ..names import shown
+from ..support.foreign import refuse_foreign
+from ..support.messages import shown
 
 MOST_STEPS = 10**9  # of one simulation: minutes of machine code
 

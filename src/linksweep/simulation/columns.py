@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..canonical import CanonicalModel
-from ..compiled import CompiledFunction, Recipe
+from ..catalogue.functions import Request
+from ..compiled.function import CompiledFunction, Recipe
 from ..errors import ArgumentError
-from ..foreign import refuse_foreign
-from ..functions import Request
+from ..mechanism.canonical import CanonicalModel
+from ..support.foreign import refuse_foreign
 from .step_program import StepRecipe, law_request
 from .stepping import Values
 

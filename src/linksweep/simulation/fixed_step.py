@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..backends.rollout import STATES, Feed, Recording, run
-from ..compiled import CompiledFunction
-from ..defaults import ROLL_ABOVE
+from ..catalogue.defaults import ROLL_ABOVE
+from ..catalogue.functions import Request
+from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
-from ..functions import Request
 from .checks import broadcast_batch, check_memory
 from .columns import ColumnKernel
 from .laws import GIVEN, Function, Grid, Law
 from .step_program import StepRecipe
 
 if TYPE_CHECKING:
-    from ..robot import Robot
+    from ..robot.robot import Robot
 
 _PIECE = 0.1  # seconds of work between two looks at the clock, and at whether the user wants to stop
 

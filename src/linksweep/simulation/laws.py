@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..canonical import CanonicalModel
 from ..errors import ArgumentError
-from ..names import nearest, shown
-from ..scalars import Scalar
+from ..mechanism.canonical import CanonicalModel
+from ..spatial.scalars import Scalar
+from ..support.messages import nearest, shown
 from .checks import check_memory, real_array
 from .stepping import Values, tracking_error, without_motors
 
 if TYPE_CHECKING:
-    from ..robot import Robot
+    from ..robot.robot import Robot
 
 HOLDS = ("cubic", "linear", "zero")
 # law -> signals, then constants, each with its size

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..joints import KINDS
-from ..lazy import lazy
-from ..notebook import html_table
+from ..mechanism.joints import KINDS
+from ..support.lazy import lazy
+from ..support.notebook import html_table
 from ..tables import joint_columns
 
 if TYPE_CHECKING:
-    from ..robot import Robot
+    from ..robot.robot import Robot
 
 
 class SimulationWarning(UserWarning):

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..backends.rollout import Recording
 from ..backends.threads import checked_threads
-from ..compiled import chosen_backend
+from ..catalogue.requests import checked_flag, make_request
+from ..compiled.function import chosen_backend
 from ..errors import ArgumentError
-from ..names import nearest, shown
-from ..requests import checked_flag, make_request
+from ..support.messages import nearest, shown
 from .adaptive import integrate_adaptively
 from .checks import broadcast_batch, check_memory, positive, real_array, step_count, whole
 from .fixed_step import feeds_of, roll, step_kernel
@@ -24,7 +24,7 @@ from .stepping import STAGES
 from .verdicts import warn_of
 
 if TYPE_CHECKING:
-    from ..robot import Robot
+    from ..robot.robot import Robot
 
 INTEGRATORS = (*STAGES, "adaptive")
 LIMITS = ("record", "stop", "ignore")
@@ -114,11 +114,11 @@ def _recording(
 
 
 def _settings(law: Law, grid: Grid, integrator: str, every: int, method: str, dtype: str) -> dict[str, Any]:
-    import linksweep
+    from linksweep.support.version import __version__
 
     return {
         "integrator": integrator, "duration": grid.duration, "dt": grid.dt, "every": every, "torque": repr(law),
-        "dissipation": grid.dissipation, "method": method, "dtype": dtype, "linksweep": linksweep.__version__,
+        "dissipation": grid.dissipation, "method": method, "dtype": dtype, "linksweep": __version__,
     }  # fmt: skip
 
 

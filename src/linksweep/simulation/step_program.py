@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..backends.arrays import Argument, Signature
-from ..canonical import CanonicalModel
-from ..compiled import Recipe
-from ..defaults import default_method
-from ..functions import Request, record_of, regrouped
-from ..joints import KINDS
-from ..sweeps import PerLink, Unrolled
+from ..catalogue.defaults import default_method
+from ..catalogue.functions import Request, record_of, regrouped
+from ..compiled.arrays import Argument, Signature
+from ..compiled.function import Recipe
+from ..mechanism.canonical import CanonicalModel
+from ..mechanism.joints import KINDS
+from ..mechanism.sweeps import PerLink, Unrolled
 from ..tracing.expression import Graph
 from ..tracing.program import Array, Program, block_program
 from .laws import GIVEN, Dynamics, torque_of

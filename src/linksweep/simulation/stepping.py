@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..canonical import CanonicalModel
-from ..joints import KINDS
-from ..scalars import Scalar, cos, sin, sqrt, where
-from ..spatial import Vec
+from ..mechanism.canonical import CanonicalModel
+from ..mechanism.joints import KINDS
+from ..spatial.algebra import Vec
+from ..spatial.scalars import Scalar, cos, sin, sqrt, where
 
 Values = Sequence[Scalar]
 Accelerate = Callable[[int, Values, Values], tuple[Values, Values]]  # (stage, q, qd) -> (qdd, tau)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..description.model import Model
 from ..errors import ArgumentError, LinksweepError
-from ..files import write_atomically
 from ..formats.stored import model_data, model_from_data
-from ..model import Model
+from ..support.files import write_atomically
 from ..tables import joint_columns
 from .checks import check_memory
 
 if TYPE_CHECKING:
-    from ..robot import Robot
+    from ..robot.robot import Robot
     from .result import Simulation
 
 _ARRAYS = ("t", "q", "qd", "qdd", "tau")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import warn_user
-from ..joints import KINDS
+from ..mechanism.joints import KINDS
 from .result import Simulation, SimulationWarning
 
 CHATTER = 20  # records in a row: so long a joint that is only turning round does not stay near rest

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms.kinematics import WORLD, poses
-from ..canonical import CanonicalModel
-from ..joints import Coordinates, Span
-from ..spatial import Force, Inertia, Motion, Sym, Vec, leaves
-from ..sweeps import LinkView, Records, Unrolled
-from ..transforms import Pose, Shift
+from ..algorithms.whole_robot.kinematics import WORLD, poses
+from ..mechanism.canonical import CanonicalModel
+from ..mechanism.joints import Coordinates, Span
+from ..mechanism.sweeps import LinkView, Records, Unrolled
+from ..spatial.algebra import Force, Inertia, Motion, Sym, Vec, leaves
+from ..spatial.transforms import Pose, Shift
 
 
 class TurnedLink:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms.factorization import Gain
-from ..joints import Span
-from ..spatial import ZERO_FORCE, ZERO_MOTION, Force, Motion
-from ..sweeps import PerLink
+from ..algorithms.mass_matrix.factorization import Gain
+from ..mechanism.joints import Span
+from ..mechanism.sweeps import PerLink
+from ..spatial.algebra import ZERO_FORCE, ZERO_MOTION, Force, Motion
 from .chain import Stack, TurnedChain, TurnedLink, force, join, motion
 from .linear import SpatialOperator
 

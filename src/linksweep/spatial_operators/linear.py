@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from ..errors import ArgumentError
-from ..foreign import refuse_foreign
+from ..support.foreign import refuse_foreign
 
 Apply = Callable[[np.ndarray], np.ndarray]  # of (size,) or (size, columns)
 

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..algorithms.factorization import Gain, gains
-from ..bias import classical_bias_force
-from ..canonical import CanonicalModel, canonical
+from ..algorithms.mass_matrix.factorization import Gain, gains
 from ..errors import ArgumentError, DescriptionError, SingularError
-from ..foreign import refuse_foreign
-from ..joints import KINDS, Coordinates, Span
-from ..lazy import lazy as cached_property
-from ..spatial import ZERO_MOTION, Force, Motion, Vec, centripetal
-from ..sweeps import PerLink
-from ..transforms import Shift
+from ..mechanism.bias import classical_bias_force
+from ..mechanism.canonical import CanonicalModel, canonical
+from ..mechanism.joints import KINDS, Coordinates, Span
+from ..mechanism.sweeps import PerLink
+from ..spatial.algebra import ZERO_MOTION, Force, Motion, Vec, centripetal
+from ..spatial.transforms import Shift
+from ..support.foreign import refuse_foreign
+from ..support.lazy import lazy as cached_property
 from . import kinds
 from .chain import TurnedChain, TurnedLink, join
 from .linear import SpatialOperator
 
 if TYPE_CHECKING:
-    from ..robot import Robot
+    from ..robot.robot import Robot
 
 
 def operators(robot: Robot, q: Any, tip: str | None = None) -> SpatialOperators:

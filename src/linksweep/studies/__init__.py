@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linksweep.errors import ArgumentError
-from linksweep.names import nearest, shown
+from linksweep.support.messages import nearest, shown
 
 if TYPE_CHECKING:
     from linksweep.studies.report import Written

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linksweep.algorithms.composite import composite
-from linksweep.algorithms.filter_smoother import filter_smoother
+from linksweep.algorithms.forward.composite import composite
+from linksweep.algorithms.forward.filter_smoother import filter_smoother
+from linksweep.counts.planar_counts import flops, forward_program, mass_matrix_program
+from linksweep.counts.published_counts import FIGURE_4, RODRIGUEZ_2, RODRIGUEZ_3
+from linksweep.counts.published_counts import crossing as published_crossing
 from linksweep.errors import ArgumentError
-from linksweep.planar_counts import flops, forward_program, mass_matrix_program
-from linksweep.published_counts import FIGURE_4, RODRIGUEZ_2, RODRIGUEZ_3
-from linksweep.published_counts import crossing as published_crossing
 from linksweep.studies.report import Check, Study, markdown_table
 from linksweep.tracing.count import Counts, count
 

@@ -14,12 +14,12 @@ from linksweep.motion import JointMotion, Quintic
 from linksweep.motion.base import FloatArray
 from linksweep.studies.report import Study, at_most, markdown_table, peak_cells, time_table
 from linksweep.studies.round_trip import PUMA_DURATION, PUMA_RANGES_DEG, PUMA_SAMPLES
-from linksweep.timing import best_seconds, machine
+from linksweep.support.timing import best_seconds, machine
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from linksweep.robot import Robot
+    from linksweep.robot.robot import Robot
 
 BAR = 1e-9  # of the largest acceleration
 SHOULDER = 1  # the paper's joint 5

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linksweep.errors import ArgumentError
-from linksweep.interrupts import Uninterrupted
+from linksweep.support.interrupts import Uninterrupted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

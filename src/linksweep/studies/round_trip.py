@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linksweep.files import write_atomically
 from linksweep.motion import JointMotion, Quintic
 from linksweep.motion.base import FloatArray
+from linksweep.support.files import write_atomically
 
 if TYPE_CHECKING:
-    from linksweep.robot import Robot
+    from linksweep.robot.robot import Robot
 
 # Degrees, base joint first. The paper numbers its joints from the tip:
 # its joint 5, whose torque it plots, is the shoulder, joint 2 here.

@@ -15,7 +15,7 @@ from linksweep.motion.base import FloatArray
 from linksweep.studies.report import Study, at_most, markdown_table, peak_cells, time_table
 
 if TYPE_CHECKING:
-    from linksweep.robot import Robot
+    from linksweep.robot.robot import Robot
 
 TABLE_3_DEG = (0.0, 68.5, -135.0, 39.6, 90.0, 90.0)  # as printed
 START_DEG = (0.0, 68.5, -135.0, 93.6, 90.0, 90.0)  # theta_4's digits swapped: nearly on the line that is stated

@@ -14,7 +14,7 @@ from linksweep.plots.channels import Channel
 from linksweep.studies.report import Study, at_most, known_as, markdown_table, peak_cells, time_table
 
 if TYPE_CHECKING:
-    from linksweep.robot import Robot
+    from linksweep.robot.robot import Robot
 
 # Section 7.1, in the paper's coordinates: theta_1, theta_2, b_3, theta_4, theta_5, theta_6.
 START = (0.0, np.pi / 2, 0.0, 0.0, 0.0, 0.0)

@@ -6,9 +6,9 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+from linksweep.description.model import Model
 from linksweep.errors import ArgumentError
-from linksweep.model import Model
-from linksweep.names import nearest, shown
+from linksweep.support.messages import nearest, shown
 
 BLOCKS = ("t", "q", "qd", "qdd", "tau")
 # what the entries of joints with several freedoms are called

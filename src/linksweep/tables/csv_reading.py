@@ -14,9 +14,9 @@ from typing import BinaryIO
 
 import numpy as np
 
+from linksweep.description.model import Model
 from linksweep.errors import ArgumentError
-from linksweep.model import Model
-from linksweep.names import shown
+from linksweep.support.messages import shown
 from linksweep.tables.arrow import arrow_module
 from linksweep.tables.columns import decoded, header_of, places_of
 

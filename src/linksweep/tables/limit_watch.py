@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from linksweep.joints import KINDS
-from linksweep.model import Joint, Model
+from linksweep.description.model import Joint, Model
+from linksweep.mechanism.joints import KINDS
 from linksweep.tables.columns import joint_columns
 
 QUANTITIES = {"q": "position", "qd": "velocity", "tau": "effort"}

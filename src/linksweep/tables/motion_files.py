@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from linksweep.description.model import Model
 from linksweep.errors import ArgumentError
-from linksweep.joints import KINDS
-from linksweep.model import Model
+from linksweep.mechanism.joints import KINDS
 from linksweep.motion import CubicSpline, Cycloid, Motion, Quintic, QuinticSpline, Trapezoid
-from linksweep.names import nearest, shown
+from linksweep.support.messages import nearest, shown
 from linksweep.tables.csv_reading import unreadable
 
 COMMON = ("motion", "joints", "degrees", "samples", "step")

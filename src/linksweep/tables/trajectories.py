@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from linksweep.description.model import Model
 from linksweep.errors import ArgumentError
-from linksweep.model import Model
 from linksweep.tables.columns import block_columns, joint_columns
 from linksweep.tables.csv_reading import read_csv
 

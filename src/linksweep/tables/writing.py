@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from linksweep.errors import ArgumentError, BackendError
-from linksweep.files import write_atomically
-from linksweep.interrupts import Uninterrupted
-from linksweep.names import shown
+from linksweep.support.files import write_atomically
+from linksweep.support.interrupts import Uninterrupted
+from linksweep.support.messages import shown
 from linksweep.tables.arrow import arrow_module
 
 Columns = Mapping[str, tuple[str, ...]]

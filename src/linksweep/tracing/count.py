@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from ..notebook import html_table
+from ..support.notebook import html_table
 from .expression import ONLINE
 from .program import Add, Block, Body, Loop, Program
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
-from ..scalars import LARGE as LARGE  # for the backends, which see nothing below
+from ..spatial.scalars import LARGE as LARGE  # for the backends, which see nothing below
 
 PARAMETER, ONLINE = 1, 2
 

@@ -22,9 +22,7 @@ from typing import Any
 from .expression import ONLINE, Graph, Node, Operand, graph_class
 from .program import Label, Program
 
-_PACKAGE = Path(__file__).parent.parent
-# what algorithms call, and what calls them: it names what they do not
-_HELPERS = ("bias.py", "joints.py", "tree_matrix.py", "body_traces.py", "explicit_traces.py", "functions.py")
+_ROOMS = Path(__file__).parent.parent
 _ALGORITHM, _HELPER, _ARGUMENT, _NEGATED = range(4)  # how good a name is: the smaller the better
 _EQUATION = re.compile(r"\([0-9][0-9A-Za-z.]*'?\)")
 
@@ -203,16 +201,20 @@ def _name_of(frame: FrameType) -> str:
 
 
 @functools.cache
+def _room(filename: str) -> str:
+    """The folder of linksweep in which a line of code stands, wherever in it."""
+    path = Path(filename)
+    return path.relative_to(_ROOMS).parts[0] if path.is_relative_to(_ROOMS) else ""
+
+
 def _of_tracing(filename: str) -> bool:
-    return Path(filename).parent == _PACKAGE / "tracing"
+    return _room(filename) == "tracing"
 
 
 @functools.cache
 def _rank(filename: str) -> int | None:
-    path = Path(filename)
-    if path.parent == _PACKAGE / "algorithms":
-        return _ALGORITHM
-    return _HELPER if path.parent == _PACKAGE and path.name in _HELPERS else None
+    """What algorithms call, and what calls them, names what they do not."""
+    return {"algorithms": _ALGORITHM, "mechanism": _HELPER, "catalogue": _HELPER}.get(_room(filename))
 
 
 @functools.cache

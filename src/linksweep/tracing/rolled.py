@@ -13,13 +13,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..canonical import CanonicalLink, CanonicalModel
+from ..description.model import BASE
 from ..errors import ArgumentError
-from ..joints import KINDS, Coordinates
-from ..model import BASE
-from ..scalars import is_zero, quarter_turns
-from ..spatial import leaves, map_leaves, rebuild
-from ..sweeps import LinkView, Step
+from ..mechanism.canonical import CanonicalLink, CanonicalModel
+from ..mechanism.joints import KINDS, Coordinates
+from ..mechanism.sweeps import LinkView, Step
+from ..spatial.algebra import leaves, map_leaves, rebuild
+from ..spatial.scalars import is_zero, quarter_turns
 from .expression import Graph, Node, Operand
 from .program import Add, Array, Block, Body, Effect, Loop, Output, PairLoop, PairOutput, Program, Store
 

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .. import scalars
-from ..scalars import is_number as _number
+from ..spatial import scalars
+from ..spatial.scalars import is_number as _number
 
 Rule = Callable[..., Any]
 ONLINE = 2  # as in expression.py, which imports this table

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..canonical import CanonicalModel
-from ..joints import Coordinates
-from ..spatial import leaves
-from ..sweeps import PerLink, Records, Unrolled
+from ..mechanism.canonical import CanonicalModel
+from ..mechanism.joints import Coordinates
+from ..mechanism.sweeps import PerLink, Records, Unrolled
+from ..spatial.algebra import leaves
 from .expression import Graph, Operand
 from .program import Array, Program, block_program
 

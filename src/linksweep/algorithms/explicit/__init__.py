@@ -1,0 +1,1 @@
+"""Kang's explicit model: influence coefficients and augmented bodies."""

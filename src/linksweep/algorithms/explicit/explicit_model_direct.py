@@ -1,0 +1,78 @@
+"""The explicit dynamic model I*, P* as the direct sum over the links.
+
+H.-J. Kang, "Computationally Efficient KIC-Based Dynamic Modeling of Robot Manipulators", (9) and (10), the method of
+M. Thomas and D. Tesar 1982: of every link the first- and second-order influence coefficients of its mass centre,
+O(n^4). The check of explicit_model.py, and the model of a tree, where only the joints between a link and the base move
+it. All is in the base's directions. Links are a plain loop: each has a sweep of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from ...description.model import BASE
+from ...spatial.scalars import Scalar
+from ...mechanism.sweeps import Unrolled
+from .augmented_bodies import turned
+from .explicit_model import Power
+from .influence import influence, joint_axes
+from ..whole_robot.kinematics import poses
+
+
+class DirectPower(Power):
+    """P* by all elements of its three terms; what is not there is 0."""
+
+    def p1(self, i: int, j: int, k: int) -> Scalar:
+        return self.P1.get((i, j, k), 0.0)
+
+    def p2(self, i: int, j: int, k: int) -> Scalar:
+        return self.P2.get((i, j, k), 0.0)
+
+    def p3(self, i: int, j: int, k: int) -> Scalar:
+        return self.P3.get((i, j, k), 0.0)
+
+
+@dataclass(slots=True)
+class Result:
+    """I[i, k] with armature and P[i, j, k], by links."""
+
+    I: dict[tuple[int, int], Scalar]  # noqa: E741  (the paper's symbol)
+    P: DirectPower
+
+
+def explicit_model_direct(sweep: Unrolled) -> Result:
+    joints = range(len(sweep.links))
+    I: dict[tuple[int, int], Scalar] = {place: 0.0 for place in itertools.product(joints, joints)}  # noqa: E741
+    P = DirectPower({}, {}, {})
+    at = poses(sweep)
+    every = joint_axes(sweep, at)
+    for end, link in enumerate(sweep.links):
+        path = path_to(sweep, end)
+        m, II, c = link.M.mass, turned(link.I_com, at[end]), at[end].point(link.com)
+        kic = influence(sweep, every, sweep.marked(path), c)
+        g = kic.G.angular
+        gc = kic.G.linear
+        II_g = [II @ v for v in g]
+        for i, k in itertools.product(path, path):
+            I[i, k] = I[i, k] + (gc[i].dot(gc[k] * m) + g[i].dot(II_g[k]))                       # (9)
+        for j, k in itertools.product(path, path):
+            H = kic.second(j, k)
+            Hc = H.linear * m
+            for i in path:
+                place = i, j, k
+                P.P1[place] = P.P1.get(place, 0.0) + gc[i].dot(Hc)                               # (10) first term
+                P.P2[place] = P.P2.get(place, 0.0) + II_g[i].dot(H.angular)                      # (10) second term
+                P.P3[place] = P.P3.get(place, 0.0) + g[i].cross(g[j]).dot(II_g[k])               # (10) third term
+    for i, link in enumerate(sweep.links):
+        I[i, i] = I[i, i] + link.armature
+    return Result(I, P)
+
+
+def path_to(sweep: Unrolled, link: int) -> list[int]:
+    """The links from `link` to the base."""
+    path = []
+    while link != BASE:
+        path.append(link)
+        link = sweep.model.links[link].parent
+    return path

@@ -1,0 +1,1 @@
+"""Forward dynamics: one published recursion per file."""

@@ -1,0 +1,1 @@
+"""Inverse dynamics: one published recursion per file."""

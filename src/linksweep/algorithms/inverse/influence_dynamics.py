@@ -1,0 +1,66 @@
+"""Inverse dynamics through the explicit model.
+
+H.-J. Kang, "Computationally Efficient KIC-Based Dynamic Modeling of Robot Manipulators", (8) with I* and P* of
+explicit_model.py. Gravity is an acceleration of the base: it acts on the partial momenta (14). A base that turns is one
+more joint before the first, with the rate 1 about its angular velocity; its angular acceleration is another, (24).
+External forces go through the first-order coefficients, (7), summed from the tip. Serial chains only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...mechanism.bias import BaseMotion
+from ...mechanism.joints import Coordinates
+from ...description.model import BASE
+from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force
+from ...mechanism.sweeps import LinkView, PerLink, Records, Unrolled
+from ..explicit.explicit_model import Power, explicit_model, joint_pair
+from ..explicit.influence import Axis
+
+
+@dataclass(slots=True)
+class Result:
+    tau: PerLink  # joint force: the sum of the four
+    inertial: PerLink  # joint force for the joints' accelerations
+    velocity: PerLink  # joint force for the velocities
+    gravity: PerLink  # joint force for gravity and the base's acceleration
+    applied: PerLink  # joint force against external forces and, if asked for, dissipation
+    I: Any  # noqa: E741  # I* of (8): effective inertia, armature included
+    P: Power  # P* of (8): inertia power, P*_ijk at [i, j, k]
+
+
+def influence_dynamics(
+    sweep: Unrolled, qd: PerLink, qdd: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+) -> Result:
+    """Joint forces that produce the accelerations qdd.
+
+    qd, qdd: nv scalars per link; f_ext: Force on each link, in its frame at its origin.
+    """
+
+    def force_step(link: LinkView, outer: Force, qd: Coordinates, f_ext: Force) -> tuple[Coordinates, Force]:
+        f = outer - f_ext
+        tau = link.H(f)                                                                          # (7)
+        return tau + link.dissipative_force(qd) if dissipation else tau, link.phi(f)
+
+    first = sweep.links[0].X
+    origin = -first.turn_back(first.origin())
+    turning, speeding = (Axis(first.turn_back(v), ZERO_VEC, origin) for v in (base.w, base.dw))
+    a = first.turn_back(base.a)
+    model = explicit_model(sweep, turning)
+    joints = range(len(sweep.links))
+    rate = {BASE: 1.0} | {k: qd[k][0] for k in joints}
+    products = [(j, k) for k in rate for j in rate if j <= k]
+    inertial, velocity, gravity = Records(), Records(), Records()
+    for i, body in zip(joints, model.bodies, strict=True):
+        accelerated = sum((model.I[i, k] * qdd[k][0] for k in joints), 0.0)
+        terms = (model.P.of_product(i, j, k) * (rate[j] * rate[k]) for j, k in products)
+        moved = joint_pair(speeding, body)
+        inertial.append(Coordinates((accelerated,)))                                             # (8)
+        velocity.append(Coordinates((sum(terms, 0.0),)))                                         # (8)
+        gravity.append(Coordinates((body.P.dot(a) + (moved.I1 + moved.I2),)))                    # (14), (23), (24)
+    applied, _ = sweep.inward(force_step, ZERO_FORCE, qd, f_ext)                                 # (7)
+    parts = zip(inertial, velocity, gravity, applied, strict=True)
+    tau = Records(sum(four, Coordinates((0.0,))) for four in parts)                              # (8)
+    return Result(tau, inertial, velocity, gravity, applied, model.I, model.P)

@@ -1,0 +1,1 @@
+"""The mass matrix, its inverse and its factors."""

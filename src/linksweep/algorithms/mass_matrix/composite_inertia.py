@@ -1,0 +1,60 @@
+"""The mass matrix as a covariance, through composite bodies of ten parameters.
+
+G. Rodriguez, "Kalman filtering, smoothing and recursive robot arm forward and inverse dynamics", 1987, (28)-(33): r(i)
+is the covariance of the forces that links outboard of joint i would make if their accelerations were white noise, and
+the inertia of those links welded together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...spatial.algebra import ZERO_ARTICULATED, ZERO_INERTIA, Force
+from ...mechanism.sweeps import LinkView, PerLink, Sweep
+
+
+@dataclass(slots=True)
+class Result:
+    """elements: m(k, i) for each link i and every k from i to the base; r: composite inertia of each link."""
+
+    elements: Any
+    r: PerLink
+
+
+def mass_matrix(sweep: Sweep, ten_parameters: bool = True) -> Result:
+    """Elements of M, the block of joints (k, i) in entry [a][b] for freedom a of k and b of i.
+
+    ten_parameters: r as a composite rigid body, (33); otherwise as a covariance of 21 numbers, (28).
+    """
+
+    def composite_step(link: LinkView, outer: Any) -> tuple[Any, Any]:
+        r = outer + (link.M if ten_parameters else link.M.articulated())                         # (29), (33)
+        return r, link.phi(r)
+
+    def start(link: LinkView, r: Any) -> tuple[Any, Any]:
+        x = (r @ link.H_T).columns                                                               # (32) initialize
+        block = inertia_elements(link, x)
+        for freedom, row in enumerate(block):
+            row[freedom] = row[freedom] + link.armature
+        return block, propagate(link, x)
+
+    def step(link: LinkView, x: tuple[Force, ...], r: Any) -> tuple[Any, Any]:
+        return inertia_elements(link, x), propagate(link, x)
+
+    zero = ZERO_INERTIA if ten_parameters else ZERO_ARTICULATED
+    r, _ = sweep.inward(composite_step, zero)                                                    # (32) r(0) = 0
+    return Result(sweep.pairs(start, step, r), r)
+
+
+def propagate(link: LinkView, x: tuple[Force, ...]) -> tuple[Force, ...]:
+    """x(k) = phi(k, k-1) x(k-1), (32)."""
+    return tuple(link.phi(column) for column in x)
+
+
+def inertia_elements(link: LinkView, x: tuple[Force, ...]) -> list[list[Any]]:
+    """m(k, i) = H(k) x(k), (32)."""
+    return [list(row) for row in zip(*(link.H(column) for column in x), strict=True)]
+
+
+__all__ = ["Result", "mass_matrix"]

@@ -1,0 +1,1 @@
+"""Poses, Jacobians, momentum, energy, the regressor."""

@@ -1,0 +1,98 @@
+"""Poses, velocities, Jacobians and their derivatives in time.
+
+The pose of a link is that of its parent carried through the factors of its transform. The Jacobian of a frame is
+J = B^T phi^T H^T of G. Rodriguez and K. Kreutz 1988, (3.7), column by column: joint k moves the frame with angular
+velocity h(k) and linear velocity h(k) x l(k, 0), or h(k) for a sliding joint. Its columns stand still in the links that
+they belong to, so that their derivative is w(k) x h(k), and the arm l(k, 0) changes with the velocities of its ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...mechanism.joints import Coordinates
+from ...spatial.algebra import ZERO_MOTION, ZERO_VEC, Motion, Vec
+from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...spatial.transforms import Pose
+
+
+@dataclass(slots=True)
+class Column:
+    """The motion of the frame for each unit rate of one joint."""
+
+    motions: tuple[Motion, ...]
+
+
+WORLD = Pose(Vec(1.0, 0.0, 0.0), Vec(0.0, 1.0, 0.0), Vec(0.0, 0.0, 1.0), ZERO_VEC)
+
+
+@dataclass(slots=True)
+class Observer:
+    """Where a Jacobian is taken (point, with its velocity) and along which axes (with their angular velocity).
+
+    All in the base frame; of `axes` only the directions count.
+    """
+
+    point: Vec
+    velocity: Vec
+    axes: Pose
+    spin: Vec
+
+
+def poses(sweep: Sweep) -> PerLink:
+    """The Pose of every link's canonical frame in the base frame."""
+
+    def step(link: LinkView, parent: Pose) -> tuple[Pose, Pose]:
+        pose = parent.through(link.X)
+        return pose, pose
+
+    return sweep.outward(step, WORLD)
+
+
+def velocities(sweep: Sweep, qd: PerLink) -> PerLink:
+    """V(k) of every link, in its own frame, (2.25) on a base at rest."""
+
+    def step(link: LinkView, V_parent: Motion, qd: Coordinates) -> tuple[Motion, Motion]:
+        V = link.phi_T(V_parent) + link.H_T @ qd                                                     # (2.25)
+        return V, V
+
+    return sweep.outward(step, ZERO_MOTION, qd)
+
+
+def jacobian(sweep: Sweep, at: PerLink, on_path: PerLink, point: Vec, axes: Pose = WORLD) -> PerLink:
+    """Columns of the Jacobian at `point` (in the base frame) along `axes`: (3.7) of Rodriguez & Kreutz.
+
+    at: the pose of every link; on_path: 1 for links between the base and the frame, 0 for the others.
+    """
+
+    def step(link: LinkView, nothing: Any, at: Pose, on_path: Any) -> tuple[Column, Any]:
+        motions = (_moved(h, at, on_path, point) for h in link.H_T.columns)
+        return Column(tuple(Motion(axes.turn_back(m.angular), axes.turn_back(m.linear)) for m in motions)), nothing
+
+    return sweep.outward(step, (), at, on_path)
+
+
+def jacobian_derivative(sweep: Sweep, at: PerLink, V: PerLink, on_path: PerLink, observer: Observer) -> PerLink:
+    """Columns of dJ/dt, the derivative in time of each entry of `jacobian`; V as of `velocities`."""
+    o, axes = observer, observer.axes
+
+    def step(link: LinkView, nothing: Any, at: Pose, V: Motion, on_path: Any) -> tuple[Column, Any]:
+        w, v = at.turn(V.angular), at.turn(V.linear)
+        motions = []
+        for h in link.H_T.columns:
+            now = _moved(h, at, on_path, o.point)
+            slide = at.turn(h.linear) * on_path
+            angular = w.cross(now.angular)
+            linear = w.cross(slide) + angular.cross(o.point - at.p) + now.angular.cross(o.velocity - v)
+            angular, linear = angular - o.spin.cross(now.angular), linear - o.spin.cross(now.linear)
+            motions.append(Motion(axes.turn_back(angular), axes.turn_back(linear)))
+        return Column(tuple(motions)), nothing
+
+    return sweep.outward(step, (), at, V, on_path)
+
+
+def _moved(h: Motion, at: Pose, on_path: Any, point: Vec) -> Motion:
+    """How a unit rate along h, a column of a link's H^T, moves a point, in the base's directions."""
+    angular = at.turn(h.angular) * on_path
+    return Motion(angular, at.turn(h.linear) * on_path + angular.cross(point - at.p))                # (3.7)

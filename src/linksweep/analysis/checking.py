@@ -1,0 +1,339 @@
+"""Do the formulations agree on this robot, and is its description one that a body can have?
+
+`check` computes every function by every method that applies to the robot, on random states, and compares. The
+recursions are independent derivations of the same mechanics: where they agree to rounding, it is the mechanics of the
+numbers given; whether those numbers are plausible is the business of lint.py.
+
+Differences are relative, and dimensionless whatever the joints are. Where M must be inverted they are divided by what
+rounding of M and of the torques would do: this is the conditioning of the problem, and all that is granted to a method.
+With m_i = sqrt(M_ii), so that |M_ij| <= m_i m_j, and r_i = sum_j |M^-1|_ij m_j (docs/checking.md):
+
+    torques              |difference| / the largest torque of the samples; Coriolis: that over the largest rate
+    mass matrix          |difference_ij| / (m_i m_j)
+    its inverse          |difference_ij| / (r_i r_j)
+    M M^-1 = 1           |difference_ij| / (m_i r_j)
+    accelerations        |difference_i| / sum_j |M^-1|_ij (m_j sum_k m_k |qdd_k| + |bias_j| + |tau_j|)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..catalogue.defaults import ROLL_ABOVE
+from ..catalogue.functions import FUNCTIONS
+from ..compiled.function import chosen_backend
+from ..description.lint import Finding, lint
+from ..errors import ArgumentError
+from ..mechanism.joints import KINDS
+from ..support.messages import shown
+from ..support.notebook import html_table
+
+if TYPE_CHECKING:
+    from ..robot.robot import Robot
+
+TOLERANCE = 1e-10
+TORQUES = ("inverse_dynamics", "bias_forces", "gravity_forces")
+EXPLICIT = ("effective_inertia", "coriolis_matrix")
+LARGEST_EXPLICIT = 12  # links: their programs grow with the cube
+WITH_ALL_TERMS = ("inverse_dynamics", "forward_dynamics")  # external forces, dissipation, a moving base
+LARGEST_SAMPLES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A method's largest difference from any other of the same function, or from what an identity demands."""
+
+    function: str
+    method: str
+    against: str
+    value: float  # NaN where a result is not finite
+
+    @property
+    def ok(self) -> bool:
+        return self.value <= TOLERANCE
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What was not computed, and why. method "": none of the function's."""
+
+    function: str
+    method: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `check` found. `ok`: no disagreement beyond `tolerance` and no error of the lint; warnings do not count."""
+
+    robot: str
+    samples: int
+    seed: int
+    tolerance: float
+    differences: tuple[Difference, ...]
+    skipped: tuple[Skipped, ...]
+    findings: tuple[Finding, ...]
+    singular: tuple[str, ...] = ()  # joints that are so in some pose, where accelerations were not compared
+    singular_poses: int = 0
+
+    @property
+    def disagreements(self) -> tuple[Difference, ...]:
+        return tuple(difference for difference in self.differences if not difference.ok)
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.level == "error")
+
+    @property
+    def ok(self) -> bool:
+        return not self.disagreements and not self.errors
+
+    @property
+    def worst(self) -> float:
+        """The largest difference of all; NaN where a result is not finite, 0 where nothing was compared."""
+        values = [difference.value for difference in self.differences]
+        return float("nan") if any(map(math.isnan, values)) else max(values, default=0.0)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        if self.disagreements:
+            number = len(self.disagreements)
+            said = f"{_count(number, 'result')} differ{'s' if number == 1 else ''} by more than {self.tolerance:g}"
+        elif self.singular:
+            joints, poses = ", ".join(self.singular), f"{self.singular_poses} of {_count(self.samples, 'pose')}"
+            said = f"joint {joints} is singular in {poses}; what is determined agrees to {self.worst:.1e}"
+        elif self.differences:
+            said = f"all formulations agree to {self.worst:.1e}"
+        else:
+            said = "nothing could be compared"
+        counts = [(len(self.errors), "error"), (len(self.findings) - len(self.errors), "warning")]
+        lint = " and ".join(_count(number, word) for number, word in counts if number)
+        return f"{self.robot}: {said}; {lint or 'nothing to remark'} about the description."
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON values; a difference that is not a number is null."""
+        return {
+            "robot": self.robot,
+            "ok": self.ok,
+            "verdict": self.verdict,
+            "samples": self.samples,
+            "seed": self.seed,
+            "tolerance": self.tolerance,
+            "differences": [
+                {
+                    "function": d.function,
+                    "method": d.method,
+                    "against": d.against,
+                    "difference": d.value if math.isfinite(d.value) else None,
+                    "ok": d.ok,
+                }
+                for d in self.differences
+            ],
+            "singular": {"joints": list(self.singular), "poses": self.singular_poses},
+            "skipped": [{"function": s.function, "method": s.method, "reason": s.reason} for s in self.skipped],
+            "lint": [{"level": f.level, "what": f.what, "where": list(f.where)} for f in self.findings],
+        }
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            f"{self.robot}: {self.samples} states", HEADINGS, self.rows(), [*self.remarks(), self.verdict]
+        )
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """The table: function, method, the method furthest from it, the difference, and "ok" or "DIFFERS"."""
+        return [
+            (d.function, d.method, d.against, f"{d.value:.1e}", "ok" if d.ok else "DIFFERS") for d in self.differences
+        ]
+
+    def remarks(self) -> list[str]:
+        """What was skipped and what the lint says, one line each."""
+        skipped = [
+            f"not compared: {s.function}{f' by {s.method}' if s.method else ''}, {s.reason}" for s in self.skipped
+        ]
+        return skipped + [str(finding) for finding in self.findings]
+
+    def __str__(self) -> str:
+        rows = [HEADINGS, *self.rows()]
+        widths = [max(len(row[k]) for row in rows) for k in range(len(HEADINGS))]
+        lines = ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([*(lines if self.differences else []), *self.remarks(), self.verdict])
+
+
+HEADINGS = ("function", "method", "furthest from", "difference", "")
+
+
+def check(robot: Robot, samples: int = 20, seed: int = 0) -> Report:
+    """Compare every method of every function on `samples` random states of the robot, and lint its description.
+
+    States lie within the joints' limits where these are finite. Inverse and forward dynamics are compared with external
+    forces on every link, dissipation and a moving base; where a joint is singular (`Robot.singular`) accelerations and
+    M^-1 are not, and the report says so. Nothing is raised for a robot that cannot do forward dynamics.
+    """
+    if not hasattr(robot, "methods") or not hasattr(robot, "model"):
+        raise ArgumentError(f"check got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
+    _check_whole(samples, "samples", 1, LARGEST_SAMPLES)
+    _check_whole(seed, "seed", 0, 2**63)
+    findings = lint(robot.model)
+    fatal = any(finding.fatal for finding in findings)
+    comparison = _Comparison(robot, {} if fatal else random_states(robot, samples, seed))
+    if fatal:
+        reason = "the description has numbers of which nothing can be computed"
+        comparison.skipped.append(Skipped("dynamics", "", reason))
+    else:
+        findings = lint(robot.model, robot.singular_joints)
+        comparison.run()
+    singular = tuple(
+        name
+        for name, is_so in zip(robot.joint_names, np.asarray(comparison.singular.any(axis=0)), strict=True)
+        if is_so
+    )
+    return Report(
+        robot.name, samples, seed, TOLERANCE, tuple(comparison.differences), tuple(comparison.skipped), findings,
+        singular, int(comparison.singular.any(axis=1).sum()),
+    )  # fmt: skip
+
+
+def random_states(robot: Robot, samples: int, seed: int) -> dict[str, np.ndarray]:
+    """Inputs by name: q (samples, nq), qd, qdd (samples, nv), f_ext (samples, links, 6), base_motion (samples, 9)."""
+    random = np.random.default_rng(seed)
+    joints = [robot.model.links[i].joint for i in robot.model.document_order]
+    limits = [joint.limits.velocity for joint in joints for _ in range(KINDS[joint.kind].nv)]
+    speed = np.array([min(limit, 3.0) if limit > 0 else 3.0 for limit in limits])
+    return {
+        "q": np.array([robot.random(random) for _ in range(samples)]),
+        "qd": random.uniform(-1.0, 1.0, (samples, robot.nv)) * speed,
+        "qdd": random.uniform(-5.0, 5.0, (samples, robot.nv)),
+        "f_ext": random.uniform(-1.0, 1.0, (samples, len(joints), 6)),
+        "base_motion": random.uniform(-1.0, 1.0, (samples, 9)),
+    }
+
+
+class _Comparison:
+    """The results of all methods on the same states, and what comes of comparing them."""
+
+    def __init__(self, robot: Robot, states: dict[str, np.ndarray]):
+        self.robot = robot
+        self.states = states
+        self.differences: list[Difference] = []
+        self.skipped: list[Skipped] = []
+        self.singular = np.zeros((len(states.get("q", ())), len(robot.joint_names)), bool)
+
+    def run(self) -> None:
+        if not self.robot.has_inertia:
+            self.skipped.append(Skipped("dynamics", "", "the robot has no mass or inertia at all"))
+            return
+        with np.errstate(all="ignore"):  # what is not finite is reported
+            if self.robot.can_be_singular:
+                self.singular = self.robot.singular(self.states["q"])
+            self._torques()
+            self._matrices()
+
+    def _torques(self) -> None:
+        results = {function: self._results(function) for function in TORQUES}
+        self.states["tau"] = tau = next(iter(results["inverse_dynamics"].values()))
+        largest = np.abs(tau).max()
+        for function, values in results.items():
+            self._compare(function, values, largest)
+        bias, gravity = (next(iter(results[function].values())) for function in TORQUES[1:])
+        coriolis = self._results("coriolis_matrix")
+        self._compare("coriolis_matrix", coriolis, largest / np.abs(self.states["qd"]).max())
+        for method, C in coriolis.items():
+            torque = (C @ self.states["qd"][..., None])[..., 0]
+            self._identity("C qd = bias - gravity", method, torque - (bias - gravity), largest)
+
+    def _matrices(self) -> None:
+        masses = self._results("mass_matrix")
+        M = next(iter(masses.values()))
+        m = np.sqrt(np.abs(np.diagonal(M, axis1=-2, axis2=-1)))
+        self._compare("mass_matrix", masses, _outer(m, m))
+        explicit = self._results("effective_inertia")
+        if explicit:
+            self._compare("effective_inertia", {**explicit, "mass_matrix": M}, _outer(m, m))
+        determined = ~self.singular.any(axis=1)
+        self.states = {name: values[determined] for name, values in self.states.items()}
+        M, m = M[determined], m[determined]
+        inverses, accelerations = self._results("mass_matrix_inverse"), self._results("forward_dynamics")
+        if self.robot.singular_joints or not determined.any():
+            return
+        inverse = np.abs(next(iter(inverses.values())) if inverses else np.linalg.inv(M))
+        reach = (inverse @ m[..., None])[..., 0]
+        self._compare("mass_matrix_inverse", inverses, _outer(reach, reach))
+        for method, value in inverses.items():
+            self._identity("M M^-1 = 1", method, M @ value - np.eye(M.shape[-1]), _outer(m, reach))
+
+        qdd, tau = self.states["qdd"], self.states["tau"]
+        bias = self._computed("bias_forces", None, "interpreter", dict.fromkeys(FUNCTIONS["bias_forces"].takes, True))
+        torque = m * (m * np.abs(qdd)).sum(axis=-1, keepdims=True) + np.abs(bias) + np.abs(tau)
+        scale = (inverse @ torque[..., None])[..., 0]
+        self._compare("forward_dynamics", accelerations, scale)
+        for method, value in accelerations.items():
+            self._identity("forward after inverse", method, value - qdd, scale)
+
+    def _results(self, function: str) -> dict[str, np.ndarray]:
+        """The function by every method of the robot, and by the default one as machine code; none where it cannot."""
+        known = FUNCTIONS[function]
+        if known.invertible and self.robot.singular_joints:
+            joints = ", ".join(self.robot.singular_joints)
+            self.skipped.append(Skipped(function, "", f"because no inertia moves with joint {joints}"))
+            return {}
+        if known.invertible and not len(self.states["q"]):
+            self.skipped.append(Skipped(function, "", "because every pose is singular"))
+            return {}
+        able, largest = self.robot.methods(function), LARGEST_EXPLICIT if function in EXPLICIT else ROLL_ABOVE
+        options = dict.fromkeys(known.takes, True) if function in WITH_ALL_TERMS else {}
+        results = {}
+        for method, properties in known.methods.items():
+            if method not in able:
+                chain = properties.serial and not self.robot.canonical.is_serial
+                needed = "a serial chain" if chain else "joints of one freedom"
+                self.skipped.append(Skipped(function, method, f"which needs {needed}"))
+            elif properties.written_out and len(self.robot.model.links) > largest:
+                self.skipped.append(Skipped(function, method, f"which is written out, for at most {largest} links"))
+            else:
+                results[method] = self._computed(function, method, "interpreter", options)
+        if chosen_backend(None) == "llvm" and results and function not in EXPLICIT:
+            default = next(method for method in able if method in results)
+            results[f"{default}, compiled"] = self._computed(function, default, "llvm", options)
+        return results
+
+    def _computed(self, function: str, method: str | None, backend: str, options: dict[str, Any]) -> np.ndarray:
+        compiled = self.robot.compile(function, method=method, backend=backend, **options)
+        return compiled(*(self.states[name] for name in compiled.inputs))
+
+    def _compare(self, function: str, results: dict[str, np.ndarray], scale: Any) -> None:
+        """One row for each method: the other one from which it is furthest."""
+        for method, value in results.items():
+            others = {other: _largest(value - result, scale) for other, result in results.items() if other != method}
+            if others:
+                against = max(others, key=lambda other: (math.isnan(others[other]), others[other]))
+                self.differences.append(Difference(function, method, against, others[against]))
+
+    def _identity(self, name: str, method: str, residual: np.ndarray, scale: np.ndarray) -> None:
+        self.differences.append(Difference(name, method, "the identity", _largest(residual, scale)))
+
+
+def _largest(difference: np.ndarray, scale: Any) -> float:
+    """The largest element in units of `scale`; a difference of nothing is nothing, whatever the scale."""
+    relative = np.abs(difference) / np.where(difference == 0, 1.0, scale)
+    return float(relative.max())
+
+
+def _outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a[..., :, None] * b[..., None, :]
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _check_whole(value: Any, name: str, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
+        raise ArgumentError(f"check: {name} is {shown(value)}, expected a whole number from {least} to {most}.")
+
+
+__all__ = ["Difference", "Finding", "Report", "Skipped", "check", "random_states"]

@@ -1,0 +1,354 @@
+"""Between this package's layouts and those of Pinocchio and MuJoCo, joint by joint, by name.
+
+Neither package is imported: what is given is a `pin.Model` or a `mujoco.MjModel` of the same robot, of which only
+numbers and names are read. Each function takes what is to be converted by keyword and returns it in the order
+q, v, a, tau, f_ext; one result comes alone, several as a tuple. Arrays have any leading batch shape.
+
+    here        free: q = [quaternion xyzw, position], v = [w; v] in the body's axes. f_ext: a row [moment; force] for
+                each moving link, in its frame at its origin. Continuous joints have one coordinate.
+    Pinocchio   free: q = [position, quaternion xyzw], v = [v; w] in the body's axes. f_ext: a row [force; moment] for
+                each joint (the first is the universe's), in its frame: `[pin.Force(row) for row in f_ext]`.
+                Continuous joints hold (cos, sin), planar ones (x, y, cos, sin).
+    MuJoCo      free: qpos = [position, quaternion wxyz], qvel = [v along the world's axes; w along the body's].
+                f_ext: xfrc_applied, a row [force; moment] for each body, along the world's axes at its mass centre.
+
+Because MuJoCo's free joint mixes axes, v, a, tau and f_ext need q beside them, and a needs v. Accelerations are the
+derivatives of the rates, so that Pinocchio's convert like v.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..description.external_forces import link_forces
+from ..description.model import BASE
+from ..errors import ArgumentError
+from ..formats.mujoco_names import body_names, joint_names
+from ..mechanism.joints import KINDS
+from ..support.foreign import refuse_foreign
+
+if TYPE_CHECKING:
+    from ..mechanism.canonical import CanonicalLink
+    from ..robot.robot import Robot
+
+SWAPPED = (3, 4, 5, 0, 1, 2)
+_FREE, _BALL = 0, 1  # mjtJoint
+
+__all__ = ["from_mujoco", "from_pinocchio", "to_mujoco", "to_pinocchio"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def to_pinocchio(
+    robot: Robot, model: Any, *, q: Any = None, v: Any = None, a: Any = None, tau: Any = None, f_ext: Any = None
+) -> Any:
+    """Coordinates, rates, accelerations, torques or forces of `robot` as `model`, a pin.Model of it, has them."""
+    joints = _pinocchio_joints(robot, model)
+
+    def coordinates(ours: np.ndarray) -> np.ndarray:
+        theirs = np.empty((*ours.shape[:-1], model.nq))
+        for link, joint in joints:
+            own = ours[..., link.q_start : link.q_start + KINDS[link.kind].nq]
+            theirs[..., joint.idx_q : joint.idx_q + joint.nq] = _to_pinocchio(link.kind, own, joint.nq)
+        return theirs
+
+    order = _pinocchio_order(joints)
+
+    def rates(ours: np.ndarray) -> np.ndarray:
+        theirs = np.empty(ours.shape)
+        theirs[..., order] = ours
+        return theirs
+
+    def forces(ours: np.ndarray) -> np.ndarray:
+        theirs = np.zeros((*ours.shape[:-2], model.njoints, 6))
+        for link, joint in joints:
+            placed = _carried(ours[..., link.row, :], *_named_frame(robot, link))
+            theirs[..., joint.id, :] = placed[..., SWAPPED]
+        return theirs
+
+    nq, nv, rows = robot.nq, robot.nv, (len(robot.link_names), 6)
+    return _results(
+        _converted("q", q, (nq,), coordinates), _converted("v", v, (nv,), rates), _converted("a", a, (nv,), rates),
+        _converted("tau", tau, (nv,), rates), _converted("f_ext", f_ext, rows, forces),
+    )  # fmt: skip
+
+
+def from_pinocchio(
+    robot: Robot, model: Any, *, q: Any = None, v: Any = None, a: Any = None, tau: Any = None, f_ext: Any = None
+) -> Any:
+    """The reverse of `to_pinocchio`: arrays as `model`, a pin.Model, has them, for `robot`."""
+    joints = _pinocchio_joints(robot, model)
+
+    def coordinates(theirs: np.ndarray) -> np.ndarray:
+        ours = np.empty((*theirs.shape[:-1], robot.nq))
+        for link, joint in joints:
+            own = theirs[..., joint.idx_q : joint.idx_q + joint.nq]
+            ours[..., link.q_start : link.q_start + KINDS[link.kind].nq] = _from_pinocchio(link.kind, own)
+        return ours
+
+    order = _pinocchio_order(joints)
+
+    def rates(theirs: np.ndarray) -> np.ndarray:
+        return theirs[..., order]
+
+    def forces(theirs: np.ndarray) -> np.ndarray:
+        ours = np.zeros((*theirs.shape[:-2], len(robot.link_names), 6))
+        for link, joint in joints:
+            rotation, position = _named_frame(robot, link)
+            ours[..., link.row, :] = _carried(
+                theirs[..., joint.id, :][..., SWAPPED], rotation.T, -rotation.T @ position
+            )
+        return ours
+
+    nq, nv, rows = model.nq, model.nv, (model.njoints, 6)
+    return _results(
+        _converted("q", q, (nq,), coordinates), _converted("v", v, (nv,), rates), _converted("a", a, (nv,), rates),
+        _converted("tau", tau, (nv,), rates), _converted("f_ext", f_ext, rows, forces),
+    )  # fmt: skip
+
+
+def to_mujoco(
+    robot: Robot, model: Any, *, q: Any = None, v: Any = None, a: Any = None, tau: Any = None, f_ext: Any = None
+) -> Any:
+    """Arrays of `robot` as `model`, a mujoco.MjModel of it, has them: qpos, qvel, qacc, qfrc and xfrc_applied."""
+    joints = _mujoco_joints(robot, model)
+    at = _Turns(robot, joints, q, v, a, tau, f_ext)
+
+    def coordinates(ours: np.ndarray) -> np.ndarray:
+        theirs = np.empty((*ours.shape[:-1], model.nq))
+        for link, j in joints:
+            own = ours[..., link.q_start : link.q_start + KINDS[link.kind].nq]
+            if link.kind in ("free", "spherical"):
+                own = np.concatenate([own[..., 4:], own[..., 3:4], own[..., :3]], axis=-1)
+            theirs[..., model.jnt_qposadr[j] : model.jnt_qposadr[j] + own.shape[-1]] = own
+        return theirs
+
+    def rates(ours: np.ndarray, rate: np.ndarray | None = None) -> np.ndarray:
+        """Also torques, which turn alike; `rate`: those of accelerations, which carry d(R v)/dt = R (a + w x v)."""
+        theirs = np.empty((*at.batch(ours), model.nv))
+        for link, j in joints:
+            own, place = ours[..., link.start : link.start + KINDS[link.kind].nv], model.jnt_dofadr[j]
+            if link.kind == "free":
+                linear = own[..., 3:]
+                if rate is not None:
+                    w, v = rate[..., link.start : link.start + 3], rate[..., link.start + 3 : link.start + 6]
+                    linear = linear + np.cross(w, v)
+                theirs[..., place : place + 3] = at.turned(link, linear)
+                theirs[..., place + 3 : place + 6] = own[..., :3]
+            else:
+                theirs[..., place : place + own.shape[-1]] = own
+        return theirs
+
+    def forces(ours: np.ndarray) -> np.ndarray:
+        bodies = {name: index for index, name in enumerate(body_names(model))}
+        poses = robot.poses(at.q)
+        theirs = np.zeros((*at.batch(ours, 2), model.nbody, 6))
+        for row, name in enumerate(robot.link_names):
+            if name not in bodies:
+                if np.any(ours[..., row, :]):
+                    raise ArgumentError(
+                        f"f_ext: MuJoCo's model has no body {name!r} for the force on it, expected one of its bodies: "
+                        f"put the force on another link."
+                    )
+                continue
+            pose = poses[..., robot.frame_names.index(name), :3, :3]
+            arm = -np.asarray(model.body_ipos[bodies[name]])
+            seen = _carried(ours[..., row, :], np.eye(3), arm)
+            theirs[..., bodies[name], :3] = _times(pose, seen[..., 3:])
+            theirs[..., bodies[name], 3:] = _times(pose, seen[..., :3])
+        return theirs
+
+    nq, nv, rows = robot.nq, robot.nv, (len(robot.link_names), 6)
+    return _results(
+        _converted("q", q, (nq,), coordinates), _converted("v", v, (nv,), rates),
+        _converted("a", a, (nv,), lambda x: rates(x, at.v)), _converted("tau", tau, (nv,), rates),
+        _converted("f_ext", f_ext, rows, forces),
+    )  # fmt: skip
+
+
+def from_mujoco(
+    robot: Robot, model: Any, *, q: Any = None, v: Any = None, a: Any = None, tau: Any = None, f_ext: Any = None
+) -> Any:
+    """The reverse of `to_mujoco`; forces on bodies that are fixed to another go to the link that carries them."""
+    joints = _mujoco_joints(robot, model)
+
+    def coordinates(theirs: np.ndarray) -> np.ndarray:
+        ours = np.empty((*theirs.shape[:-1], robot.nq))
+        for link, j in joints:
+            place, count = model.jnt_qposadr[j], KINDS[link.kind].nq
+            own = theirs[..., place : place + count]
+            if link.kind in ("free", "spherical"):
+                w = count - 4
+                own = np.concatenate([own[..., w + 1 :], own[..., w : w + 1], own[..., :w]], axis=-1)
+            ours[..., link.q_start : link.q_start + count] = own
+        return ours
+
+    ours_q = _converted("q", q, (model.nq,), coordinates)
+    at = _Turns(robot, joints, ours_q, v, a, tau, f_ext)
+
+    def rates(theirs: np.ndarray, rate: np.ndarray | None = None) -> np.ndarray:
+        ours = np.empty((*at.batch(theirs), robot.nv))
+        for link, j in joints:
+            place, count = model.jnt_dofadr[j], KINDS[link.kind].nv
+            own = theirs[..., place : place + count]
+            if link.kind == "free":
+                linear = at.turned_back(link, own[..., :3])
+                if rate is not None:
+                    linear = linear - np.cross(
+                        rate[..., place + 3 : place + 6], at.turned_back(link, rate[..., place : place + 3])
+                    )
+                own = np.concatenate(np.broadcast_arrays(own[..., 3:], linear), axis=-1)
+            ours[..., link.start : link.start + count] = own
+        return ours
+
+    def forces(theirs: np.ndarray) -> np.ndarray:
+        poses, by_frame = robot.poses(at.q), {}
+        links = {frame.name: frame.link for frame in robot.model.frames}
+        for body, name in enumerate(body_names(model)):
+            if links.get(name, BASE) == BASE:
+                continue  # a force on what stands still moves nothing
+            back = np.swapaxes(poses[..., robot.frame_names.index(name), :3, :3], -1, -2)
+            own = [_times(back, theirs[..., body, part]) for part in (slice(3, 6), slice(0, 3))]
+            by_frame[name] = _carried(
+                np.concatenate(own, axis=-1), np.eye(3), np.asarray(model.body_ipos[body], dtype=float)
+            )
+        return link_forces(robot.model, by_frame)
+
+    rate = None if a is None else _array("v", v, (model.nv,))
+    return _results(
+        ours_q, _converted("v", v, (model.nv,), rates), _converted("a", a, (model.nv,), lambda x: rates(x, rate)),
+        _converted("tau", tau, (model.nv,), rates), _converted("f_ext", f_ext, (model.nbody, 6), forces),
+    )  # fmt: skip
+
+
+class _Turns:
+    """The orientations of the free joints, where rates or forces need them."""
+
+    def __init__(self, robot: Robot, joints: Any, q: Any, v: Any, a: Any, tau: Any, f_ext: Any):
+        free = any(link.kind == "free" for link, _ in joints)
+        for name, given in (("v", v), ("a", a), ("tau", tau), ("f_ext", f_ext)):
+            if given is not None and q is None and (free or name == "f_ext"):
+                raise ArgumentError(f"{name} depends on where the robot stands: give q beside it.")
+        if a is not None and v is None and free:
+            raise ArgumentError("a depends on how the free base moves: give v beside it.")
+        self.q: Any = None if q is None else _array("q", q, (robot.nq,))
+        self.v = None if v is None or a is None else _array("v", v, (robot.nv,))
+
+    def batch(self, x: np.ndarray, axes: int = 1) -> tuple[int, ...]:
+        return np.broadcast_shapes(x.shape[:-axes], () if self.q is None else self.q.shape[:-1])
+
+    def turned(self, link: CanonicalLink, v: np.ndarray) -> np.ndarray:
+        return _turned(self.q[..., link.q_start : link.q_start + 4], v)
+
+    def turned_back(self, link: CanonicalLink, v: np.ndarray) -> np.ndarray:
+        quaternion = self.q[..., link.q_start : link.q_start + 4]
+        return _turned(quaternion * np.array([-1.0, -1.0, -1.0, 1.0]), v)
+
+
+def _turned(quaternion: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """v turned by a quaternion xyzw of any length but 0."""
+    axis, w = quaternion[..., :3], quaternion[..., 3:]
+    twice = 2.0 * np.cross(axis, v) / (quaternion * quaternion).sum(axis=-1, keepdims=True)
+    return v + w * twice + np.cross(axis, twice)
+
+
+def _times(matrix: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return (matrix @ v[..., None])[..., 0]
+
+
+def _carried(force: np.ndarray, rotation: np.ndarray, position: np.ndarray) -> np.ndarray:
+    """[moment; force] given in a frame that stands at (rotation, position), in the frame outside."""
+    linear = force[..., 3:] @ rotation.T
+    return np.concatenate([force[..., :3] @ rotation.T + np.cross(position, linear), linear], axis=-1)
+
+
+def _named_frame(robot: Robot, link: CanonicalLink) -> tuple[np.ndarray, np.ndarray]:
+    """Where the frame that bears the link's name stands in the frame of its joint."""
+    placement = next(frame.placement for frame in robot.model.frames if frame.name == link.name)
+    return np.array(placement.rotation, dtype=float), np.array(placement.position, dtype=float)
+
+
+def _to_pinocchio(kind: str, own: np.ndarray, width: int) -> np.ndarray:
+    if kind == "free":
+        return np.concatenate([own[..., 4:], own[..., :4]], axis=-1)
+    if kind == "planar":
+        return np.concatenate([own[..., 1:], np.cos(own[..., :1]), np.sin(own[..., :1])], axis=-1)
+    if kind == "revolute" and width == 2:
+        return np.concatenate([np.cos(own), np.sin(own)], axis=-1)
+    return own
+
+
+def _from_pinocchio(kind: str, own: np.ndarray) -> np.ndarray:
+    if kind == "free":
+        return np.concatenate([own[..., 3:], own[..., :3]], axis=-1)
+    if kind == "planar":
+        return np.concatenate([np.arctan2(own[..., 3:], own[..., 2:3]), own[..., :2]], axis=-1)
+    if kind == "revolute" and own.shape[-1] == 2:
+        return np.arctan2(own[..., 1:], own[..., :1])
+    return own
+
+
+def _pinocchio_order(joints: Any) -> np.ndarray:
+    """The place in their rates of each of ours."""
+    order = np.empty(sum(joint.nv for _, joint in joints), dtype=int)
+    for link, joint in joints:
+        inner = SWAPPED if link.kind == "free" else (2, 0, 1) if link.kind == "planar" else range(joint.nv)
+        order[link.start : link.start + joint.nv] = [joint.idx_v + i for i in inner]
+    return order
+
+
+def _pinocchio_joints(robot: Robot, model: Any) -> list[tuple[CanonicalLink, Any]]:
+    """Each link with the joint of theirs that has its joint's name."""
+    theirs = {name: model.joints[index] for index, name in enumerate(model.names) if index}
+    return _matched(robot, theirs, "Pinocchio", lambda joint: joint.nv)
+
+
+def _mujoco_joints(robot: Robot, model: Any) -> list[tuple[CanonicalLink, Any]]:
+    sizes = {_FREE: 6, _BALL: 3}
+    theirs = {name: index for index, name in enumerate(joint_names(model))}
+    return _matched(robot, theirs, "MuJoCo", lambda index: sizes.get(int(model.jnt_type[index]), 1))
+
+
+def _matched(robot: Robot, theirs: dict[str, Any], package: str, freedoms: Any) -> list[tuple[CanonicalLink, Any]]:
+    links = robot.canonical.links
+    ours = {robot.joint_names[link.row]: link for link in links}
+    for name in sorted(ours.keys() ^ theirs.keys()):
+        where, other = (robot.name, f"{package}'s model") if name in ours else (f"{package}'s model", robot.name)
+        raise ArgumentError(
+            f"joint {name!r} of {where} is not in {other}, expected the same joints in both: load both from one file, "
+            f"with the same base."
+        )
+    for name, link in ours.items():
+        if freedoms(theirs[name]) != KINDS[link.kind].nv:
+            raise ArgumentError(
+                f"joint {name!r} has {KINDS[link.kind].nv} freedoms here and {freedoms(theirs[name])} in {package}'s "
+                f"model, expected as many: load both from one file."
+            )
+    return [(link, theirs[name]) for name, link in ours.items()]
+
+
+def _array(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    refuse_foreign(name, value)
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.shape[-len(shape) :] != shape:
+        wanted = ", ".join(map(str, shape))
+        raise ArgumentError(f"{name} has shape {array.shape}, expected (..., {wanted}) numbers: pass such an array.")
+    return array
+
+
+def _converted(name: str, value: Any, shape: tuple[int, ...], convert: Any) -> Any:
+    return None if value is None else convert(_array(name, value, shape))
+
+
+def _results(*converted: Any) -> Any:
+    given = tuple(result for result in converted if result is not None)
+    if not given:
+        raise ArgumentError("nothing was given to convert: pass q, v, a, tau or f_ext by keyword.")
+    return given[0] if len(given) == 1 else given

@@ -1,0 +1,150 @@
+"""The factors of the mass matrix, to solve and to sample with: sweeps over the links, matrices only on request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..catalogue.functions import Request
+from ..catalogue.requests import make_request
+from ..errors import ArgumentError
+from ..mechanism.joints import KINDS
+from ..support.foreign import refuse_foreign
+from ..support.lazy import lazy
+
+Run = Callable[..., np.ndarray]  # (function, q, vector), each with its batch
+
+
+class Factor:
+    """M = L D L^T with L = I + H Phi L and L_inverse = I - H Psi L (Rodriguez & Kreutz 1988, (4.11), (4.14)).
+
+    D: (..., nv), the inertia that each joint sees with the outer joints free; a joint of several freedoms sees a block,
+    and where there is one D is (..., nv, nv), block diagonal. `solve`, `colour` and `whiten` take vectors (..., nv)
+    whose batch broadcasts with that of q, and sweep once over the links for each. L and L_inverse (..., nv, nv) are
+    made when they are asked for: unit (block) triangular, lower when joints are taken from tip to base. Arrays are
+    read-only.
+    """
+
+    def __init__(self, q: Any, nv: int, blocks: Sequence[slice], run: Run):
+        """blocks: the rates of each joint that has several."""
+        self._nv, self._blocks, self._run = nv, tuple(blocks), run
+        D = run("factor", q, np.ones(nv, np.float16))  # whatever is wrong with q is said here; its type is kept
+        self.q = _frozen(np.array(q, D.dtype))
+        self.D = _frozen(self._block_diagonal() if blocks else D)
+
+    def _block_diagonal(self) -> np.ndarray:
+        widest = max(block.stop - block.start for block in self._blocks)
+        chosen = np.zeros((widest, self._nv))  # row f: the f-th freedom of every joint
+        chosen[0] = 1.0
+        for block in self._blocks:
+            chosen[:, block] = np.eye(widest, block.stop - block.start)
+        columns = self._of_each(chosen, "factor")
+        D = np.zeros((*columns.shape[:-2], self._nv, self._nv), columns.dtype)
+        each = np.arange(self._nv)
+        D[..., each, each] = columns[..., 0, :]
+        for block in self._blocks:
+            D[..., block, block] = np.swapaxes(columns[..., : block.stop - block.start, block], -1, -2)
+        return D
+
+    def solve(self, b: Any) -> np.ndarray:
+        """M^-1 b: (I - H Psi L)^T D^-1 (I - H Psi L) b, (4.16)."""
+        return self._run("solve", self.q, self._checked(b))
+
+    def colour(self, white: Any) -> np.ndarray:
+        """(I + H Phi L) D^(1/2) w: vectors of covariance M from white ones, the innovations model (4.12)."""
+        return self._run("colour", self.q, self._root_times(self._checked(white)))
+
+    def whiten(self, y: Any) -> np.ndarray:
+        """The reverse of `colour`: D^(-1/2) (I - H Psi L) y, (4.15)."""
+        return self._root_solve(self._run("whiten", self.q, self._checked(y)))
+
+    def logdet(self) -> np.ndarray:
+        """log det M, the sum of those of D."""
+        roots, blocks = self._roots
+        found = np.log(roots).sum(axis=-1)
+        for root in blocks:
+            found = found + np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
+        return 2.0 * found
+
+    @lazy
+    def L(self) -> np.ndarray:
+        """I + H Phi L, (..., nv, nv)."""
+        return self._matrix("colour")
+
+    @lazy
+    def L_inverse(self) -> np.ndarray:
+        """I - H Psi L, (..., nv, nv)."""
+        return self._matrix("whiten")
+
+    def _matrix(self, sweep: str) -> np.ndarray:
+        """The sweep of every unit vector, as columns."""
+        return _frozen(np.ascontiguousarray(np.swapaxes(self._of_each(np.eye(self._nv), sweep), -1, -2)))
+
+    def _of_each(self, vectors: np.ndarray, function: str) -> np.ndarray:
+        """A function of all these vectors (n, nv) in every pose: (..., n, nv)."""
+        return self._run(function, self.q[..., None, :], vectors.astype(self.q.dtype))
+
+    @lazy
+    def _roots(self) -> tuple[np.ndarray, list[np.ndarray]]:
+        """D^(1/2): that of joints of one freedom, 1 elsewhere; and of each block an upper triangular R, D = R R^T."""
+        if not self._blocks:
+            return np.sqrt(self.D), []
+        single, blocks = np.sqrt(np.diagonal(self.D, axis1=-2, axis2=-1)), []
+        for block in self._blocks:
+            single[..., block] = 1.0
+            reversed_root = np.linalg.cholesky(self.D[..., block, block][..., ::-1, ::-1])
+            blocks.append(reversed_root[..., ::-1, ::-1])
+        return single, blocks
+
+    def _root_times(self, x: np.ndarray) -> np.ndarray:
+        single, blocks = self._roots
+        out = single * x
+        for block, root in zip(self._blocks, blocks, strict=True):
+            out[..., block] = (root @ out[..., block, None])[..., 0]
+        return out
+
+    def _root_solve(self, x: np.ndarray) -> np.ndarray:
+        single, blocks = self._roots
+        out = x / single
+        for block, root in zip(self._blocks, blocks, strict=True):
+            out[..., block] = np.linalg.solve(root, out[..., block, None])[..., 0]
+        return out
+
+    def _checked(self, vector: Any) -> np.ndarray:
+        refuse_foreign("factor: the vector", vector)
+        refuse_foreign("factor: the vector", vector)
+        array = np.asarray(vector)
+        if array.dtype.kind not in "iufb" or array.ndim == 0 or array.shape[-1] != self._nv:
+            raise ArgumentError(
+                f"factor: got an array of shape {array.shape} and type {array.dtype}, expected (..., {self._nv}) "
+                f"real numbers."
+            )
+        return array
+
+
+class FactorMethods:
+    """The part of `Robot` that factors its mass matrix."""
+
+    if TYPE_CHECKING:
+        canonical: Any
+        nv: Any
+
+        def _function(self, requests: tuple[Request, ...]) -> Run: ...
+        def warn_if_singular(self, what: str, q: Any, where: Any = None) -> bool: ...
+
+    def factor(self, q: Any) -> Factor:
+        """The mass matrix as (I + H Phi L) D (I + H Phi L)^T, with `solve`, `logdet`, `colour`, `whiten`."""
+        blocks = [slice(link.start, link.start + KINDS[link.kind].nv) for link in self.canonical.links]
+        found = Factor(q, self.nv, [block for block in blocks if block.stop - block.start > 1], self._run)
+        self.warn_if_singular("factor", found.q)
+        return found
+
+    def _run(self, function: str, *args: Any) -> np.ndarray:
+        return self._function((make_request(self, function, None, internal=True),))(*args)  # type: ignore[arg-type]
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array

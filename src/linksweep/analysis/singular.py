@@ -1,0 +1,170 @@
+"""Poses in which accelerations are not determined: how they are judged, and who is told.
+
+A joint is singular where its inertia D(k) is at most `threshold` times the inertia that is there to be moved
+(algorithms/inertia_ratio.py). Rounding makes D(k) wrong by about eps / ratio of its value: at eps^(2/3) a third of the
+digits is left. Most robots have no pose that comes near, because each link has some inertia of its own about its joint,
+and D(k) is at least that: where the description proves it, nothing is computed. For the others a call computes, beside
+its result, one number for each pose (`closeness`), and only where that is large the joints are looked at. It is a
+function of its own: as a further output of the same program it would change the rounding of the result.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..algorithms.mass_matrix.inertia_ratio import half_trace
+from ..catalogue.functions import FUNCTIONS, Request
+from ..compiled.function import CompiledFunction, Recipe, chosen_backend, make_function
+from ..description.model import BASE, Joint
+from ..errors import SingularWarning, warn_user
+from ..mechanism.joints import KINDS, JointInertia
+from ..mechanism.sweeps import Unrolled
+from ..support.lazy import lazy
+
+if TYPE_CHECKING:
+    from ..mechanism.canonical import CanonicalModel
+
+SLIDE = 10.0  # metres: as far as a joint without limits is taken to slide its link
+RATIO, CLOSENESS = Request("inertia_ratio"), Request("closeness")
+
+
+@functools.cache
+def threshold(dtype: Any = "float64") -> float:
+    """The ratio at which a joint is singular, and below: 3.7e-11 in float64, 2.4e-5 in float32."""
+    return float(np.finfo(dtype).eps) ** (2.0 / 3.0)
+
+
+class SingularMethods:
+    """The part of `Robot` that knows poses in which it cannot be accelerated."""
+
+    if TYPE_CHECKING:
+        canonical: Any
+        joint_names: Any
+        model: Any
+        name: Any
+
+        def neutral(self) -> np.ndarray: ...
+        def _function(self, requests: tuple[Request, ...]) -> CompiledFunction: ...
+
+    def singular(self, q: Any) -> np.ndarray:
+        """Which joints are singular in the poses q: booleans (..., joints), in the order of `joint_names`.
+
+        There a joint moves next to no inertia, its acceleration is not determined, and M has no inverse. The inertia D
+        that it moves while the outer joints give way is then at most eps^(2/3) of what is there to be moved.
+        """
+        ratio = self._inertia_ratio(q)
+        return ratio <= threshold(ratio.dtype.name)
+
+    def _inertia_ratio(self, q: Any) -> np.ndarray:
+        """The smallest ratio of each joint, (..., joints)."""
+        by_rate = self._function((RATIO,))(q)
+        links = sorted(self.canonical.links, key=lambda link: link.row)
+        if len(links) == by_rate.shape[-1]:
+            return by_rate
+        parts = (by_rate[..., link.start : link.start + KINDS[link.kind].nv] for link in links)
+        return np.stack([np.fmin.reduce(part, axis=-1) for part in parts], axis=-1)
+
+    @property
+    def can_be_singular(self) -> bool:
+        """False where the description proves that no joint is singular in any pose (`singular`, of float64)."""
+        return self._least_ratio <= threshold()
+
+    @lazy
+    def _least_ratio(self) -> float:
+        return least_ratio(self.canonical, self.neutral(), [_slide(link.joint) for link in self.model.links])
+
+    def _watched(self, request: Request) -> Callable[..., Any]:
+        """The function of a request, which warns where a pose is singular if there can be one."""
+        if not FUNCTIONS[request.function].invertible or self._least_ratio > threshold("float32"):
+            return self._function((request,))
+        if not self.can_be_singular:
+            watched = functools.partial(Watched, self, request)  # of what the fast entry for float64 does not take
+            return make_function(Recipe(self.canonical, (request,)), None, 1, chosen_backend(None), watched)
+        return Watched(self, request, self._function((request,)))
+
+    def warn_if_singular(self, what: str, q: Any, where: Callable[[tuple[int, ...]], str] | None = None) -> bool:
+        """One warning about the poses q (..., nq) if any is singular; where: says by its index which one."""
+        if self._least_ratio > threshold("float32" if getattr(q, "dtype", None) == np.float32 else "float64"):
+            return False
+        ratio = self._inertia_ratio(q)
+        least = threshold(ratio.dtype.name)
+        found = np.argwhere((ratio <= least).any(axis=-1))
+        if not len(found):
+            return False
+        first = tuple(found[0].tolist())
+        joints = [name for name, r in zip(self.joint_names, ratio[first], strict=True) if r <= least]
+        sample = where(first) if where else f"in sample {first[0] if len(first) == 1 else first}"
+        others = f" (and in {len(found) - 1} more)" if len(found) > 1 else ""
+        warn_user(
+            f"{what}: joint {', '.join(joints)} of {self.name} is singular{f' {sample}' if first else ''}{others}: "
+            f"it moves {np.fmin.reduce(ratio[first]):.1e} of the inertia that hangs on it, expected more than "
+            f"{least:.1e}, so its acceleration is not determined: leave such poses out (robot.singular), or give it an "
+            f"armature.",
+            SingularWarning,
+        )
+        return True
+
+
+class Watched:
+    """A function of q and more, with one warning for each call that meets a singular pose."""
+
+    def __init__(self, robot: SingularMethods, request: Request, function: CompiledFunction):
+        self.robot, self.request, self.function = robot, request, function
+        self.axes = len(FUNCTIONS[request.function].axes)
+        names = [name for name in ("float64", "float32") if robot._least_ratio <= threshold(name)]
+        # the closeness below which no joint is singular; a robot may be safe in float64 and not in float32
+        self.limits = {np.dtype(name): threshold(name) ** -2 for name in names}
+
+    @lazy
+    def _closeness(self) -> CompiledFunction:
+        return self.robot._function((CLOSENESS,))
+
+    def __call__(self, *args: Any, out: Any = None) -> Any:
+        result = self.function(*args) if out is None else self.function(*args, out=out)
+        limit = self.limits.get(result.dtype)
+        if limit is None:
+            return result
+        q = args[0]
+        closeness = self._closeness(q if getattr(q, "dtype", None) is result.dtype else np.asarray(q, result.dtype))
+        far = closeness.item() < limit if closeness.ndim == 0 else closeness.size == 0 or closeness.max() < limit
+        if not far:  # NaN is not far either, and not singular
+            poses = np.broadcast_to(q, (*result.shape[: result.ndim - self.axes], np.shape(q)[-1]))
+            self.robot.warn_if_singular(self.request.function, poses.astype(result.dtype))
+        return result
+
+
+def least_ratio(model: CanonicalModel, neutral: np.ndarray, slides: Sequence[float]) -> float:
+    """A bound that no ratio falls below in any pose, if no joint slides its link farther than `slides` says.
+
+    The pivots of D(k) are at least those of the link's own H M(k) H^T + R, because outer links add nothing negative.
+    The inertia that is there to be moved is at most that of all outer links at full stretch.
+    """
+    least = math.inf
+    outer = [(0.0, 0.0)] * len(model.links)  # rotational inertia and mass of the outer links
+    views = Unrolled(model, neutral.tolist()).links
+    for index in reversed(range(len(views))):
+        link, view = model.links[index], views[index]
+        turning, mass = outer[index][0] + half_trace(view.M.I), outer[index][1] + link.mass
+        _, pivots = JointInertia(view.H_T, view.M @ view.H_T, link.armature).factor()
+        for pivot, h in zip(pivots, view.H_T.columns, strict=True):
+            size = h.angular.dot(h.angular) * turning + h.linear.dot(h.linear) * mass + link.armature
+            if not (pivot > 0.0 and turning >= 0.0 and mass >= 0.0):  # doubtful numbers prove nothing
+                return 0.0
+            least = min(least, pivot / size)
+        if link.parent != BASE:
+            way = math.hypot(*view.X.origin()) + slides[index]
+            stretched = (math.sqrt(turning) + way * math.sqrt(mass)) ** 2
+            outer[link.parent] = outer[link.parent][0] + stretched, outer[link.parent][1] + mass
+    return least
+
+
+def _slide(joint: Joint) -> float:
+    if joint.kind in ("revolute", "spherical"):
+        return 0.0
+    travel = max(abs(float(joint.limits.lower)), abs(float(joint.limits.upper)))
+    return travel * (abs(joint.pitch) if joint.kind == "helical" else 1.0) if travel < math.inf else SLIDE

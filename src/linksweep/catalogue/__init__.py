@@ -1,0 +1,1 @@
+"""What can be asked of a robot, and how it is traced."""

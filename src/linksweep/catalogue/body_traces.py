@@ -1,0 +1,131 @@
+"""How the functions of frames and of the whole robot are traced: poses, Jacobians, mass centre, momentum, energy.
+
+A tracer (see tracing/) carries the algorithms' sweeps; a request says which frame and as seen from where.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..algorithms.whole_robot.kinematics import WORLD, Observer, jacobian, jacobian_derivative, poses, velocities
+from ..algorithms.whole_robot.momentum import composite_inertias, kinetic_energy, momentum, momentum_matrix, seen_from
+from ..description.model import BASE, Frame
+from ..errors import DescriptionError
+from ..spatial.algebra import ZERO_MOTION, ZERO_VEC, Vec, leaves
+from ..spatial.transforms import Pose
+
+REFERENCES = ("world_aligned", "local", "world")  # of Jacobians, the default first
+ABOUT = ("center_of_mass", "base")  # of momentum
+
+
+def trace_pose(tracer: Any, request: Any, output: int) -> None:
+    tracer.write(output, _matrix(_frame_pose(tracer, poses(tracer), tracer.model.frame(request.frame))))
+
+
+def trace_poses(tracer: Any, request: Any, output: int) -> None:
+    at = poses(tracer)
+    tracer.write(output, [x for frame in tracer.model.frames for x in _matrix(_frame_pose(tracer, at, frame))])
+
+
+def trace_jacobian(tracer: Any, request: Any, output: int) -> None:
+    _write_jacobian(tracer, request, output, poses(tracer), tracer.model.frame(request.frame))
+
+
+def trace_jacobians(tracer: Any, request: Any, output: int) -> None:
+    at = poses(tracer)
+    for frame in tracer.model.frames:
+        _write_jacobian(tracer, request, output, at, frame)
+
+
+def _write_jacobian(tracer: Any, request: Any, output: int, at: Any, frame: Frame) -> None:
+    pose = _frame_pose(tracer, at, frame)
+    o = _observer(request.reference, pose, pose.point(_point(tracer, request)))
+    columns = jacobian(tracer, at, tracer.marked(_path(tracer.model, frame)), o.point, o.axes)
+    tracer.write_columns(output, columns.motions)
+
+
+def trace_jacobian_derivative(tracer: Any, request: Any, output: int) -> None:
+    frame, at, V = tracer.model.frame(request.frame), poses(tracer), velocities(tracer, _read(tracer, "qd"))
+    pose = _frame_pose(tracer, at, frame)
+    o = _observer(request.reference, pose, pose.point(_point(tracer, request)))
+    link, own = (WORLD, ZERO_MOTION) if frame.link == BASE else (tracer.at(at, frame.link), tracer.at(V, frame.link))
+    spin = link.turn(own.angular)
+    if request.reference != "world":
+        o.velocity = link.turn(own.linear) + spin.cross(o.point - link.p)
+    if request.reference == "local":
+        o.spin = spin
+    columns = jacobian_derivative(tracer, at, V, tracer.marked(_path(tracer.model, frame)), o)
+    tracer.write_columns(output, columns.motions)
+
+
+def trace_center_of_mass(tracer: Any, request: Any, output: int) -> None:
+    tracer.write(output, leaves(_center_of_mass(tracer)))
+
+
+def trace_momentum(tracer: Any, request: Any, output: int) -> None:
+    point = _center_of_mass(tracer) if request.reference == "center_of_mass" else ZERO_VEC
+    tracer.write(output, leaves(seen_from(point, momentum(tracer, _read(tracer, "qd")))))
+
+
+def trace_momentum_matrix(tracer: Any, request: Any, output: int) -> None:
+    columns = momentum_matrix(tracer, poses(tracer), composite_inertias(tracer)[0], _center_of_mass(tracer))
+    tracer.write_columns(output, columns.momenta)
+
+
+def trace_kinetic_energy(tracer: Any, request: Any, output: int) -> None:
+    tracer.write(output, [kinetic_energy(tracer, _read(tracer, "qd"))])
+
+
+def trace_potential_energy(tracer: Any, request: Any, output: int) -> None:
+    tracer.write(output, [(-Vec(*tracer.model.gravity)).dot(composite_inertias(tracer)[1].mp)])
+
+
+def _center_of_mass(tracer: Any) -> Vec:
+    mass = sum(link.mass for link in tracer.model.links)
+    if mass == 0.0:
+        raise DescriptionError(
+            "the mass centre does not exist: the moving links have no mass together, expected some in the description."
+        )
+    return composite_inertias(tracer)[1].mp * (1.0 / mass)
+
+
+def _observer(reference: str, pose: Pose, point: Vec) -> Observer:
+    """Where a frame's Jacobian is taken, as if at rest; seen from the world, at the base's origin."""
+    if reference == "world":
+        return Observer(ZERO_VEC, ZERO_VEC, WORLD, ZERO_VEC)
+    return Observer(point, ZERO_VEC, pose if reference == "local" else WORLD, ZERO_VEC)
+
+
+def _frame_pose(tracer: Any, at: Any, frame: Frame) -> Pose:
+    pose = WORLD if frame.link == BASE else tracer.at(at, frame.link)
+    x, y, z = (pose.turn(Vec(*column)) for column in zip(*frame.placement.rotation, strict=True))
+    return Pose(x, y, z, pose.point(Vec(*frame.placement.position)))
+
+
+def _matrix(pose: Pose) -> list[Any]:
+    rows = zip(pose.x, pose.y, pose.z, pose.p, strict=True)
+    return [*(value for row in rows for value in row), 0.0, 0.0, 0.0, 1.0]
+
+
+def _path(model: Any, frame: Frame) -> set[int]:
+    """The links between the base and the frame."""
+    path, link = set(), frame.link
+    while link != BASE:
+        path.add(link)
+        link = model.links[link].parent
+    return path
+
+
+def _point(tracer: Any, request: Any) -> Vec:
+    """The point of the frame that is asked about: its origin, unless the function takes one."""
+    if not request.function.startswith("point_"):
+        return ZERO_VEC
+    return Vec(*tracer.read_flat(source(tracer, "point")))
+
+
+def source(tracer: Any, name: str) -> int:
+    return next(k for k, array in enumerate(tracer.inputs) if array.name == name)
+
+
+def _read(tracer: Any, name: str) -> Any:
+    return tracer.read(source(tracer, name))

@@ -1,0 +1,84 @@
+"""What is taken where nothing is said: the method of each function, and whether it runs as loops.
+
+Rules by the robot's structure, written here and nowhere else; nothing is traced to choose. Inertias are regrouped
+wherever that changes no result (`functions.may_regroup`). docs/defaults.md shows the rules and the figures behind them,
+and tests/test_defaults.py holds them against operation counts and those figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..description.model import BASE
+from ..mechanism.canonical import CanonicalModel
+from ..mechanism.joints import KINDS
+
+ROLL_ABOVE = 60  # links; below, a written-out program of real geometry is faster (benchmarks/rolled.py)
+ROLL_RESULTS = 1200  # entries; a written-out program of more takes LLVM many seconds
+DEEP = 9  # freedoms between base and tip; beyond, the solve with M costs more than a filter (benchmarks/defaults.py)
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """All that a rule may look at: freedoms from the base to the farthest tip, a serial chain of joints of one freedom,
+    a program of loops over the links."""
+
+    depth: int
+    chain: bool
+    loops: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A method, and when it is taken, in words and as a test. The first rule of a function that holds decides."""
+
+    method: str
+    words: str = "always"
+    holds: Callable[[Structure], bool] = lambda structure: True
+
+
+_INVERSE = (Rule("khalil_kleinfinger"),)
+_EXPLICIT = (
+    Rule("augmented_bodies", "for serial chains of joints of one freedom", lambda s: s.chain),
+    Rule("direct", "otherwise"),
+)
+RULES: dict[str, tuple[Rule, ...]] = {
+    "inverse_dynamics": _INVERSE,
+    "bias_forces": _INVERSE,
+    "gravity_forces": _INVERSE,
+    "forward_dynamics": (
+        Rule("fd4", "as loops over the links", lambda s: s.loops),
+        Rule("composite", f"with at most {DEEP} freedoms between the base and any tip", lambda s: s.depth <= DEEP),
+        Rule("fd3", "otherwise"),
+    ),
+    "mass_matrix": (Rule("composite"),),
+    "mass_matrix_inverse": (
+        Rule("costate_covariance", "as loops over the links of a serial chain", lambda s: s.loops and s.chain),
+        Rule("factorization", "otherwise"),
+    ),
+    "effective_inertia": _EXPLICIT,
+    "inertia_power": _EXPLICIT,
+    "coriolis_matrix": _EXPLICIT,
+}
+DETAILED = {"inverse_dynamics": "newton_euler", "forward_dynamics": "filter_smoother"}  # the quantities of the papers
+
+
+def default_method(function: str, model: CanonicalModel, loops: bool = False) -> str:
+    """The method of a function, "" where there is only one way. loops: it is to run as loops over the links."""
+    structure = Structure(depth(model), model.is_serial and model.is_single, loops)
+    return next((rule.method for rule in RULES.get(function, ()) if rule.holds(structure)), "")
+
+
+def is_large(model: CanonicalModel, results: int) -> bool:
+    """Whether a program with so many entries of results is to run as loops over the links."""
+    return len(model.links) > ROLL_ABOVE or results > ROLL_RESULTS
+
+
+def depth(model: CanonicalModel) -> int:
+    """The freedoms that the farthest link has from the base, its own joint's among them."""
+    found: list[int] = []
+    for link in model.links:
+        inner = 0 if link.parent == BASE else found[link.parent]
+        found.append(inner + KINDS[link.kind].nv)
+    return max(found, default=0)

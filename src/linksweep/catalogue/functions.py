@@ -1,0 +1,379 @@
+"""What a robot can compute: each function's inputs, results and methods, and how its Program is traced.
+
+A request names one function with its options; a Program serves one or several requests, which share their work.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..algorithms.explicit.explicit_model import explicit_model
+from ..algorithms.explicit.explicit_model_direct import explicit_model_direct
+from ..algorithms.explicit.influence import influence
+from ..algorithms.forward.closed_form import closed_form
+from ..algorithms.forward.composite import composite
+from ..algorithms.forward.fd1 import fd1
+from ..algorithms.forward.fd2 import fd2
+from ..algorithms.forward.fd3 import fd3
+from ..algorithms.forward.fd4 import fd4
+from ..algorithms.forward.filter_smoother import filter_smoother
+from ..algorithms.forward.filter_smoother_ud import filter_smoother_ud
+from ..algorithms.inverse.boundary_value import boundary_value
+from ..algorithms.inverse.influence_dynamics import influence_dynamics
+from ..algorithms.inverse.kane import kane
+from ..algorithms.inverse.khalil_kleinfinger import khalil_kleinfinger
+from ..algorithms.inverse.newton_euler import newton_euler
+from ..algorithms.mass_matrix.composite_inertia import mass_matrix
+from ..algorithms.mass_matrix.factorization import colour, factorization, joint_inertia_times, whiten
+from ..algorithms.mass_matrix.inertia_ratio import closeness, inertia_ratio
+from ..algorithms.mass_matrix.inverse import mass_matrix_inverse
+from ..algorithms.whole_robot.kinematics import jacobian, jacobian_derivative, poses
+from ..algorithms.whole_robot.momentum import composite_inertias, kinetic_energy, momentum, momentum_matrix
+from ..algorithms.whole_robot.regressor import regressor
+from ..errors import ArgumentError
+from ..mechanism.bias import BaseMotion
+from ..mechanism.canonical import CanonicalModel
+from ..mechanism.joints import KINDS
+from ..spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Vec
+from ..spatial.tree_matrix import congruence
+from ..tracing.expression import ONLINE, PARAMETER, Operand
+from ..tracing.passes.dead_and_fused import remove_dead
+from ..tracing.passes.factoring import factor_sums
+from ..tracing.program import Array, Program
+from ..tracing.rolled import Rolled
+from ..tracing.unrolled import UnrolledTrace
+from .body_traces import (
+    ABOUT,
+    REFERENCES,
+    source,
+    trace_center_of_mass,
+    trace_jacobian,
+    trace_jacobian_derivative,
+    trace_jacobians,
+    trace_kinetic_energy,
+    trace_momentum,
+    trace_momentum_matrix,
+    trace_pose,
+    trace_poses,
+    trace_potential_energy,
+)
+from .defaults import is_large
+from .explicit_traces import trace_explicit, trace_influence, trace_regressor
+from .factor_traces import solve, trace_closeness, trace_inertia_ratio, trace_joint_inertia, trace_of_vector
+from .parameters import ParameterSet
+from .regrouping import regroup
+
+INPUT_ORDER = ("q", "qd", "qdd", "tau", "point", "f_ext", "base_motion")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One function of a robot with its options, all that a Program depends on besides the robot."""
+
+    function: str
+    method: str = ""
+    frame: str = ""
+    reference: str = ""
+    f_ext: bool = False
+    dissipation: bool = False
+    base_motion: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """An algorithm and what it asks of a robot: a serial chain, joints of one freedom, a program written out."""
+
+    algorithm: Callable[..., Any]
+    serial: bool = False
+    single: bool = False
+    written_out: bool = False
+    linear: bool = False  # in the ten parameters of each link about its origin: base parameters may stand for them
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """inputs by name, the result's name and axes ("v": nv, "frames", or a number), and its methods.
+
+    references: as seen from where, the default first.
+    """
+
+    inputs: tuple[str, ...]
+    result: str
+    axes: tuple[Any, ...]
+    methods: dict[str, Method]
+    trace: Callable[[Any, Request, int], None]
+    dynamics: bool = True
+    invertible: bool = False  # needs every joint to move some inertia
+    needs_frame: bool = False
+    references: tuple[str, ...] = ()
+    takes: tuple[str, ...] = field(default=())  # of f_ext, dissipation, base_motion
+    public: bool = True
+
+
+def trace(
+    model: CanonicalModel, requests: Sequence[Request], rolled: bool | None = None,
+    base_parameters: bool | None = None, parameters: Sequence[ParameterSet] = (), varied: bool = False,
+) -> Program:  # fmt: skip
+    """The Program that computes these requests.
+
+    rolled: as loops over the links; None chooses by size. base_parameters: with regrouped inertias; None takes them
+    wherever they serve. parameters: numbers of the model that are inputs, `varied` from sample to sample.
+    """
+    inputs, outputs = signature(model, requests, parameters, varied)
+    if rolled is None:
+        rolled = wants_loops(model, requests, parameters) and not any(_method(r).written_out for r in requests)
+
+    def prepared(found: CanonicalModel) -> CanonicalModel:
+        return found if base_parameters is False else regrouped(found, requests)
+
+    def described(given: Sequence[Sequence[Operand]]) -> CanonicalModel:
+        found = model
+        for chosen, values in zip(parameters, given[len(inputs) - len(parameters) :], strict=True):
+            found = chosen.apply(found, values)
+        return prepared(found)
+
+    tracer = Rolled(prepared(model), inputs) if rolled else UnrolledTrace(model, inputs, described)
+    for index, request in enumerate(requests):
+        FUNCTIONS[request.function].trace(tracer, request, index)
+    name = "_".join(request.function for request in requests)
+    return factor_sums(remove_dead(tracer.program(name, outputs))).verify()
+
+
+def may_regroup(requests: Sequence[Request]) -> bool:
+    """Whether base parameters give the same results, and some result depends on inertia at all."""
+    dynamic = [request for request in requests if FUNCTIONS[request.function].dynamics]
+    return bool(dynamic) and all(_method(request).linear for request in dynamic)
+
+
+def regrouped(model: CanonicalModel, requests: Sequence[Request]) -> CanonicalModel:
+    """The model by which these are computed where nothing else is said: with base parameters if they serve."""
+    return regroup(model) if may_regroup(requests) else model
+
+
+def wants_loops(model: CanonicalModel, requests: Sequence[Request], parameters: Sequence[ParameterSet] = ()) -> bool:
+    """Whether a program of these results is so large that it should run as loops, if its methods can."""
+    results = sum(array.size for array in signature(model, requests)[1])
+    return is_large(model, results) and not parameters
+
+
+def check_options(
+    requests: Sequence[Request], rolled: bool | None, base_parameters: bool | None, parameters: Sequence[ParameterSet]
+) -> None:
+    """Refuse what cannot be traced, before anything is."""
+    if base_parameters and not may_regroup(requests):
+        names = ", ".join(f"{request.function} by {request.method!r}" for request in requests)
+        raise ArgumentError(
+            f"{names} cannot use base parameters: they serve inverse_dynamics, bias_forces, gravity_forces, "
+            f"mass_matrix and forward_dynamics by methods linear in them ({', '.join(LINEAR)}): leave "
+            f"base_parameters to None."
+        )
+    if rolled and parameters:
+        raise ArgumentError("a loop over links cannot take parameters as inputs: leave rolled to False.")
+    for request in requests if rolled else ():
+        if _method(request).written_out:
+            raise ArgumentError(
+                f"{request.function} by {request.method!r} cannot run as a loop over links: leave rolled to False."
+            )
+
+
+def signature(
+    model: CanonicalModel, requests: Sequence[Request], parameters: Sequence[ParameterSet] = (), varied: bool = False
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """Inputs and results of a program for these requests, known without tracing it."""
+    nq = sum(KINDS[link.kind].nq for link in model.links)
+    nv = sum(KINDS[link.kind].nv for link in model.links)
+    shapes: dict[str, tuple[int, ...]] = {name: (nv,) for name in INPUT_ORDER}
+    shapes |= {"q": (nq,), "point": (3,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
+    sizes: dict[Any, Any] = {"v": nv, "frames": len(model.frames), "parameters": 11 * len(model.links)}
+    wanted = {name for request in requests for name in FUNCTIONS[request.function].inputs}
+    wanted |= {name for name in ("f_ext", "base_motion") if any(getattr(request, name) for request in requests)}
+    inputs = tuple(Array(name, shapes[name]) for name in INPUT_ORDER if name in wanted)
+    outputs = []
+    for request in requests:
+        function = FUNCTIONS[request.function]
+        outputs.append(Array(function.result, tuple(sizes.get(axis, axis) for axis in function.axes)))
+    level = ONLINE if varied else PARAMETER
+    return (*inputs, *(Array(chosen.name, chosen.shape, level) for chosen in parameters)), tuple(outputs)
+
+
+def _method(request: Request) -> Method:
+    return FUNCTIONS[request.function].methods[request.method]
+
+
+def _coordinates(tracer: Any, name: str) -> Any:
+    return tracer.read(source(tracer, name))
+
+
+def _base_motion(tracer: Any, request: Request) -> BaseMotion:
+    gravity = Vec(*tracer.model.gravity)
+    if not request.base_motion:
+        return BaseMotion(ZERO_VEC, ZERO_VEC, -gravity)
+    given = tracer.read_flat(source(tracer, "base_motion"))
+    return BaseMotion(Vec(*given[:3]), Vec(*given[3:6]), Vec(*given[6:]) - gravity)
+
+
+def _external_forces(tracer: Any, request: Request) -> Any:
+    """Each link's Force in its canonical frame, from rows [moment; force] in its described frame."""
+    if not request.f_ext:
+        return tracer.same(ZERO_FORCE)
+    rows = tracer.read_rows(source(tracer, "f_ext"), 6)
+
+    def step(link: Any, nothing: Any, row: Any) -> Any:
+        return link.from_described_frame(Force(Vec(*row[:3]), Vec(*row[3:]))), nothing
+
+    return tracer.outward(step, (), rows)
+
+
+def record_of(tracer: Any, request: Request) -> Any:
+    """Run the algorithm of inverse or forward dynamics: the record of every quantity it names.
+
+    Rates and accelerations that are no input of the function are zero, and fold.
+    """
+    given = FUNCTIONS[request.function].inputs
+    names = ("qd", "tau") if "tau" in given else ("qd", "qdd")
+    first, second = (_coordinates(tracer, name) if name in given else tracer.zeros() for name in names)
+    forces, base = _external_forces(tracer, request), _base_motion(tracer, request)
+    return _method(request).algorithm(tracer, first, second, forces, base, dissipation=request.dissipation)
+
+
+def _dynamics(tracer: Any, request: Request, output: int) -> None:
+    tracer.write_coordinates(output, getattr(record_of(tracer, request), FUNCTIONS[request.function].result))
+
+
+def _pairs(tracer: Any, request: Request, output: int) -> None:
+    tracer.write_pairs(output, _method(request).algorithm(tracer).elements)
+
+
+def _inverse_by_factors(tracer: Any) -> Any:
+    """M^-1 = (I - H Psi L)^T D^-1 (I - H Psi L), Theorem 4.1, on any tree."""
+    result = factorization(tracer)
+    diagonal = [value for values in result.gain.D for value in values]
+    return congruence(tracer.tree_matrix(result.inverse), diagonal)
+
+
+def _trace_inverse_matrix(tracer: Any, request: Request, output: int) -> None:
+    if request.method == "costate_covariance":
+        _pairs(tracer, request, output)
+        return
+    full = _inverse_by_factors(tracer)
+    flat = _document_order(tracer)
+    tracer.write(output, [full[a][b] for a in flat for b in flat])
+
+
+def _document_order(tracer: Any) -> list[int]:
+    """For each rate in the document's order, its place when links stand one after the other."""
+    places = [link.start + f for link in tracer.model.links for f in range(KINDS[link.kind].nv)]
+    return sorted(range(len(places)), key=places.__getitem__)
+
+
+def _of_frame(inputs: tuple[str, ...], result: str, algorithm: Any, traced: Any) -> Function:
+    return Function(
+        inputs, result, (6, "v"), {"": Method(algorithm)}, traced, dynamics=False, needs_frame=True,
+        references=REFERENCES,
+    )  # fmt: skip
+
+
+def _of_vector(result: str, method: str, algorithm: Any) -> Function:
+    """Of a joint vector, to which the inertias of joints are put."""
+    return Function(
+        ("q", "tau"), result, ("v",), {method: Method(algorithm)}, trace_of_vector(algorithm), invertible=True,
+        public=False,
+    )  # fmt: skip
+
+
+def _trace_explicit(tracer: Any, request: Request, output: int) -> None:
+    trace_explicit(_method(request).algorithm, tracer, request, output)
+
+
+def _trace_regressor(tracer: Any, request: Request, output: int) -> None:
+    qd, qdd = _coordinates(tracer, "qd"), _coordinates(tracer, "qdd")
+    trace_regressor(tracer, qd, qdd, _base_motion(tracer, request), output)
+
+
+def _form(update: str) -> Method:
+    return Method(functools.partial(filter_smoother, update=update))
+
+
+INVERSE = {
+    "khalil_kleinfinger": Method(khalil_kleinfinger, linear=True), "newton_euler": Method(newton_euler, linear=True),
+    "boundary_value": Method(boundary_value, linear=True), "kane": Method(kane),
+}  # fmt: skip
+INVERSE["influence"] = Method(influence_dynamics, serial=True, single=True, written_out=True)
+FORWARD = {
+    "filter_smoother": Method(filter_smoother), "filter_smoother_50": _form("50"), "filter_smoother_51": _form("51"),
+    "filter_smoother_ud": Method(filter_smoother_ud, serial=True, single=True),
+    "fd1": Method(fd1), "fd2": Method(fd2), "fd3": Method(fd3), "fd4": Method(fd4),
+    "composite": Method(composite, written_out=True, linear=True),
+    "closed_form": Method(closed_form, serial=True, single=True),
+}  # fmt: skip
+ALL = ("f_ext", "dissipation", "base_motion")
+FACTOR = {"factorization": Method(factorization, written_out=True)}
+LINEAR = (*(name for name, method in INVERSE.items() if method.linear), "composite", "covariance")
+EXPLICIT = {
+    "augmented_bodies": Method(explicit_model, serial=True, single=True, written_out=True),
+    "direct": Method(explicit_model_direct, single=True, written_out=True),
+}
+INFLUENCE = {"": Method(influence, single=True, written_out=True)}
+
+FUNCTIONS: dict[str, Function] = {
+    "inverse_dynamics": Function(
+        ("q", "qd", "qdd"), "tau", ("v",), INVERSE, _dynamics, takes=ALL
+    ),
+    "forward_dynamics": Function(("q", "qd", "tau"), "qdd", ("v",), FORWARD, _dynamics, invertible=True, takes=ALL),
+    "mass_matrix": Function(
+        ("q",), "M", ("v", "v"), {"composite": Method(mass_matrix, linear=True),
+        "covariance": Method(functools.partial(mass_matrix, ten_parameters=False), linear=True)}, _pairs
+    ),
+    "mass_matrix_inverse": Function(
+        ("q",), "Minv", ("v", "v"),
+        {"costate_covariance": Method(mass_matrix_inverse, serial=True, single=True), **FACTOR},
+        _trace_inverse_matrix, invertible=True
+    ),
+    "bias_forces": Function(
+        ("q", "qd"), "tau", ("v",), INVERSE, _dynamics, takes=ALL
+    ),
+    "gravity_forces": Function(("q",), "tau", ("v",), INVERSE, _dynamics),
+    "center_of_mass": Function(("q",), "com", (3,), {"": Method(composite_inertias)}, trace_center_of_mass),
+    "momentum": Function(("q", "qd"), "h", (6,), {"": Method(momentum)}, trace_momentum, references=ABOUT),
+    "centroidal_momentum_matrix": Function(
+        ("q",), "A", (6, "v"), {"": Method(momentum_matrix)}, trace_momentum_matrix
+    ),
+    "kinetic_energy": Function(("q", "qd"), "energy", (), {"": Method(kinetic_energy)}, trace_kinetic_energy),
+    "potential_energy": Function(("q",), "energy", (), {"": Method(composite_inertias)}, trace_potential_energy),
+    "pose": Function(("q",), "T", (4, 4), {"": Method(poses)}, trace_pose, dynamics=False, needs_frame=True),
+    "poses": Function(("q",), "T", ("frames", 4, 4), {"": Method(poses)}, trace_poses, dynamics=False),
+    "jacobian": _of_frame(("q",), "J", jacobian, trace_jacobian),
+    "point_jacobian": _of_frame(("q", "point"), "J", jacobian, trace_jacobian),
+    "jacobian_derivative": _of_frame(("q", "qd"), "dJ", jacobian_derivative, trace_jacobian_derivative),
+    "point_jacobian_derivative": _of_frame(("q", "qd", "point"), "dJ", jacobian_derivative, trace_jacobian_derivative),
+    "jacobians": Function(
+        ("q",), "J", ("frames", 6, "v"), {"": Method(jacobian)}, trace_jacobians, dynamics=False, references=REFERENCES
+    ),
+    "first_influence": Function(
+        ("q", "point"), "G", (6, "v"), INFLUENCE, trace_influence, dynamics=False, needs_frame=True
+    ),
+    "second_influence": Function(
+        ("q", "point"), "H", (6, "v", "v"), INFLUENCE, trace_influence, dynamics=False, needs_frame=True
+    ),
+    "regressor": Function(
+        ("q", "qd", "qdd"), "Y", ("v", "parameters"), {"": Method(regressor, written_out=True)}, _trace_regressor,
+        dynamics=False, takes=("base_motion",)
+    ),
+    "effective_inertia": Function(("q",), "I", ("v", "v"), EXPLICIT, _trace_explicit),
+    "inertia_power": Function(("q",), "P", ("v", "v", "v"), EXPLICIT, _trace_explicit),
+    "coriolis_matrix": Function(("q", "qd"), "C", ("v", "v"), EXPLICIT, _trace_explicit),
+    "joint_inertia": Function(
+        ("q",), "D", ("v",), {"factorization": Method(factorization)}, trace_joint_inertia, public=False
+    ),
+    "inertia_ratio": Function(
+        ("q",), "ratio", ("v",), {"": Method(inertia_ratio)}, trace_inertia_ratio, public=False
+    ),
+    "closeness": Function(("q",), "closeness", (), {"": Method(closeness)}, trace_closeness, public=False),
+    "factor": _of_vector("D", "", joint_inertia_times),
+    "solve": _of_vector("x", "", solve),
+    "colour": _of_vector("y", "innovations", colour),
+    "whiten": _of_vector("e", "innovations", whiten),
+}  # fmt: skip

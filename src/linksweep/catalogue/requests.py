@@ -1,0 +1,154 @@
+"""From what a user asks for to a checked Request: the function, its method, its frame, and whether this robot can."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ArgumentError, DescriptionError, SingularError
+from ..support.messages import listing, nearest, shown
+from .defaults import default_method
+from .functions import FUNCTIONS, Function, Method, Request, wants_loops
+
+if TYPE_CHECKING:
+    from ..robot.robot import Robot
+    from .parameters import ParameterSet
+
+
+PUBLIC = tuple(name for name, function in FUNCTIONS.items() if function.public)
+
+
+def known_function(name: Any) -> Function:
+    if not isinstance(name, str) or name not in PUBLIC:
+        raise ArgumentError(
+            f"there is no function {shown(name)}{nearest(name, PUBLIC)}: expected one of {', '.join(PUBLIC[:5])}, ... "
+            f"(robot.functions)."
+        )
+    return FUNCTIONS[name]
+
+
+def methods_of(robot: Robot, function: str) -> tuple[str, ...]:
+    """The methods by which this robot can compute a function, the default first."""
+    known = known_function(function)
+    able = [name for name, method in known.methods.items() if name and not _hindrance(robot, method)]
+    if not able:
+        return ()
+    default = default_method(function, robot.canonical, wants_loops(robot.canonical, [Request(function)]))
+    return (default, *(name for name in able if name != default))
+
+
+def _hindrance(robot: Robot, method: Method) -> str:
+    """Why this robot cannot use a method; nothing if it can."""
+    if method.serial and not robot.canonical.is_serial:
+        return f"needs a serial chain, but {robot.name} branches"
+    if method.single and not robot.canonical.is_single:
+        return f"needs joints of one freedom, but {robot.name} has others"
+    return ""
+
+
+def make_request(robot: Robot, item: Any, method: str | None, **options: Any) -> Request:
+    """One function with its options, checked; arguments as of `make_requests`."""
+    return make_requests(robot, [item], method, **options)[0]
+
+
+def make_requests(
+    robot: Robot, items: Sequence[Any], method: str | None, *, rolled: bool | None = None,
+    parameters: Sequence[ParameterSet] = (), internal: bool = False, **options: bool,
+) -> tuple[Request, ...]:  # fmt: skip
+    """Functions of one program with their options, checked.
+
+    An item is a name, or a tuple of a name, a frame and a reference, without those that the function does not have; the
+    reference may be left out. method: of those functions that have it, the others take their own; None leaves it to
+    defaults.py. rolled, parameters: as the program will be traced, on which the choice depends.
+    """
+    requests = [_without_method(robot, item, internal, options) for item in items]
+    loops = wants_loops(robot.canonical, requests, parameters) if rolled is None else rolled
+    together = {request.function for request in requests}
+    return tuple(
+        replace(request, method=_chosen_method(robot, request.function, method, together, loops))
+        for request in requests
+    )
+
+
+def _without_method(robot: Robot, item: Any, internal: bool, options: dict[str, bool]) -> Request:
+    name: Any = item
+    further: list[Any] = []
+    if isinstance(item, tuple) and item:
+        name, *further = item
+    function = FUNCTIONS[name] if internal else known_function(name)
+    frame = (further.pop(0) if further else "") if function.needs_frame else ""
+    if function.needs_frame:
+        _check_frame(robot, name, frame)
+    reference = _chosen_reference(name, function, further)
+    if function.dynamics:
+        _check_dynamics(robot, name, function)
+    taken = {key: checked_flag(key, value) and key in function.takes for key, value in options.items()}
+    return Request(name, "", frame, reference, **taken)
+
+
+def checked_flag(name: str, value: Any) -> bool:
+    """An option that is on or off."""
+    if not isinstance(value, (bool, int, np.bool_)):
+        raise ArgumentError(f"{name} is {shown(value)}, expected True or False.")
+    return bool(value)
+
+
+def _chosen_method(robot: Robot, name: str, method: Any, together: Collection[str], loops: bool) -> str:
+    """The function's method; `together` are the functions of the same program, some of which the name may be for."""
+    function = FUNCTIONS[name]
+    able = methods_of(robot, name) if function.public else tuple(function.methods)
+    expected = f"expected one of {', '.join(able)}" if able else "there is only one way: leave method out"
+    if not able and (reason := _hindrance(robot, next(iter(function.methods.values())))):
+        raise ArgumentError(f"{name} {reason}: there is no method for such a robot.")
+    if method is not None:
+        if not isinstance(method, str):
+            raise ArgumentError(f"{name}: method is {shown(method)}, {expected}.")
+        if method in able:
+            return method
+        if method and method in function.methods:
+            reason = _hindrance(robot, function.methods[method])
+            raise ArgumentError(f"{name}: method {method!r} {reason}: use one of {', '.join(able)}.")
+        if not method or not any(method in FUNCTIONS[other].methods for other in together):
+            raise ArgumentError(f"{name} has no method {shown(method)}{nearest(method, able)}: {expected}.")
+    return default_method(name, robot.canonical, loops) if function.public else able[0]
+
+
+def _chosen_reference(name: str, function: Function, further: list[Any]) -> str:
+    if further and not function.references:
+        takes = "nothing besides its frame" if function.needs_frame else "no frame"
+        raise ArgumentError(f"{name} takes {takes}, got {shown(further[0])}: ask for it by its name alone.")
+    if not further:
+        return function.references[0] if function.references else ""
+    wanted = further[0]
+    if len(further) > 1 or not isinstance(wanted, str) or wanted not in function.references:
+        raise ArgumentError(
+            f"{name} cannot be seen from {shown(further[-1])}{nearest(further[-1], function.references)}: expected one "
+            f"of {', '.join(function.references)}."
+        )
+    return wanted
+
+
+def _check_frame(robot: Robot, name: str, frame: Any) -> None:
+    known = robot.frame_names
+    if not isinstance(frame, str) or frame not in known:
+        first = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
+        raise ArgumentError(
+            f"{name}: {robot.name} has no frame {shown(frame)}{nearest(frame, known)}: expected one of {first} "
+            f"(robot.frame_names)."
+        )
+
+
+def _check_dynamics(robot: Robot, name: str, function: Function) -> None:
+    if not robot.has_inertia:
+        raise DescriptionError(
+            f"{name}: {robot.name} has no mass or inertia at all, expected some in its description; only pose "
+            f"and jacobian can be computed."
+        )
+    if function.invertible and robot.singular_joints:
+        raise SingularError(
+            f"{name}: no inertia moves with joint {listing(robot.singular_joints, quoted=False)} of {robot.name}, so "
+            f"its acceleration is not determined: give the link beyond it an inertia, or the joint an armature."
+        )

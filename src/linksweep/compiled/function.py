@@ -1,0 +1,310 @@
+"""Compiled functions of a robot: from a request to something to call, through the disk cache.
+
+A `CompiledFunction` takes NumPy arrays of any batch shape. It is bound to a description, not to a Robot: it outlives
+the robot it came from, survives fork, and pickles as the request it was made from.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..backends import threads
+from ..catalogue.functions import Request, check_options, signature, trace
+from ..catalogue.parameters import ParameterSet
+from ..errors import ArgumentError, BackendError
+from ..mechanism.canonical import CanonicalModel
+from ..support.lazy import Making, Once, lazy
+from ..tracing.count import Counts, count
+from ..tracing.differentiate import differentiate, differentiated_output
+from . import arrays, cache
+
+if TYPE_CHECKING:
+    from ..backends.target import Target
+    from ..robot.robot import Robot
+    from ..tracing.program import Program
+
+_FLOAT32 = np.dtype(np.float32)
+MEANINGS = {
+    "q": "one per coordinate", "qd": "one per velocity", "qdd": "one per velocity", "tau": "one per velocity",
+    "point": "a point in the frame", "f_ext": "one row [moment; force] per moving link",
+    "payload": "mass, m c, inertia about the frame's origin", "armature": "one per joint",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that a compiled function depends on: the key of the cache, and what it pickles as."""
+
+    model: CanonicalModel
+    requests: tuple[Request, ...]
+    rolled: bool | None = None
+    derivative: str = ""  # of the first result, by this input
+    details: bool = False  # every quantity of the algorithm, not only its result
+    base_parameters: bool | None = None  # None: wherever they serve
+    parameters: tuple[ParameterSet, ...] = ()  # numbers of the model that are arguments
+    varied: bool = False  # from sample to sample
+
+    def __post_init__(self) -> None:
+        check_options(self.requests, self.rolled, self.base_parameters, self.parameters)
+
+    def trace(self) -> Program:
+        if self.details:
+            from ..catalogue.details import trace_details
+
+            return trace_details(self.model, self.requests[0])
+        program = trace(self.model, self.requests, self.rolled, self.base_parameters, self.parameters, self.varied)
+        return differentiate(program, self.derivative).verify() if self.derivative else program
+
+    def signature(self) -> arrays.Signature:
+        inputs, outputs = signature(self.model, self.requests, self.parameters, self.varied)
+        if self.details:
+            outputs = self.trace().outputs
+        if self.derivative:
+            outputs = (differentiated_output(inputs, outputs, self.derivative),)
+        return arrays.Signature(
+            "_and_".join(request.function for request in self.requests),
+            tuple(arrays.Argument(a.name, a.shape, MEANINGS.get(a.name, "")) for a in inputs),
+            tuple(arrays.Argument(a.name, a.shape) for a in outputs),
+        )
+
+
+class CompiledFunction:
+    """A function of a robot, compiled. Call it with arrays (..., size) in the order of `inputs`, or by their names.
+
+    One sample, or any batch shape; arguments broadcast. Several results come as a tuple. `out=` takes the result.
+    """
+
+    def __init__(self, recipe: Recipe, dtype: str | None, thread_count: int, backend: str):
+        self.recipe = recipe
+        self.dtype = dtype
+        self.threads = thread_count
+        self.backend = backend
+        self.signature = recipe.signature()
+        self._run = functools.partial(threads.run_chunks, threads=thread_count) if thread_count > 1 else None
+        self._kernels: Once[Any] = Once()
+        self._single: Callable[..., Any] | None = None  # the fast entry for float32, once it is wanted
+
+    @property
+    def name(self) -> str:
+        return self.signature.function
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(argument.name for argument in self.signature.inputs)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(argument.name for argument in self.signature.outputs)
+
+    @lazy
+    def program(self) -> Program:
+        """The traced Program, before multiply-adds are fused."""
+        return self.recipe.trace()
+
+    @property
+    def counts(self) -> Counts:
+        """Operations for one sample: multiplications, additions, divisions, square roots, angles."""
+        return count(self.program)
+
+    @property
+    def llvm_ir(self) -> str:
+        """The LLVM IR that the machine code is made from."""
+        from ..backends.ir import kernel_ir
+        from ..backends.target import host_target
+
+        target = host_target()
+        return kernel_ir(_for_target(self.program, target), self.dtype or "float64", target)[0]
+
+    def c_source(self, name: str | None = None, dtype: str = "double", robot: Robot | None = None) -> str:
+        """The function as C99, for `double` or `float`; `robot` names it and its joints in the comment on top."""
+        from .c_export import c_files
+
+        return c_files(self, name, dtype, robot)[0]
+
+    def c_header(self, name: str | None = None, dtype: str = "double", robot: Robot | None = None) -> str:
+        """The header file that goes with `c_source`."""
+        from .c_export import c_files
+
+        return c_files(self, name, dtype, robot)[1]
+
+    def derivative(self, by: str) -> CompiledFunction:
+        """The partial derivatives of the result by one input, (..., result size, input size)."""
+        if by not in self.inputs or len(self.outputs) != 1 or self.recipe.derivative:
+            raise ArgumentError(
+                f"{self.name} cannot be differentiated by {by!r}: expected one of {', '.join(self.inputs)}, of a "
+                f"function with one result that is not a derivative itself."
+            )
+        recipe = replace(self.recipe, rolled=False, derivative=by)
+        return make_function(recipe, self.dtype, self.threads, self.backend)
+
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        if named:  # the fast entry hands keywords on; positions are its business alone
+            return self(*arrays.in_order(self.signature, args, named), out=out)
+        if self.dtype is None and out is None and args and getattr(args[0], "dtype", None) is _FLOAT32:
+            if self._single is None:
+                self._single = _fast_entry(self, "float32", self._checked_call) or self._checked_call
+            return self._single(*args)
+        return self._checked_call(*args, out=out)
+
+    def _checked_call(self, *args: Any, out: Any = None) -> Any:
+        return arrays.call(self.signature, self.kernel, args, out=out, dtype=self.dtype, run=self._run)
+
+    def kernel(self, dtype: Any) -> Any:
+        """The kernel for this floating type, compiled or from the cache at first use."""
+        name = np.dtype(dtype).name
+        kernel = self._kernels.get(name)
+        return self._kernels.made(name, lambda: _make_kernel(self, name)) if kernel is None else kernel
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return make_function, (self.recipe, self.dtype, self.threads, self.backend)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{a.name}{a.wanted}" for a in self.signature.inputs)
+        results = ", ".join(f"{a.name}{a.wanted}" for a in self.signature.outputs)
+        return f"<{self.name}({shown}) -> {results}>"
+
+
+class ParametricFunction(CompiledFunction):
+    """A function whose last arguments are parameters of the robot.
+
+    Where a batch shares them, the work among them is done once. One sample, or parameters with a batch shape of their
+    own, go to a function to which they are inputs like any other.
+    """
+
+    @lazy
+    def _varied(self) -> CompiledFunction:
+        return make_function(replace(self.recipe, varied=True), self.dtype, self.threads, self.backend)
+
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        if named:
+            args = arrays.in_order(self.signature, args, named)
+        cores = self.signature.input_cores
+        alone = args and type(args[0]) is np.ndarray and args[0].ndim == len(cores[0][0])
+        if not alone and len(args) == len(cores) and arrays.axes(self.signature, 0, args[0]) > len(cores[0][0]):
+            first = len(cores) - len(self.recipe.parameters)
+            if all(arrays.axes(self.signature, k, args[k]) == len(cores[k][0]) for k in range(first, len(cores))):
+                return self._checked_call(*args, out=out)
+        return self._varied(*args) if out is None else self._varied(*args, out=out)
+
+
+def make_function(
+    recipe: Recipe, dtype: str | None, thread_count: int, backend: str,
+    behind: Callable[[CompiledFunction], Any] = lambda plain: plain,
+) -> Any:  # fmt: skip
+    """A CompiledFunction, with the fast entry for single samples where there is one.
+
+    behind: makes what takes the calls that the fast entry does not, or all where there is none.
+    """
+    if recipe.parameters and not recipe.varied:
+        return ParametricFunction(recipe, dtype, thread_count, backend)
+    plain = CompiledFunction(recipe, dtype, thread_count, backend)
+    entry = _fast_entry(plain, dtype or "float64", behind(plain))
+    if entry is None:
+        return behind(plain)
+    fast = type("CompiledFunction", (CompiledFunction,), {"__call__": entry, "__doc__": CompiledFunction.__doc__})
+    function = fast(recipe, dtype, thread_count, backend)
+    function._kernels = plain._kernels
+    return function
+
+
+def _fast_entry(plain: CompiledFunction, dtype: str, behind: Callable[..., Any]) -> Callable[..., Any] | None:
+    """The builtin for plain calls of a function with one result, or None where it cannot be.
+
+    `behind` takes whatever it does not.
+    """
+    if plain.backend != "llvm" or len(plain.outputs) != 1 or plain.threads > 1:
+        return None
+    from ..backends import entry
+
+    if not entry.supported():
+        return None
+    kernel = plain.kernel(dtype)
+    return entry.make_builtin(plain.name, kernel.address("entry"), kernel, behind)
+
+
+def _make_kernel(function: CompiledFunction, dtype: str) -> Any:
+    if function.backend == "interpreter":
+        from ..backends.interpreter import Interpreter
+
+        return Interpreter(function.program)
+    from ..backends.target import host_target
+
+    target = host_target()
+    key = _key(function.recipe, dtype, target)
+    code, workspace = _objects.get(key, lambda: _object(function, dtype, target, key))
+    return _load(function, code, workspace, dtype)
+
+
+_objects: Making[tuple[bytes, int]] = Making()
+
+
+def _object(function: CompiledFunction, dtype: str, target: Target, key: str) -> tuple[bytes, int]:
+    """Object bytes and the bytes of workspace that a call needs, from the cache or compiled."""
+    store = _disk_cache(os.environ.get("LINKSWEEP_CACHE"))
+    found = store.get(key)
+    if found is not None:
+        return found[1], int(found[0]["workspace"])
+    code, workspace = _compile(function, dtype, target)
+    store.put(key, {"workspace": workspace}, code)
+    return code, workspace
+
+
+def _compile(function: CompiledFunction, dtype: str, target: Target) -> tuple[bytes, int]:
+    from ..backends import entry, llvm
+
+    inputs, outputs = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
+    program = function.program
+    if (inputs, outputs) != ([a.shape for a in program.inputs], [a.shape for a in program.outputs]):
+        raise BackendError(f"{function.name} is traced with other shapes than it is called with: please report this.")
+    extra = functools.partial(entry.entry_ir, inputs, outputs[0], dtype) if len(outputs) == 1 else None
+    return llvm.compile_object(_for_target(program, target), dtype, target, extra)[:2]
+
+
+def _for_target(program: Program, target: Target) -> Program:
+    """Multiply-adds are fused where the processor has them: elsewhere each would be a call."""
+    from ..tracing.passes.dead_and_fused import fuse
+
+    return fuse(program) if target.fma else program
+
+
+def _load(function: CompiledFunction, code: bytes, workspace: int, dtype: str) -> Any:
+    from ..backends import entry, llvm
+
+    if len(function.outputs) != 1:
+        return llvm.MachineKernel(code, workspace)
+    return llvm.MachineKernel(code, workspace, entry.entry_symbols(dtype), ("entry",))
+
+
+@functools.lru_cache(maxsize=4)
+def _disk_cache(setting: str | None) -> cache.DiskCache:
+    return cache.DiskCache()
+
+
+def _key(recipe: Recipe, dtype: str, target: Target) -> str:
+    import llvmlite
+
+    from ..backends.target import initialized_llvm
+
+    return cache.make_key(
+        llvmlite=llvmlite.__version__, llvm=initialized_llvm().llvm_version_info, cpu=target.cpu,
+        features=target.features, triple=target.triple, recipe=recipe, dtype=dtype,
+    )  # fmt: skip
+
+
+def chosen_backend(backend: str | None) -> str:
+    """The backend by argument, by LINKSWEEP_BACKEND, or LLVM."""
+    name = backend or os.environ.get("LINKSWEEP_BACKEND") or "llvm"
+    if name not in ("llvm", "interpreter"):
+        raise BackendError(
+            f"the backend is {name!r}, expected 'llvm' or 'interpreter': set backend= or LINKSWEEP_BACKEND."
+        )
+    return name
+
+
+__all__: Sequence[str] = ["CompiledFunction", "Recipe", "chosen_backend", "make_function"]

@@ -1,0 +1,1 @@
+"""Operations: of methods, of published tables, of general arms."""

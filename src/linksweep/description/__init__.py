@@ -1,0 +1,1 @@
+"""The frozen Model of a robot: how it is put together, checked and named."""

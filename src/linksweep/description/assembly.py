@@ -1,0 +1,397 @@
+"""From the parts of a description to a checked `Model`: what every reader in `formats/` ends with.
+
+`assemble` checks names, tree and numbers, sorts links so that parents come first, and folds fixed joints into
+the link that carries them. Nothing recurses, so a chain of 10,000 links is no different from one of six.
+"""
+
+from __future__ import annotations
+
+import heapq
+import unicodedata
+import warnings
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from linksweep.description.model import (
+    BASE,
+    Frame,
+    Inertial,
+    Joint,
+    Link,
+    Model,
+    Placement,
+    compose,
+    merge,
+    snap,
+    snap_vector,
+)
+from linksweep.description.quantities import as_inertia, as_number, as_vector
+from linksweep.errors import ArgumentError, DescriptionError, ModelWarning
+from linksweep.support.messages import listing, nearest, shown
+
+FREEDOMS = {"revolute": 1, "prismatic": 1, "helical": 1, "planar": 3, "spherical": 3, "free": 6, "fixed": 0}
+"""Every kind of joint a description may hold, and its number of coordinates; with 0 it is folded away."""
+
+LARGEST = 1e30  # beyond any robot; keeps products of a few numbers from overflowing
+MOST_LINKS = 50_000  # which take half a minute to load
+LONGEST_NAME = 200  # so that a message which holds a few of them can be read
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One link of a description with the joint that carries it, in the order of the document.
+
+    `joint.placement` is in the parent's body frame, `inertial` in the link's own. `frame` says where the
+    frame that bears the link's name stands in the body frame (standard DH names the far end of a link, not
+    its joint). `measured` says that the inertia is a measurement, so that breaking the triangle inequality is
+    no surprise.
+    """
+
+    link: str
+    parent: str
+    joint: Joint
+    inertial: Inertial = Inertial()
+    line: int | None = None
+    frame: Placement = Placement()
+    measured: bool = False
+
+
+def assemble(
+    name: str,
+    parts: Sequence[Part],
+    *,
+    base: str,
+    base_inertial: Inertial = Inertial(),
+    gravity: Sequence[float] = (0.0, 0.0, -9.81),
+    source: str | None = None,
+    rigid: bool = False,
+) -> Model:
+    """The Model of `parts` (in document order) on the fixed link `base`; `source` is named in errors.
+
+    `base_inertial` is the base's own; it counts when the base is set free (`with_base` in editing.py), and then a robot
+    may be `rigid`, without any joint that moves. A universal joint becomes two revolute ones with a massless cross
+    between them, see `_without_universal`.
+    """
+    parts = _without_universal(parts)
+    if len(parts) > MOST_LINKS:
+        raise DescriptionError(
+            f"{_where(source)}there are {len(parts)} links, expected at most {MOST_LINKS}: cut it down."
+        )
+    _check_names(name, parts, base, source)
+    g = as_vector(gravity, f"{_where(source)}gravity")
+    if max(map(abs, g)) > LARGEST:
+        raise DescriptionError(f"{_where(source)}gravity is {g}, expected numbers below {LARGEST:g}: correct it.")
+    order = _topological_order(parts, base, source)
+    parts = _checked_numbers(parts, source)
+    if not rigid and not any(FREEDOMS[part.joint.kind] for part in parts):
+        raise DescriptionError(
+            f"{_where(source)}the robot {name!r} has {len(parts)} joints and none of them moves, expected a "
+            "revolute one, say: describe at least one moving joint."
+        )
+
+    links: list[Link] = []
+    carried: dict[str, tuple[int, Placement]] = {base: (BASE, Placement())}
+    index_of_part: dict[int, int] = {}
+    for k in order:
+        part = parts[k]
+        parent, at = carried[part.parent]
+        placement = compose(at, part.joint.placement)
+        if FREEDOMS[part.joint.kind]:
+            index_of_part[k] = len(links)
+            carried[part.link] = (len(links), Placement())
+            links.append(Link(part.link, parent, replace(part.joint, placement=placement), part.inertial))
+        else:
+            carried[part.link] = (parent, placement)
+            if parent == BASE:
+                base_inertial = merge(base_inertial, part.inertial, placement)
+            else:
+                host = links[parent]
+                links[parent] = replace(host, inertial=merge(host.inertial, part.inertial, placement))
+
+    frames = [Frame(base, BASE)]
+    for part in parts:
+        index, at = carried[part.link]
+        on = "" if FREEDOMS[part.joint.kind] else part.parent
+        frames.append(Frame(part.link, index, compose(at, part.frame), on))
+    return Model(
+        name=name,
+        links=tuple(links),
+        document_order=tuple(index_of_part[k] for k in sorted(index_of_part)),
+        frames=tuple(frames),
+        gravity=g,
+        base=base,
+        base_inertial=base_inertial,
+    )
+
+
+def _without_universal(parts: Sequence[Part]) -> list[Part]:
+    """A universal joint "j" turns about its axis ("j.1"), then about one across it ("j.2"), fixed in the link.
+
+    For an axis along x, y or z the second one is y, z or x; otherwise the part of it that is across the first.
+    """
+    result: list[Part] = []
+    for part in parts:
+        joint = part.joint
+        if joint.kind != "universal":
+            result.append(part)
+            continue
+        first = np.array(as_vector(joint.axis, f"the axis of joint {joint.name!r}"))
+        across = np.eye(3)[(int(np.argmax(np.abs(first))) + 1) % 3]
+        across = across - first * (across @ first) / max(first @ first, 1e-300)
+        cross = f"{part.link}.cross"
+        inner = replace(joint, name=f"{joint.name}.1", kind="revolute")
+        outer = replace(
+            joint, name=f"{joint.name}.2", kind="revolute", axis=tuple(across.tolist()), placement=Placement()
+        )
+        result.append(Part(cross, part.parent, inner, line=part.line))
+        result.append(replace(part, parent=cross, joint=outer))
+    return result
+
+
+def with_payload(model: Model, name: str, mass: float, com: Any = (0.0, 0.0, 0.0), inertia: Any = (0, 0, 0)) -> Model:
+    """`model` with a body fixed at the link or frame `name`.
+
+    `com` (3) and `inertia` (about that com; 3, 6 or 3x3 numbers, see `as_inertia`) are in that frame.
+    A body on the base counts when the base is set free.
+    """
+    mass, com, inertia = as_number(mass, "payload mass"), as_vector(com, "payload com"), as_inertia(inertia)
+    body = Inertial(mass, com, inertia)
+    check_body("payload", body)
+    frame = find_frame(model, name)
+    if frame.link == BASE:
+        return replace(model, base_inertial=merge(model.base_inertial, body, frame.placement))
+    links = list(model.links)
+    host = links[frame.link]
+    links[frame.link] = replace(host, inertial=merge(host.inertial, body, frame.placement))
+    return replace(model, links=tuple(links))
+
+
+def check_body(name: str, body: Inertial, measured: bool = False) -> None:
+    """Refuse what no body can weigh, and unless it is measured warn of what is doubtful, as of the link `name`."""
+    _checked_numbers([Part(name, "", Joint(name, "fixed"), body, measured=measured)], None)
+
+
+def check_parts(robot: str, parts: Sequence[Part], base: str, source: str | None) -> list[Part]:
+    """`parts` with unit axes and snapped rotations, after all checks of their names and numbers."""
+    _check_names(robot, parts, base, source)
+    return _checked_numbers(parts, source)
+
+
+def find_frame(model: Model, name: str) -> Frame:
+    """The frame called `name` (link names are frame names too)."""
+    for frame in model.frames:
+        if frame.name == name:
+            return frame
+    names = [frame.name for frame in model.frames]
+    raise ArgumentError(
+        f"the robot {model.name!r} has no link or frame {shown(name)}{nearest(name, names)}, expected one of "
+        f"{listing(names)}: choose one of its frame names."
+    )
+
+
+# ---- checks ------------------------------------------------------------------------------------------------
+
+
+def _where(source: str | None, line: int | None = None) -> str:
+    place = [p for p in (source, f"line {line}" if line is not None else None) if p]
+    return ", ".join(place) + ": " if place else ""
+
+
+def check_name(name: str, where: str) -> None:
+    """Names go into messages, tables and C files: one line of bearable length."""
+    if len(name) > LONGEST_NAME:
+        raise DescriptionError(
+            f"{where}the name {shown(name)} has {len(name)} characters, expected at most {LONGEST_NAME}: shorten it."
+        )
+    if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in name):
+        raise DescriptionError(
+            f"{where}the name {shown(name)} holds a line break or another control character, expected plain text: "
+            "rename it."
+        )
+
+
+def _check_names(robot: str, parts: Sequence[Part], base: str, source: str | None) -> None:
+    check_name(robot, _where(source))
+    check_name(base, _where(source))
+    links, joints = {base}, set()
+    for part in parts:
+        where = _where(source, part.line)
+        for what, name, taken in (("link", part.link, links), ("joint", part.joint.name, joints)):
+            if not isinstance(name, str) or not name:
+                raise DescriptionError(f"{where}a {what} is called {shown(name)}, expected a name: give it one.")
+            check_name(name, where)
+            if name in taken:
+                hint = "a link hangs on one joint only" if what == "link" else "joints are addressed by name"
+                raise DescriptionError(
+                    f"{where}the {what} name {name!r} is used twice, expected it once because {hint}: rename one."
+                )
+            taken.add(name)
+        if part.joint.kind not in FREEDOMS:
+            raise DescriptionError(
+                f"{where}joint {part.joint.name!r} is "
+                f"{shown(part.joint.kind)}{nearest(part.joint.kind, FREEDOMS)}, expected {listing(FREEDOMS)}: "
+                "use a kind of joint that is supported."
+            )
+    for part in parts:
+        if part.parent not in links:
+            raise DescriptionError(
+                f"{_where(source, part.line)}joint {part.joint.name!r} hangs on link {part.parent!r}, which "
+                f"is not described{nearest(part.parent, links)}, expected one of {listing(sorted(links))}: "
+                "describe it or correct the name."
+            )
+
+
+def _topological_order(parts: Sequence[Part], base: str, source: str | None) -> list[int]:
+    """Indices of `parts`, parents first, otherwise in document order."""
+    children: dict[str, list[int]] = {}
+    for k, part in enumerate(parts):
+        children.setdefault(part.parent, []).append(k)
+    ready = children.get(base, [])[:]  # already a heap: indices ascend
+    order = []
+    while ready:
+        k = heapq.heappop(ready)
+        order.append(k)
+        for child in children.get(parts[k].link, ()):
+            heapq.heappush(ready, child)
+    if len(order) < len(parts):
+        raise DescriptionError(_cycle_message(parts, set(order), source))
+    return order
+
+
+def _cycle_message(parts: Sequence[Part], placed: set[int], source: str | None) -> str:
+    loose = {part.link: part for k, part in enumerate(parts) if k not in placed}
+    path: list[str] = []
+    link, seen = next(iter(loose)), set()
+    while link not in seen:
+        seen.add(link)
+        path.append(link)
+        link = loose[link].parent
+    loop = path[path.index(link) :]  # without what leads into it
+    return (
+        f"{_where(source, loose[link].line)}the links {listing(loop)} hang on each other in a loop, "
+        "expected a tree that starts at the base: cut the loop at one joint."
+    )
+
+
+def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
+    """`parts` with unit axes and snapped rotations; refuses impossible numbers, warns of doubtful ones."""
+    if not parts:
+        return []
+    moving = np.array([FREEDOMS[p.joint.kind] > 0 for p in parts])
+    rotation = np.array([p.joint.placement.rotation for p in parts], dtype=float)
+    mass = np.array([p.inertial.mass for p in parts], dtype=float)
+    inertia = np.array([p.inertial.inertia for p in parts], dtype=float)
+    axis = np.array([p.joint.axis for p in parts], dtype=float)
+    dissipation = np.array([(p.joint.armature, p.joint.damping, p.joint.friction) for p in parts], dtype=float)
+    limits = np.array([astuple(p.joint.limits) for p in parts], dtype=float)
+    numbers = {
+        "placement of joint": rotation,
+        "position of joint": np.array([p.joint.placement.position for p in parts], dtype=float),
+        "axis of joint": axis,
+        "mass of link": mass,
+        "com of link": np.array([p.inertial.com for p in parts], dtype=float),
+        "inertia of link": inertia,
+        "armature, damping or friction of joint": dissipation,
+    }
+
+    def refuse(bad: Any, what: str, values: Any, expected: str) -> None:
+        if bad.any():
+            k = int(np.argmax(bad))
+            name = parts[k].link if what.endswith("link") else parts[k].joint.name
+            got = shown(np.asarray(values[k]).tolist())
+            raise DescriptionError(
+                f"{_where(source, parts[k].line)}the {what} {name!r} is {got}, expected {expected}: correct it."
+            )
+
+    numbers["pitch of joint"] = np.array([p.joint.pitch for p in parts], dtype=float)
+    for what, values in numbers.items():
+        flat = values.reshape(len(parts), -1)
+        fine = np.abs(flat) <= LARGEST  # false for NaN too
+        refuse(~fine.all(axis=1), what, values, f"finite numbers below {LARGEST:g}")
+    refuse(np.isnan(limits).any(axis=1), "limits of joint", limits, "numbers")
+    endless = (limits[:, 0] == np.inf) | (limits[:, 1] == -np.inf)
+    refuse(endless, "limits of joint", limits, "a lower one below and an upper one above some number")
+    far = np.isfinite(limits) & (np.abs(limits) > LARGEST)
+    refuse(far.any(axis=1), "limits of joint", limits, f"numbers below {LARGEST:g}, or infinity")
+    refuse(mass < 0, "mass of link", mass, "zero or more")
+    refuse((dissipation < 0).any(axis=1), "armature, damping or friction of joint", dissipation, "zero or more")
+    length = np.linalg.norm(axis, axis=1)
+    isotropic = np.array([p.joint.kind in ("spherical", "free") for p in parts])
+    refuse(moving & (length < 1e-9) & ~isotropic, "axis of joint", axis, "a direction that is not zero")
+    skew = np.abs(rotation @ rotation.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
+    improper = (skew > 1e-6) | (np.linalg.det(rotation) < 0)
+    refuse(
+        improper,
+        "placement of joint",
+        rotation,
+        "a proper rotation matrix (orthogonal to 1e-6, determinant +1)",
+    )
+    lopsided = np.abs(inertia - inertia.transpose(0, 2, 1)).max(axis=(1, 2)) > _rounding(inertia)
+    refuse(lopsided, "inertia of link", inertia, "a symmetric matrix")
+    negative = np.diagonal(inertia, axis1=1, axis2=2).min(axis=1) < -_rounding(inertia)
+    refuse(negative, "inertia of link", inertia, "no negative moment on its diagonal")
+    _warn_of_doubtful_inertias(parts, inertia, source)
+    crossed = [parts[k].joint.name for k in np.flatnonzero(moving & (limits[:, 0] > limits[:, 1])).tolist()]
+    if crossed:
+        warnings.warn(
+            f"{_where(source)}the lower limit of joint {listing(crossed)} is above the upper, expected it below: no "
+            "position is within, so correct the file or do not rely on limits.",
+            ModelWarning,
+            stacklevel=4,
+        )
+
+    unit = axis / np.where(length > 0, length, 1.0)[:, None]
+    unit[isotropic] = (0.0, 0.0, 1.0)  # their coordinates are along the link's own axes, whatever a file says
+    return [
+        replace(
+            part,
+            joint=replace(
+                part.joint,
+                axis=snap_vector(tuple(direction)) if moves else part.joint.axis,
+                placement=Placement(snap(part.joint.placement.rotation), part.joint.placement.position),
+            ),
+        )
+        for part, direction, moves in zip(parts, unit.tolist(), moving.tolist(), strict=True)
+    ]
+
+
+def _rounding(inertia: np.ndarray) -> np.ndarray:
+    """How far each of (n, 3, 3) inertias may be off by rounding; files hold moments like -5e-20 for zero."""
+    return 1e-9 * np.abs(inertia).max(axis=(1, 2)) + 1e-15
+
+
+def _warn_of_doubtful_inertias(parts: Sequence[Part], inertia: np.ndarray, source: str | None) -> None:
+    moments = np.linalg.eigvalsh(inertia)
+    negative = moments[:, 0] < -_rounding(inertia)
+    missing = moments[:, 2] - moments[:, 1] - moments[:, 0]
+    broken = (missing > 1e-6 * moments[:, 2] + 1e-15) & ~negative  # rods written with six digits are fine
+    sayings = []
+    for bad, saying in (
+        (negative, "has a negative principal moment"),
+        (broken, "breaks the triangle inequality"),
+    ):
+        names = [parts[k].link for k in np.flatnonzero(bad).tolist() if not _meant_so(parts[k])]
+        if names:
+            sayings.append(f"the inertia of {listing(names)} {saying}")
+    if sayings:
+        warnings.warn(
+            f"{_where(source)}{' and '.join(sayings)}, which no rigid body's does: results follow the "
+            "numbers as they stand, so check them.",
+            ModelWarning,
+            stacklevel=4,
+        )
+
+
+def _meant_so(part: Part) -> bool:
+    """Whether an impossible inertia is a known way of writing: measured, or only a moment about the joint."""
+    if part.measured:
+        return True
+    axis = np.array(part.joint.axis, dtype=float)
+    inertia = np.array(part.inertial.inertia, dtype=float)
+    along = axis @ inertia @ axis / max((axis @ axis) ** 2, 1e-300)
+    return part.inertial.mass == 0 and bool(
+        np.allclose(inertia, along * np.outer(axis, axis), rtol=0, atol=1e-12 * along)
+    )

@@ -1,0 +1,1 @@
+"""The Model as recursions see it: joints, canonical frames, sweeps."""

@@ -1,0 +1,325 @@
+"""Choose the link frames in which the recursions are cheapest: the modified Denavit-Hartenberg frames.
+
+A description may put its frames anywhere. Here every link gets a frame whose z is its joint's axis, turned about and
+slid along that axis until one child (the one that carries the larger subtree) stands at a screw about x: then a
+vector crosses the joint in two planar rotations, and H is a unit vector. Joint motion and a screw about its own axis
+commute, so this changes neither coordinates nor torques; named frames are carried along.
+
+Where two axes are so nearly parallel that their common normal is far away, the origin stays and a Shift is used.
+
+Numbers of the description are floats, or exact ones that bring their own `hypot` and `on_circle` (exact/rational.py).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..description.model import BASE, Frame, Inertial, Model, Placement
+from .joints import KINDS
+
+TINY = 4e-16  # rounding of one product of rotations; nothing larger is ever snapped here
+FAR = 4.0  # slide an origin by at most this many times the distance between the joints
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalLink:
+    """One link in its canonical frame.
+
+    factors: the constant part of the transform from the parent, ("screw", axis, c, s, t) or ("shift", x, y, z);
+    after it comes the joint: a screw about z by q + quarters * pi/2 + angle, and along z by slide (+ q); `turn` is the
+    cosine and sine of its constant part. mass, mp (3), I (xx, yy, zz, xy, xz, yz) about the frame's origin; com (3) and
+    I_com (6) are the mass centre and the inertia about it.
+    axes, origin: the link's own frame, as described, in the canonical one. row: the joint's place in the document;
+    q_start, start: its first coordinate and its first rate.
+    """
+
+    name: str
+    parent: int
+    kind: str
+    factors: tuple[tuple[Any, ...], ...]
+    quarters: int
+    angle: Any
+    turn: tuple[Any, Any]
+    slide: Any
+    pitch: Any
+    mass: Any
+    mp: tuple[Any, Any, Any]
+    I: tuple[Any, ...]  # noqa: E741  (the papers' symbol)
+    com: tuple[Any, Any, Any]
+    I_com: tuple[Any, ...]
+    armature: Any
+    damping: Any
+    friction: Any
+    axes: tuple[tuple[Any, ...], ...]
+    origin: tuple[Any, ...]
+    row: int
+    q_start: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalModel:
+    links: tuple[CanonicalLink, ...]
+    frames: tuple[Frame, ...]
+    gravity: tuple[Any, Any, Any]
+
+    @property
+    def is_serial(self) -> bool:
+        return all(link.parent == i - 1 for i, link in enumerate(self.links))
+
+    @property
+    def is_single(self) -> bool:
+        """Whether every joint has one freedom."""
+        return all(KINDS[link.kind].nv == 1 for link in self.links)
+
+    def frame(self, name: str) -> Frame:
+        return next(frame for frame in self.frames if frame.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Screws:
+    """Zscrew(a, e) [Shift(shift)] Xscrew(alpha, length) Zscrew(b, f); angles as (cos, sin)."""
+
+    a: tuple[float, float]
+    e: float
+    alpha: tuple[float, float]
+    length: float
+    b: tuple[float, float]
+    f: float
+    shift: tuple[float, float, float] | None
+
+
+def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
+    """The links in their canonical frames; with `described_frames` their origins stay where the description has them
+    (frames are only turned until z is the joint's axis), which costs operations and is for looking at intermediates."""
+    links = model.links
+    places = _places(model)
+    commutes = [KINDS[link.joint.kind].commutes for link in links]
+    aligned = [aligning_rotation(link.joint.axis) for link in links]
+    placed: list[tuple[np.ndarray, np.ndarray]] = []  # each joint in its parent's aligned frame
+    for link, turn in zip(links, aligned, strict=True):
+        rotation, position = _arrays(link.joint.placement)
+        inner = np.eye(3) if link.parent == BASE else aligned[link.parent]
+        placed.append((_snap(inner.T @ rotation @ turn), inner.T @ position))
+
+    screws = [_decompose(rotation, position) for rotation, position in placed]
+    favoured: list[int | None] = [None] * len(links) if described_frames else _favoured_children(model)
+    # the screw about its own z that takes each aligned frame to the canonical one, from the base outward
+    adjust: list[tuple[tuple[float, float], float]] = []
+    joints: list[dict[str, Any]] = []
+    for index, link in enumerate(links):
+        if link.parent != BASE and commutes[link.parent] and favoured[link.parent] == index:
+            found = screws[index]
+            factors = _shift_factor(found.shift) + _screw_factor(0, found.alpha, found.length)
+        else:
+            outer = ((1.0, 0.0), 0.0) if link.parent == BASE else adjust[link.parent]
+            rotation, position = _undo(outer, *placed[index])
+            found = _decompose(rotation, position)
+            # the shift was made for a parent frame turned by a: here the parent's frame is not turned
+            shift = None if found.shift is None else tuple(_turn_z(found.a) @ np.array(found.shift))
+            factors = (
+                _shift_factor(shift) + _screw_factor(2, found.a, found.e) + _screw_factor(0, found.alpha, found.length)
+            )
+        child = favoured[index]
+        if child is None or not commutes[index]:
+            adjust.append(((1.0, 0.0), 0.0))
+        else:
+            if link.joint.kind == "revolute":  # a sliding joint has an offset anyhow: it takes both
+                screws[child] = _slid(screws[child], -found.f)
+            adjust.append((screws[child].a, screws[child].e))
+        turn, lift = adjust[index]
+        offset, slide = _compose(found.b, turn), found.f + lift
+        if not commutes[index]:  # the joint's coordinates belong to the described frame: nothing moves through it
+            factors += _screw_factor(2, offset, slide)
+            offset, slide = (1.0, 0.0), 0.0
+        quarters, angle = _quarters(offset)
+        joints.append({"factors": factors, "quarters": quarters, "angle": angle, "turn": offset, "slide": slide})
+    frames = tuple(_carry(frame, aligned, adjust) for frame in model.frames)
+    own = {frame.name: frame.placement for frame in frames}
+    result = []
+    for index, link in enumerate(links):
+        m, mp, tensor, com, about_com = _inertia(link.inertial, aligned[index], *adjust[index])
+        row, q_start, start = places[index]
+        result.append(
+            CanonicalLink(
+                name=link.name, parent=link.parent, kind=link.joint.kind, **joints[index],
+                pitch=_number(link.joint.pitch), mass=m, mp=mp, I=tensor, com=com, I_com=about_com,
+                armature=_number(link.joint.armature), damping=_number(link.joint.damping),
+                friction=_number(link.joint.friction),
+                axes=own[link.name].rotation, origin=own[link.name].position, row=row, q_start=q_start, start=start,
+            )
+        )  # fmt: skip
+    return CanonicalModel(tuple(result), frames, model.gravity)
+
+
+def _places(model: Model) -> dict[int, tuple[int, int, int]]:
+    """Of each link: its joint's place in the document, and the first of its coordinates and of its rates."""
+    places, q_start, start = {}, 0, 0
+    for row, link in enumerate(model.document_order):
+        places[link] = row, q_start, start
+        joint = KINDS[model.links[link].joint.kind]
+        q_start, start = q_start + joint.nq, start + joint.nv
+    return places
+
+
+def _favoured_children(model: Model) -> list[int | None]:
+    size = [1] * len(model.links)
+    for index in range(len(model.links) - 1, -1, -1):
+        parent = model.links[index].parent
+        if parent != BASE:
+            size[parent] += size[index]
+    favoured: list[int | None] = [None] * len(model.links)
+    for index, link in enumerate(model.links):
+        if link.parent != BASE:
+            best = favoured[link.parent]
+            if best is None or size[index] > size[best]:
+                favoured[link.parent] = index
+    return favoured
+
+
+def _decompose(rotation: np.ndarray, position: np.ndarray) -> _Screws:
+    """Screws about z, x and z whose product is the given placement."""
+    zx, zy, zz = rotation[:, 2].tolist()
+    sine = _hypot(zx, zy)
+    if sine <= 1e-11:  # parallel axes: any normal serves, take the one through the other origin
+        alpha = (math.copysign(1.0, zz), 0.0)
+        length = _hypot(position[0], position[1])
+        a = (position[0] / length, position[1] / length) if length > 0.0 else (1.0, 0.0)
+    else:
+        alpha, a = (zz, sine), (-zy / sine, zx / sine)
+    a = _snap_pair(a)
+    if a[0] < 0.0 or (a[0] == 0.0 and a[1] < 0.0):  # of the two normals, the one nearer to x
+        a, alpha = (-a[0], -a[1]), (alpha[0], -alpha[1])
+    alpha = _snap_pair(alpha)
+    x, y, z = (_turn_z(a).T @ position).tolist()
+    rest = _turn_x(alpha).T @ _turn_z(a).T @ rotation
+    b = _snap_pair((rest[0, 0], rest[1, 0]))
+    if sine <= 1e-11:
+        return _Screws(a, z, alpha, x, b, 0.0, None)
+    f = -y / alpha[1]
+    e = z - f * alpha[0]
+    if max(abs(f), abs(e)) > FAR * math.hypot(x, y, z):
+        return _Screws(a, 0.0, alpha, 0.0, b, 0.0, (x, y, z))
+    return _Screws(a, e + 0.0, alpha, x, b, f + 0.0, None)
+
+
+def _slid(screws: _Screws, lift: float) -> _Screws:
+    """Of parallel axes the common normal may stand anywhere: here where the inner link's own offset vanishes."""
+    if screws.alpha[1] != 0.0:
+        return screws
+    return replace(screws, e=lift, f=(screws.e - lift) * screws.alpha[0] + 0.0)
+
+
+def _inertia(inertial: Inertial, aligned: np.ndarray, turn: tuple[float, float], lift: float) -> tuple[Any, ...]:
+    """Mass, first moment and inertia about the canonical origin; mass centre and inertia about it."""
+    rotation = (aligned @ _turn_z(turn)).T
+    com = rotation @ _array(inertial.com) - np.array([0.0, 0.0, lift])
+    tensor = rotation @ _array(inertial.inertia) @ rotation.T
+    m = _number(inertial.mass)
+    about_origin = tensor + m * (com @ com * np.eye(3) - np.outer(com, com))
+    return m, tuple((m * com).tolist()), _six(about_origin), tuple(com.tolist()), _six(tensor)
+
+
+def _six(tensor: np.ndarray) -> tuple[float, ...]:
+    i = tensor.tolist()
+    return i[0][0], i[1][1], i[2][2], i[0][1], i[0][2], i[1][2]
+
+
+def _carry(frame: Frame, aligned: list[np.ndarray], adjust: list[tuple[tuple[float, float], float]]) -> Frame:
+    if frame.link == BASE:
+        return frame
+    rotation, position = _arrays(frame.placement)
+    inner = aligned[frame.link].T
+    rotation, position = _undo(adjust[frame.link], inner @ rotation, inner @ position)
+    rows = tuple(tuple(row) for row in _snap(rotation).tolist())
+    return Frame(frame.name, frame.link, Placement(rows, tuple(position.tolist())))  # type: ignore[arg-type]
+
+
+def _undo(adjust: tuple[tuple[float, float], float], rotation: np.ndarray, position: np.ndarray):
+    """A placement seen from a frame that was turned and slid about its z."""
+    turn, lift = adjust
+    back = _turn_z(turn).T
+    return _snap(back @ rotation), back @ (position - np.array([0.0, 0.0, lift]))
+
+
+def aligning_rotation(axis: tuple[Any, Any, Any]) -> np.ndarray:
+    """A rotation that takes z to the axis; a permutation where the axis is a coordinate axis."""
+    z = _array(axis)
+    k = int(np.argmax(np.abs(z)))
+    if np.count_nonzero(z) == 1:  # not z[k] == 1, which also holds for (0, 1, 4e-8)
+        x = np.eye(3)[(k + 1) % 3]
+    else:
+        x = np.eye(3)[int(np.argmin(np.abs(z)))]
+        x = x - (x @ z) * z
+        x = x / np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z]) + 0.0
+
+
+def _quarters(pair: tuple[float, float]) -> tuple[int, float]:
+    """An angle as quarter turns, exact, and the rest in (-pi/4, pi/4]."""
+    angle = math.atan2(pair[1], pair[0])
+    quarters = round(angle / (math.pi / 2.0))
+    c, s = _compose(pair, ((1.0, 0.0), (0.0, -1.0), (-1.0, 0.0), (0.0, 1.0))[quarters % 4])
+    return quarters % 4, math.atan2(s, c) + 0.0
+
+
+def _compose(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+    return _snap_pair((a[0] * b[0] - a[1] * b[1], a[1] * b[0] + a[0] * b[1]))
+
+
+def _snap_pair(pair: tuple[Any, Any]) -> tuple[Any, Any]:
+    if hasattr(pair[0], "on_circle"):
+        return pair[0].on_circle(pair[1])
+    norm = math.hypot(*pair)
+    c, s = float(pair[0]) / norm, float(pair[1]) / norm
+    if abs(s) <= TINY:
+        return math.copysign(1.0, c), 0.0
+    if abs(c) <= TINY:
+        return 0.0, math.copysign(1.0, s)
+    return c, s
+
+
+def _hypot(*lengths: Any) -> Any:
+    return lengths[0].hypot(*lengths[1:]) if hasattr(lengths[0], "hypot") else math.hypot(*lengths)
+
+
+def _number(x: Any) -> Any:
+    return x if hasattr(x, "on_circle") else float(x)
+
+
+def _array(numbers: Any) -> np.ndarray:
+    array = np.array(numbers)
+    return array if array.dtype == object else array.astype(float)
+
+
+def _snap(rotation: np.ndarray) -> np.ndarray:
+    if rotation.dtype == object:
+        return rotation
+    out = np.where(np.abs(rotation) <= TINY, 0.0, rotation)
+    return np.where(np.abs(np.abs(out) - 1.0) <= TINY, np.sign(out), out)
+
+
+def _arrays(placement: Placement) -> tuple[np.ndarray, np.ndarray]:
+    return _array(placement.rotation), _array(placement.position)
+
+
+def _turn_z(pair: tuple[float, float]) -> np.ndarray:
+    c, s = pair
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+
+
+def _turn_x(pair: tuple[float, float]) -> np.ndarray:
+    c, s = pair
+    return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
+
+
+def _screw_factor(axis: int, pair: tuple[float, float], t: float) -> tuple[tuple[Any, ...], ...]:
+    return () if pair == (1.0, 0.0) and t == 0.0 else (("screw", axis, pair[0], pair[1], _number(t)),)
+
+
+def _shift_factor(shift: Any) -> tuple[tuple[Any, ...], ...]:
+    return () if shift is None else (("shift", *map(_number, shift)),)

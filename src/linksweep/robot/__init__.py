@@ -1,0 +1,1 @@
+"""Robot: what users call."""

@@ -1,0 +1,128 @@
+"""What Robot inherits: its functions as SymPy expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..analysis.symbolic import LIMIT, Options, Symbolic, symbolic, written_size
+from ..catalogue.parameters import TEN
+from ..errors import ArgumentError
+from ..mechanism.canonical import CanonicalModel
+from ..mechanism.joints import KINDS
+from ..support.messages import shown
+from ..tracing.program import Array, Program
+
+if TYPE_CHECKING:
+    from ..compiled.function import Recipe
+
+NAMES = ("numbers", "joints")
+
+
+class AnalysisMethods:
+    """The part of `Robot` that shows its functions instead of evaluating them."""
+
+    if TYPE_CHECKING:
+        canonical: Any
+        joint_names: Any
+        name: Any
+
+        def recipe(self, functions: Any, **options: Any) -> Recipe: ...
+        def methods(self, function: str) -> tuple[str, ...]: ...
+
+    def symbolic(
+        self, function: Any, method: str | None = None, *, parameters: Sequence[str] = (), simplify: bool = False,
+        numbers: str = "rational", names: str = "numbers", limit: int | None = None,
+    ) -> Symbolic:  # fmt: skip
+        """A function such as "mass_matrix" or ("jacobian", "tool") as SymPy expressions, for small arms.
+
+        method: None takes the one that is shortest written out. parameters: numbers of the robot to leave as symbols,
+        as `compile` takes them. simplify: fractions of polynomials in the sines and cosines, equal terms together.
+        numbers: "rational", exact fractions, or "float". names: symbols q1, qd1, qdd1, ... or, by "joints", q_<joint>.
+        limit: refuse what takes more operations written out (simplified: more terms).
+        """
+        if names not in NAMES:
+            raise ArgumentError(f"names is {shown(names)}, expected 'numbers' (q1, q2, ...) or 'joints' (q_<joint>).")
+
+        def program(function: Any, method: str | None) -> Program:
+            chosen = {"method": method, "parameters": parameters, "rolled": False, "base_parameters": False}
+            return self.recipe(function, **chosen).trace()
+
+        def symbol_names(array: Array) -> Sequence[str]:
+            if names == "joints" and array.name in ("q", "qd", "qdd", "tau"):
+                return _by_joint(self.canonical, self.joint_names, array)
+            return numbered(array)
+
+        return shortest(
+            program, self.methods, function, method, symbol_names, self.name,
+            Options(simplify, numbers, LIMIT if limit is None else limit),
+        )  # fmt: skip
+
+
+class GeneralAnalysis:
+    """The part of `GeneralArm` that shows its functions instead of evaluating them."""
+
+    if TYPE_CHECKING:
+        joints: Any
+        parameter_names: Any
+
+        def recipe(self, functions: Any, method: str | None, base_parameters: bool | None) -> Recipe: ...
+        def methods(self, function: str) -> tuple[str, ...]: ...
+
+    def symbolic(
+        self, function: Any, method: str | None = None, *, simplify: bool = False, numbers: str = "rational",
+        limit: int | None = None,
+    ) -> Symbolic:  # fmt: skip
+        """As `Robot.symbolic`, with `parameter_names` and gx, gy, gz for the numbers of the arm."""
+
+        def program(function: Any, method: str | None) -> Program:
+            return self.recipe(function, method, False).trace()
+
+        def symbol_names(array: Array) -> Sequence[str]:
+            rows = self.parameter_names if array.name == "parameters" else ()
+            return [name for row in rows for name in row] or numbered(array)
+
+        return shortest(
+            program, self.methods, function, method, symbol_names, f"a general arm {self.joints}",
+            Options(simplify, numbers, LIMIT if limit is None else limit),
+        )  # fmt: skip
+
+
+def shortest(
+    program: Callable[[Any, str | None], Program], methods: Callable[[str], tuple[str, ...]], function: Any,
+    method: str | None, symbol_names: Callable[[Array], Sequence[str]], robot: str, options: Options,
+) -> Symbolic:  # fmt: skip
+    """The function by the given method, or by the one whose program is shortest written out."""
+    first = program(function, method)  # says what is wrong with the names, before they are taken apart
+    name = function[0] if isinstance(function, tuple) else function
+    inverted = options.simplify and name == "mass_matrix_inverse" and method is None
+    if inverted:  # one denominator for all elements, which fractions of a recursion do not find
+        found = program("mass_matrix", "composite")
+    else:
+        others = [program(function, other) for other in methods(name)] if method is None else []
+        found = min([first, *others], key=written_size)
+    symbols = {array.name: symbol_names(array) for array in found.inputs}
+    return symbolic(found, symbols, options, f"{name} of {robot}", inverted)
+
+
+def numbered(array: Array) -> list[str]:
+    """q1, q2, ...; gx, gy, gz; m1, mx1, ... of the inertia of a link."""
+    kind, _, where = array.name.partition(":")
+    if kind == "gravity":
+        return ["gx", "gy", "gz"]
+    if kind == "payload" or where:
+        return [f"{name}_{where or kind}" for name in TEN]
+    if kind == "inertia":
+        return [f"{name}{k + 1}" for k in range(array.size // len(TEN)) for name in TEN]
+    return [f"{kind}{k + 1}" for k in range(array.size)]
+
+
+def _by_joint(model: CanonicalModel, joint_names: tuple[str, ...], array: Array) -> list[str]:
+    """q_<joint>, and q_<joint>_1, ... where a joint has several."""
+    found = [""] * array.size
+    for link in model.links:
+        joint = KINDS[link.kind]
+        count, first = (joint.nq, link.q_start) if array.name == "q" else (joint.nv, link.start)
+        name = f"{array.name}_{joint_names[link.row]}"
+        found[first : first + count] = [name] if count == 1 else [f"{name}_{k + 1}" for k in range(count)]
+    return found

@@ -1,0 +1,333 @@
+"""What Robot inherits about its description: where it ends, and the numbers of its joints and links by name.
+
+Arrays are in the order of `joint_names`, with an entry for each coordinate or rate: positions like q, (nq,), everything
+else like qd, (nv,). For joints of one freedom that is one number each. A ball joint or a free base has one velocity
+limit, effort limit, damping, friction and armature for all of its rates, which is repeated, and no position limits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..catalogue.parameters import TEN
+from ..description.assembly import LARGEST, check_body, find_frame
+from ..description.model import Inertial, Joint, Limits, Model, moved, symmetric
+from ..description.tips import tips, tools
+from ..errors import ArgumentError
+from ..mechanism.joints import KINDS
+from ..support.foreign import refuse_foreign
+from ..support.messages import nearest, shown
+from ..support.notebook import html_table
+
+if TYPE_CHECKING:
+    from .robot import Robot
+
+
+class AmbiguousEnd(ArgumentError, AttributeError):
+    """The robot has no end, or tool, that is the only one."""
+
+
+class JointLimits(NamedTuple):
+    """lower, upper (nq,): positions. velocity, effort (nv,): sizes. Infinite where there is no limit."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity: np.ndarray
+    effort: np.ndarray
+
+
+class DescriptionMethods:
+    """The part of `Robot` that says, and changes, numbers of its description."""
+
+    if TYPE_CHECKING:
+        model: Model
+        name: str
+        nq: int
+        nv: int
+        joint_names: tuple[str, ...]
+        link_names: tuple[str, ...]
+
+        def _edited(self, model: Model) -> Robot: ...
+
+    # where it ends
+
+    @property
+    def tips(self) -> tuple[str, ...]:
+        """The ends of its chains: the outermost frames of the moving links that carry no other one."""
+        return tips(self.model)
+
+    @property
+    def tip(self) -> str:
+        """The only one of `tips`; an error that lists them where there are several."""
+        if len(self.tips) == 1:
+            return self.tips[0]
+        raise AmbiguousEnd(
+            f"{self.name} ends in {len(self.tips)} frames, {_listed(self.tips)}, expected one: choose one of them."
+        )
+
+    @property
+    def ee(self) -> str:
+        """The frame of the tool, where there is only one that can be meant, see docs/conventions.md."""
+        found = tools(self.model)
+        if len(found) == 1:
+            return found[0]
+        raise AmbiguousEnd(
+            f"{self.name} has {len(found)} frames that may be its tool, {_listed(found)}, expected one: name the one "
+            f"you mean."
+        )
+
+    # the numbers of its joints and links
+
+    @property
+    def limits(self) -> JointLimits:
+        """Bounds of each coordinate, lower and upper (nq,), and of each rate, velocity and effort (nv,)."""
+        joints = self._joints()
+        bounds = [(joint.limits if _is_single(joint) else Limits(), _nq(joint)) for joint in joints]
+        positions = ([getattr(limits, side) for limits, count in bounds for _ in range(count)] for side in _SIDES)
+        sizes = ([getattr(joint.limits, size) for joint in joints for _ in range(_nv(joint))] for size in _SIZES)
+        return JointLimits(*(np.array(values, dtype=float) for values in (*positions, *sizes)))
+
+    @property
+    def masses(self) -> np.ndarray:
+        """The mass of each moving link, (links,), in the order of `link_names`."""
+        return np.array([self.model.links[i].inertial.mass for i in self.model.document_order], dtype=float)
+
+    @property
+    def damping(self) -> np.ndarray:
+        """Viscous damping at each rate, (nv,), N m s or N s/m."""
+        return self._of_rates("damping")
+
+    @property
+    def friction(self) -> np.ndarray:
+        """Coulomb friction at each rate, (nv,), N m or N."""
+        return self._of_rates("friction")
+
+    @property
+    def armature(self) -> np.ndarray:
+        """The motor inertia seen at each rate, (nv,), kg m^2 or kg."""
+        return self._of_rates("armature")
+
+    def with_limits(self, lower: Any = None, upper: Any = None, velocity: Any = None, effort: Any = None) -> Robot:
+        """The same robot with other limits: {joint: number}, one number for all joints, or an array.
+
+        Arrays have one number for each joint, or for each coordinate (lower, upper) or rate (velocity, effort), as
+        `limits` gives them; infinity is no limit. What is not given stays.
+        """
+        positions = {"lower": self._given("lower", lower, True), "upper": self._given("upper", upper, True)}
+        sizes = {"velocity": self._given("velocity", velocity), "effort": self._given("effort", effort)}
+        changes: dict[str, dict[str, Any]] = {}
+        for what, values in {**positions, **sizes}.items():
+            for name, value in values.items():
+                changes.setdefault(name, {})[what] = value
+        joints = {joint.name: joint for joint in self._joints()}
+        limits = {name: replace(joints[name].limits, **new) for name, new in changes.items()}
+        for name, bounds in limits.items():
+            _check_limits(name, bounds)
+        return self._with_joints({name: {"limits": bounds} for name, bounds in limits.items()})
+
+    def with_dissipation(self, damping: Any = None, friction: Any = None) -> Robot:
+        """The same robot with other damping or Coulomb friction: {joint: number}, a number for all, or an array.
+
+        Arrays have one number for each joint or for each rate. What is not given stays.
+        """
+        changes: dict[str, dict[str, Any]] = {}
+        for what, values in (("damping", damping), ("friction", friction)):
+            for name, value in self._given(what, values).items():
+                changes.setdefault(name, {})[what] = _checked_size(what, name, value)
+        return self._with_joints(changes)
+
+    def with_armature(self, armature: Any) -> Robot:
+        """The same robot with other motor inertias: {joint: number}, a number for all, or an array as `armature`."""
+        found = self._given("armature", armature).items()
+        return self._with_joints({name: {"armature": _checked_size("armature", name, value)} for name, value in found})
+
+    def with_inertia(self, inertia: Any) -> Robot:
+        """The same robot with other bodies: {link: body}, or an array (links, 10) in the order of `link_names`.
+
+        A body is ten numbers in the frame that bears the link's name, as `linksweep.body` makes them and as
+        `standard_parameters` begins with.
+        """
+        if isinstance(inertia, Mapping):
+            unknown = [name for name in inertia if name not in self.link_names]
+            if unknown:
+                raise ArgumentError(
+                    f"inertia: {self.name} has no link {shown(unknown[0])}{nearest(unknown[0], self.link_names)}, "
+                    f"expected one of robot.link_names."
+                )
+            bodies = {str(name): _body(str(name), _numbers(f"inertia of {name}", ten)) for name, ten in inertia.items()}
+        else:
+            rows = _numbers("inertia", inertia)
+            if rows.shape != (len(self.link_names), 10):
+                raise ArgumentError(
+                    f"inertia has shape {rows.shape}, expected ({len(self.link_names)}, 10), a body for each of "
+                    f"robot.link_names, or {{link: body}}."
+                )
+            bodies = {name: _body(name, ten) for name, ten in zip(self.link_names, rows, strict=True)}
+        links = list(self.model.links)
+        for index, link in enumerate(links):
+            if link.name in bodies:
+                inertial = moved(bodies[link.name], find_frame(self.model, link.name).placement)
+                check_body(link.name, inertial)
+                links[index] = replace(link, inertial=inertial)
+        return self._edited(replace(self.model, links=tuple(links)) if bodies else self.model)
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for index in self.model.document_order:
+            link = self.model.links[index]
+            limits = link.joint.limits
+            sizes = (limits.lower, limits.upper, limits.velocity, limits.effort)
+            rows.append((link.joint.name, link.joint.kind, *map(float, sizes), link.name, float(link.inertial.mass)))
+        headings = ("joint", "kind", "lower", "upper", "velocity", "effort", "link", "mass")
+        ends = f"ends: {_listed(self.tips)}"
+        gravity = "gravity: " + " ".join(f"{x:g}" for x in self.model.gravity) + " m/s²"
+        return html_table(f"{self.name}: {len(rows)} joints, {self.nv} freedoms", headings, rows, (ends, gravity))
+
+    # how numbers find their joints
+
+    def _joints(self) -> list[Joint]:
+        return [self.model.links[i].joint for i in self.model.document_order]
+
+    def _of_rates(self, what: str) -> np.ndarray:
+        return np.array([getattr(joint, what) for joint in self._joints() for _ in range(_nv(joint))], dtype=float)
+
+    def _with_joints(self, changes: Mapping[str, Mapping[str, Any]]) -> Robot:
+        """The robot with some fields of some joints, by name, replaced."""
+        links = tuple(
+            replace(link, joint=replace(link.joint, **changes[link.joint.name])) if link.joint.name in changes else link
+            for link in self.model.links
+        )
+        return self._edited(self.model if links == self.model.links else replace(self.model, links=links))
+
+    def _given(self, what: str, value: Any, positions: bool = False) -> dict[str, float]:
+        """{joint: number} from what a user passes; `positions`: of coordinates, for joints of one freedom only."""
+        if value is None:
+            return {}
+        joints = self._joints()
+        if isinstance(value, Mapping):
+            return self._by_name(what, value, positions)
+        numbers = _numbers(what, value)
+        if numbers.ndim == 0:
+            able = [joint for joint in joints if _is_single(joint) or not positions]
+            return {joint.name: float(numbers) for joint in able}
+        sizes = [(_nq if positions else _nv)(joint) for joint in joints]
+        if numbers.shape == (len(joints),):
+            pieces = [numbers[k : k + 1] for k in range(len(joints))]
+        elif numbers.shape == (sum(sizes),):
+            pieces = np.split(numbers, np.cumsum(sizes)[:-1])
+        else:
+            each = f" or {sum(sizes)}, one for each {'coordinate' if positions else 'rate'}"
+            raise ArgumentError(
+                f"{what} has shape {numbers.shape}, expected {len(joints)} numbers, one for each of robot.joint_names"
+                f"{each if sum(sizes) != len(joints) else ''}, or {{joint: number}}, or one number."
+            )
+        found = {joint.name: _one(what, joint, piece, positions) for joint, piece in zip(joints, pieces, strict=True)}
+        return {name: number for name, number in found.items() if number is not None}
+
+    def _by_name(self, what: str, value: Mapping[Any, Any], positions: bool) -> dict[str, float]:
+        joints = {joint.name: joint for joint in self._joints()}
+        found = {}
+        for name, given in value.items():
+            if name not in joints:
+                raise ArgumentError(
+                    f"{what}: {self.name} has no joint {shown(name)}{nearest(name, joints)}, expected one of "
+                    f"robot.joint_names."
+                )
+            number = _one(what, joints[name], np.atleast_1d(_numbers(f"{what} of {name}", given)), positions)
+            if number is not None:
+                found[str(name)] = number
+        return found
+
+
+_SIDES, _SIZES = ("lower", "upper"), ("velocity", "effort")
+
+
+def _nq(joint: Joint) -> int:
+    return KINDS[joint.kind].nq
+
+
+def _nv(joint: Joint) -> int:
+    return KINDS[joint.kind].nv
+
+
+def _is_single(joint: Joint) -> bool:
+    return _nv(joint) == 1
+
+
+def _one(what: str, joint: Joint, numbers: np.ndarray, positions: bool) -> float | None:
+    """The number that all entries of a joint have; None for a joint of several freedoms that is not limited."""
+    if positions and not _is_single(joint):
+        if np.isinf(numbers).all():
+            return None
+        raise ArgumentError(
+            f"{what} limits joint {joint.name!r}, which is {joint.kind}, expected joints of one freedom: leave it out, "
+            f"or infinite."
+        )
+    if numbers.size and (numbers == numbers.flat[0]).all() and numbers.shape in ((1,), (_nv(joint),)):
+        return float(numbers[0])
+    raise ArgumentError(
+        f"{what} of joint {joint.name!r} is {shown(numbers.tolist())}, expected one number for all of its rates."
+    )
+
+
+def _numbers(what: str, value: Any) -> np.ndarray:
+    """Real numbers, infinite ones too, but no NaN."""
+    refuse_foreign(what, value)
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        array = np.array(None)
+    if array.dtype.kind not in "iuf" or np.isnan(array.astype(float)).any():
+        raise ArgumentError(f"{what} is {shown(value)}, expected real numbers: correct it.")
+    return array.astype(float)
+
+
+def _checked_size(what: str, name: str, value: float) -> float:
+    if not 0.0 <= value <= LARGEST:
+        raise ArgumentError(f"{what} of joint {name!r} is {value:g}, expected a finite number, zero or more.")
+    return value + 0.0
+
+
+def _check_limits(name: str, limits: Limits) -> None:
+    if not limits.lower <= limits.upper or limits.lower == math.inf or limits.upper == -math.inf:
+        raise ArgumentError(
+            f"the limits of joint {name!r} are {limits.lower:g} to {limits.upper:g}, expected a lower one that is not "
+            f"above the upper one."
+        )
+    for what in _SIZES:
+        if getattr(limits, what) < 0.0:
+            raise ArgumentError(
+                f"the {what} limit of joint {name!r} is {getattr(limits, what):g}, expected zero or more: it is the "
+                f"largest size."
+            )
+    if any(LARGEST < abs(getattr(limits, what)) < math.inf for what in (*_SIDES, *_SIZES)):
+        raise ArgumentError(f"a limit of joint {name!r} is beyond {LARGEST:g}, expected less, or infinity.")
+
+
+def _body(name: str, ten: np.ndarray) -> Inertial:
+    """Mass, mass centre and the inertia about it, from the ten numbers of a body."""
+    if ten.shape != (len(TEN),) or not np.isfinite(ten).all():
+        raise ArgumentError(
+            f"inertia of {name!r} is {shown(ten.tolist())}, expected ten finite numbers, m, m c (3) and the inertia "
+            f"about the origin (xx, yy, zz, xy, xz, yz): linksweep.body makes them."
+        )
+    m, h = float(ten[0]), ten[1:4]
+    if m == 0.0 and h.any():
+        raise ArgumentError(
+            f"inertia of {name!r} has a first moment and no mass, expected both or neither: correct it."
+        )
+    com = h / m if m else np.zeros(3)
+    xx, yy, zz, xy, xz, yz = ten[4:]
+    about_com = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - m * (com @ com * np.eye(3) - np.outer(com, com))
+    i = about_com.tolist()
+    x, y, z = com.tolist()
+    return Inertial(m, (x, y, z), symmetric(i[0][0], i[1][1], i[2][2], i[0][1], i[0][2], i[1][2]))
+
+
+def _listed(names: tuple[str, ...], most: int = 12) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,306 @@
+"""From one robot's description to another's: set the base free, lock joints, cut out a chain.
+
+Every function takes a Model and gives a new one. Links that stop moving are folded into what carries them, with their
+inertia and with their frames, which keep their names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..description.assembly import check_body, find_frame
+from ..description.model import (
+    BASE,
+    Frame,
+    Inertial,
+    Joint,
+    Link,
+    Matrix,
+    Model,
+    Placement,
+    Vector,
+    apply,
+    compose,
+    inverse,
+    merge,
+    moved,
+    multiply,
+    snap,
+    transpose,
+)
+from ..errors import ArgumentError
+from ..mechanism.canonical import aligning_rotation
+from ..mechanism.joints import KINDS
+from ..support.foreign import refuse_foreign
+from ..support.messages import listing, nearest, shown
+
+WORLD = "world"
+ROOT_JOINT = "root_joint"
+
+
+def with_base(model: Model, base: Any) -> Model:
+    """`model` on a base that is "floating" or "fixed".
+
+    Floating: the former base becomes the first moving link, with its inertia and its frames, on a free joint called
+    "root_joint" whose coordinates come first; the new fixed base is called "world". Gravity keeps its direction in the
+    world. Fixed: the reverse, for a robot whose only link on the base hangs on a free joint. A robot that is already so
+    is returned unchanged.
+    """
+    if base not in ("fixed", "floating"):
+        raise ArgumentError(f"base is {shown(base)}, expected 'fixed' or 'floating': choose one of them.")
+    on_base = [link for link in model.links if link.parent == BASE]
+    floats = len(on_base) == 1 and on_base[0].joint.kind == "free"
+    if floats == (base == "floating"):
+        return model
+    return _on_fixed_base(model) if floats else _on_floating_base(model)
+
+
+def _on_floating_base(model: Model) -> Model:
+    check_body(model.base, model.base_inertial)
+    root = Joint(_unused(ROOT_JOINT, [link.joint.name for link in model.links]), "free")
+    world = _unused(WORLD, [frame.name for frame in model.frames])
+    first = Link(model.base, BASE, root, model.base_inertial)
+    return replace(
+        model,
+        links=(first, *(replace(link, parent=link.parent + 1) for link in model.links)),
+        document_order=(0, *(index + 1 for index in model.document_order)),
+        frames=(Frame(world, BASE), *(replace(frame, link=frame.link + 1) for frame in model.frames)),
+        base=world,
+        base_inertial=Inertial(),
+    )
+
+
+def _on_fixed_base(model: Model) -> Model:
+    """The link on the free joint becomes the base; the world stands where that joint is neutral."""
+    first, *others = model.links
+    if not others:
+        raise ArgumentError(f"{model.name!r} is a single free body, expected more than its base to move: keep it free.")
+    at = first.joint.placement
+    world = inverse(at)
+    frames = [Frame(first.name, BASE, find_frame(model, first.name).placement)]
+    for frame in model.frames:
+        if frame.link == BASE and frame.name != model.base:
+            frames.append(replace(frame, placement=compose(world, frame.placement)))
+        elif frame.link != BASE and frame.name != first.name:
+            frames.append(replace(frame, link=frame.link - 1))
+    return replace(
+        model,
+        links=tuple(replace(link, parent=link.parent - 1) for link in others),
+        document_order=tuple(index - 1 for index in model.document_order if index),
+        frames=tuple(frames),
+        gravity=apply(world.rotation, model.gravity),
+        base=first.name,
+        base_inertial=first.inertial,
+    )
+
+
+def lock(model: Model, joints: Any, at: Any = None) -> Model:
+    """`model` with joints held where they are, their links folded into what carries them.
+
+    joints: a joint's name, or several, or {joint: coordinates}. at: where they stand, {joint: coordinates} or one entry
+    for each of `joints`, a number or as many numbers as the joint has coordinates; neutral where nothing is said.
+    """
+    if isinstance(joints, Mapping):
+        if at is not None:
+            raise ArgumentError("lock got places both in joints and in at=, expected them once: leave out at=.")
+        joints, at = list(joints), joints
+    given = [joints] if isinstance(joints, str) or not isinstance(joints, Iterable) else list(joints)
+    names = [name for name in given if isinstance(name, str)]
+    if len(names) < len(given):
+        raise ArgumentError(f"joints is {shown(joints)}, expected names of joints: see robot.joint_names.")
+    by_name = {link.joint.name: (index, link.joint) for index, link in enumerate(model.links)}
+    for name in names:
+        if name not in by_name:
+            raise ArgumentError(
+                f"the robot {model.name!r} has no joint {shown(name)}{nearest(name, by_name)}, expected some of "
+                f"{listing(by_name)}: choose one of its joint names."
+            )
+    positions = _positions(names, at)
+    still = {by_name[name][0]: _placement_at(by_name[name][1], positions.get(name)) for name in names}
+    if len(still) == len(model.links):
+        raise ArgumentError(f"all {len(still)} joints of {model.name!r} would be locked, expected one that moves.")
+    return _rebuilt(model, range(len(model.links)), still, Frame(model.base, BASE), lambda frame: True)
+
+
+def subchain(model: Model, base: str, tip: str, fold: bool = True) -> Model:
+    """The serial chain from the link or frame `base`, which becomes the fixed base, to the link or frame `tip`.
+
+    What branches off it, and what hangs beyond the tip's link, is locked at neutral and folded in with its inertia and
+    frames; with `fold=False` it is dropped. Gravity keeps the direction that it has in the frame `base` while the
+    joints before it are neutral.
+    """
+    first, last = find_frame(model, base), find_frame(model, tip)
+    path = [last.link]
+    while path[-1] not in (first.link, BASE):
+        path.append(model.links[path[-1]].parent)
+    if path[-1] != first.link or len(path) == 1:
+        raise ArgumentError(
+            f"no joint leads from {base!r} outward to {tip!r}, expected a tip that moves against the base: choose "
+            f"two of its frame names, the one nearer to the robot's base first."
+        )
+    moving = set(path[:-1])
+    kept = [index for index, link in enumerate(model.links) if index in moving]
+    still: dict[int, Placement] = {}
+    if fold:
+        below = {first.link}
+        for index, link in enumerate(model.links):
+            if link.parent in below:
+                below.add(index)
+                if index not in moving:
+                    still[index] = link.joint.placement
+                    kept.append(index)
+        kept.sort()
+    inside = {first.link, *kept}
+    up = _neutral_rotation(model, first)
+    model = replace(model, gravity=apply(transpose(up), model.gravity))
+    return _rebuilt(model, kept, still, first, lambda frame: frame.link in inside)
+
+
+def _rebuilt(
+    model: Model, kept: Sequence[int], still: Mapping[int, Placement], base: Frame, keep: Callable[[Frame], bool]
+) -> Model:
+    """The `kept` links (ascending) on the frame `base`, those in `still` folded at these placements."""
+    root = inverse(base.placement)
+    own = model.base_inertial if base.link == BASE else model.links[base.link].inertial
+    ground = moved(own, root)
+    carried: dict[int, tuple[int, Placement]] = {base.link: (BASE, root)}
+    links: list[Link] = []
+    for index in kept:
+        link = model.links[index]
+        parent, at = carried[link.parent]
+        if index not in still:
+            carried[index] = (len(links), Placement())
+            placement = compose(at, link.joint.placement)
+            links.append(replace(link, parent=parent, joint=replace(link.joint, placement=placement)))
+            continue
+        placement = compose(at, still[index])
+        carried[index] = (parent, placement)
+        if parent == BASE:
+            ground = merge(ground, link.inertial, placement)
+        else:
+            links[parent] = replace(links[parent], inertial=merge(links[parent].inertial, link.inertial, placement))
+    frames = [Frame(base.name, BASE)]
+    names = {BASE: base.name, **{index: link.name for index, link in enumerate(model.links)}}
+    locked = {model.links[index].name: names[model.links[index].parent] for index in still}
+    for frame in model.frames:
+        if keep(frame) and frame.name != base.name:
+            host, at = carried[frame.link]
+            on = locked.get(frame.name, frame.on)
+            frames.append(Frame(frame.name, host, compose(at, frame.placement), on))
+    order = tuple(carried[index][0] for index in model.document_order if index in carried and index not in still)
+    return replace(
+        model,
+        links=tuple(links),
+        document_order=tuple(index for index in order if index != BASE),
+        frames=tuple(frames),
+        base=base.name,
+        base_inertial=ground,
+    )
+
+
+def _positions(names: Sequence[str], at: Any) -> dict[str, Any]:
+    if at is None:
+        return {}
+    if isinstance(at, Mapping):
+        loose = [str(name) for name in at if name not in names]
+        if loose:
+            raise ArgumentError(f"at= places {listing(loose)}, expected joints that are locked: lock them too.")
+        return dict(at)
+    entries = list(at) if isinstance(at, (Sequence, np.ndarray)) and not isinstance(at, str) else [at]
+    if len(entries) != len(names):
+        raise ArgumentError(
+            f"at= has {len(entries)} entries, expected one for each of the {len(names)} joints: add or remove some."
+        )
+    return dict(zip(names, entries, strict=True))
+
+
+def _placement_at(joint: Joint, coordinates: Any) -> Placement:
+    """Where the link stands in its parent with these coordinates of its joint (None: neutral)."""
+    if coordinates is None:
+        return joint.placement
+    count = KINDS[joint.kind].nq
+    refuse_foreign(f"at= of joint {joint.name!r}", coordinates)
+    try:
+        q = [float(x) for x in np.atleast_1d(np.asarray(coordinates, dtype=float))]
+    except (TypeError, ValueError):
+        q = []
+    if len(q) != count or not all(math.isfinite(x) for x in q):
+        raise ArgumentError(
+            f"at= places joint {joint.name!r} at {shown(coordinates)}, expected {count} finite number"
+            f"{'s' if count > 1 else ''} for a {joint.kind} joint: correct it."
+        )
+    return compose(joint.placement, _motion(joint, q))
+
+
+def _motion(joint: Joint, q: list[float]) -> Placement:
+    axis = joint.axis
+    if joint.kind == "revolute":
+        return Placement(_turn(axis, q[0]))
+    if joint.kind == "prismatic":
+        return Placement(position=_scaled(axis, q[0]))
+    if joint.kind == "helical":
+        return Placement(_turn(axis, q[0]), _scaled(axis, q[0] * joint.pitch))
+    if joint.kind == "planar":
+        across = aligning_rotation(axis) @ np.array([q[1], q[2], 0.0])
+        return Placement(_turn(axis, q[0]), _vector(across))
+    norm = math.hypot(*q[:4])
+    if not norm > 0:
+        raise ArgumentError(
+            f"at= places joint {joint.name!r} at a quaternion of length 0, expected xyzw of any other length: use "
+            "(0, 0, 0, 1) for no turn."
+        )
+    return Placement(_quaternion_rotation([x / norm for x in q[:4]]), _vector(q[4:] or (0.0, 0.0, 0.0)))
+
+
+def _turn(axis: Vector, angle: float) -> Matrix:
+    """The rotation about a unit axis: cos E + sin axis~ + (1 - cos) axis axis^T."""
+    c, s = math.cos(angle), math.sin(angle)
+    x, y, z = axis
+    k = 1.0 - c
+    return snap(
+        (
+            (c + k * x * x, k * x * y - s * z, k * x * z + s * y),
+            (k * x * y + s * z, c + k * y * y, k * y * z - s * x),
+            (k * x * z - s * y, k * y * z + s * x, c + k * z * z),
+        )
+    )
+
+
+def _quaternion_rotation(quaternion: list[float]) -> Matrix:
+    x, y, z, w = quaternion
+    return snap(
+        (
+            (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+            (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+            (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+        )
+    )
+
+
+def _neutral_rotation(model: Model, frame: Frame) -> Matrix:
+    """The axes of a frame in the base while every joint is neutral."""
+    rotation, link = frame.placement.rotation, frame.link
+    while link != BASE:
+        rotation = multiply(model.links[link].joint.placement.rotation, rotation)
+        link = model.links[link].parent
+    return snap(rotation)
+
+
+def _unused(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _scaled(v: Vector, factor: float) -> Vector:
+    return (v[0] * factor, v[1] * factor, v[2] * factor)
+
+
+def _vector(v: Any) -> Vector:
+    x, y, z = (float(item) for item in v)
+    return (x, y, z)

@@ -1,0 +1,24 @@
+"""What users call for inverse kinematics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..motion import Followed, InverseKinematics, Path
+
+
+class KinematicsMethods:
+    """The part of `Robot` that finds joint coordinates for a frame."""
+
+    def inverse_kinematics(self, target: Any, frame: str, q0: Any = None, **options: Any) -> InverseKinematics:
+        """Coordinates that put the frame at the targets (..., 4, 4): see `linksweep.motion.inverse_kinematics`."""
+        from ..motion import inverse_kinematics
+
+        return inverse_kinematics(self, target, frame, q0, **options)  # pyright: ignore[reportArgumentType]
+
+    def follow(self, path: Path, frame: str, times: Any, q0: Any = None, **options: Any) -> Followed:
+        """The joint motion that leads the frame along a path, at times (k,): see `linksweep.motion.follow`."""
+        from ..motion import follow
+
+        return follow(self, frame, path, times, q0, **options)  # pyright: ignore[reportArgumentType]

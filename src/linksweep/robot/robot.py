@@ -1,0 +1,397 @@
+"""Robot: a description and the methods that users call."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..analysis.factor import FactorMethods
+from ..analysis.singular import SingularMethods
+from ..backends.threads import checked_threads
+from ..catalogue.defaults import DETAILED
+from ..catalogue.details import Details
+from ..catalogue.functions import Request
+from ..catalogue.parameters import parameter_sets
+from ..catalogue.requests import PUBLIC, checked_flag, make_request, make_requests, methods_of
+from ..compiled.function import CompiledFunction, Recipe, chosen_backend, make_function
+from ..description.assembly import with_payload
+from ..description.external_forces import link_forces
+from ..description.model import Frame, Model
+from ..errors import ArgumentError, ModelWarning
+from ..mechanism.canonical import CanonicalLink, CanonicalModel, canonical
+from ..mechanism.coordinates import CoordinateMethods
+from ..mechanism.joints import KINDS
+from ..support.foreign import refuse_foreign
+from ..support.lazy import Once, lazy
+from ..support.messages import listing, shown
+from .analysis_methods import AnalysisMethods
+from .body_methods import BodyMethods
+from .edit_methods import EditMethods
+from .kinematics_methods import KinematicsMethods
+from .parameter_methods import ParameterMethods
+
+
+class Robot(
+    AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, EditMethods, KinematicsMethods, FactorMethods,
+    SingularMethods,
+):  # fmt: skip
+    """A robot arm: a frozen description, and its dynamics as compiled functions of NumPy arrays.
+
+    Arrays have any leading batch shape and broadcast; float32 in gives float32 out. Coordinates follow `joint_names`,
+    rows of f_ext follow `link_names`.
+    """
+
+    def __init__(self, model: Model):
+        if not isinstance(model, Model):
+            raise ArgumentError(
+                f"Robot got {type(model).__name__}, expected a Model: use linksweep.load, linksweep.robots or "
+                f"Robot.from_dh."
+            )
+        self.model = model
+        self._functions: Once[Any] = Once()  # compiled functions, some of them watched
+        self._inverse: Any = None  # the default methods' functions, found without a look-up
+        self._forward: Any = None
+        if self.singular_joints:
+            warnings.warn(
+                f"{model.name}: no inertia moves with joint {listing(self.singular_joints, quoted=False)}, so its "
+                f"acceleration is not determined; inverse dynamics works, forward dynamics does not.",
+                ModelWarning,
+                stacklevel=3,
+            )
+
+    @classmethod
+    def from_dh(cls, rows: Sequence[Any], convention: str | None = None, **options: Any) -> Robot:
+        """A chain from Denavit-Hartenberg rows; `convention` is "modified" or "standard" and must be said."""
+        from ..formats.dh import from_dh
+
+        return cls(from_dh(rows, convention, **options))
+
+    # the description
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def nq(self) -> int:
+        return sum(KINDS[link.joint.kind].nq for link in self.model.links)
+
+    @property
+    def nv(self) -> int:
+        return sum(KINDS[link.joint.kind].nv for link in self.model.links)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        return tuple(self.model.links[i].joint.name for i in self.model.document_order)
+
+    @property
+    def link_names(self) -> tuple[str, ...]:
+        """The moving links, each in the place of the joint that carries it."""
+        return tuple(self.model.links[i].name for i in self.model.document_order)
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """Every named place: its name, the link that carries it, and where it stands on that link."""
+        return self.model.frames
+
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        return tuple(frame.name for frame in self.model.frames)
+
+    @property
+    def gravity(self) -> tuple[float, float, float]:
+        return self.model.gravity
+
+    def with_gravity(self, gravity: Sequence[float]) -> Robot:
+        """The same robot under another gravity, an acceleration in the base frame (m/s^2)."""
+        refuse_foreign("gravity", gravity)
+        vector = np.asarray(gravity, dtype=float) if _is_numbers(gravity) else np.array([])
+        if vector.shape != (3,) or not np.isfinite(vector).all():
+            raise ArgumentError(
+                f"gravity is {shown(gravity)}, expected three finite numbers, an acceleration in the base frame such "
+                f"as (0, 0, -9.81)."
+            )
+        return Robot(self.model.with_gravity(tuple(vector.tolist())))
+
+    def with_payload(self, link: str, mass: float, com: Sequence[float] = (0, 0, 0), inertia: Any = None) -> Robot:
+        """The same robot with a body fixed to a link or frame; com and inertia (about it) in that frame."""
+        return Robot(with_payload(self.model, link, mass, com, np.zeros((3, 3)) if inertia is None else inertia))
+
+    def _edited(self, model: Model) -> Robot:
+        return self if model is self.model else Robot(model)
+
+    @lazy
+    def canonical(self) -> CanonicalModel:
+        """The links in the frames in which the recursions run."""
+        return canonical(self.model)
+
+    @lazy
+    def singular_joints(self) -> tuple[str, ...]:
+        """Joints that move no inertia at all, in any pose: their acceleration is not determined."""
+        if all(_moves_own_inertia(link) for link in self.canonical.links):
+            return ()  # D(k) >= H M(k) H^T + armature > 0 for every joint
+        q = np.stack([self.neutral() + 0.0, self.random(np.random.default_rng(0))])
+        request = Request("joint_inertia", "factorization")
+        pivots = CompiledFunction(Recipe(self.canonical, (request,)), "float64", 1, "interpreter")(q)
+        scale = max(max(link.mass, *link.I[:3]) for link in self.canonical.links)
+        zero = ~(np.abs(pivots) > 1e-13 * scale).any(axis=0)  # one pose may be singular, and then holds NaN
+        by_row, names = sorted(self.canonical.links, key=lambda link: link.row), self.joint_names
+        return tuple(names[link.row] for link in by_row if zero[link.start : link.start + KINDS[link.kind].nv].any())
+
+    # dynamics
+
+    def inverse_dynamics(
+        self, q: Any, qd: Any, qdd: Any, method: str | None = None, f_ext: Any = None, out: Any = None,
+        dissipation: bool = False, base_motion: Any = None, details: bool = False,
+    ) -> Any:  # fmt: skip
+        """Joint torques and forces (..., nv) that produce the accelerations qdd.
+
+        method: one of `methods("inverse_dynamics")`; None takes the first of them (for details, "newton_euler"). f_ext:
+        what the environment applies, (..., links, 6) rows [moment; force] in each link's frame at its origin, or
+        {frame: (..., 6)}. dissipation: add damping and Coulomb friction. base_motion: (..., 9), the base's angular
+        velocity, angular acceleration and linear acceleration, in its own frame. details: return (torques, details),
+        the quantities that the method computes on its way, by name.
+        """
+        if (
+            self._inverse is not None and method is None and f_ext is None and out is None
+            and base_motion is None and dissipation is False and details is False
+        ):  # fmt: skip
+            return self._inverse(q, qd, qdd)
+        options = (f_ext, dissipation, base_motion)
+        if details:
+            return self._details("inverse_dynamics", (q, qd, qdd), method, options, out)
+        return self._dynamics("inverse_dynamics", (q, qd, qdd), method, options, out)
+
+    def forward_dynamics(
+        self, q: Any, qd: Any, tau: Any, method: str | None = None, f_ext: Any = None, out: Any = None,
+        dissipation: bool = False, base_motion: Any = None, details: bool = False,
+    ) -> Any:  # fmt: skip
+        """Joint accelerations (..., nv) that the torques tau produce.
+
+        method: one of `methods("forward_dynamics")`; None takes the first of them (for details, "filter_smoother");
+        the other arguments are those of `inverse_dynamics`.
+        """
+        if (
+            self._forward is not None and method is None and f_ext is None and out is None
+            and base_motion is None and dissipation is False and details is False
+        ):  # fmt: skip
+            return self._forward(q, qd, tau)
+        options = (f_ext, dissipation, base_motion)
+        if details:
+            return self._details("forward_dynamics", (q, qd, tau), method, options, out)
+        return self._dynamics("forward_dynamics", (q, qd, tau), method, options, out)
+
+    def bias_forces(
+        self, q: Any, qd: Any, method: str | None = None, f_ext: Any = None, out: Any = None,
+        dissipation: bool = False, base_motion: Any = None,
+    ) -> np.ndarray:  # fmt: skip
+        """Torques (..., nv) that hold the joints unaccelerated: centrifugal, Coriolis, gravity and external."""
+        return self._dynamics("bias_forces", (q, qd), method, (f_ext, dissipation, base_motion), out)
+
+    def gravity_forces(self, q: Any, method: str | None = None, out: Any = None) -> np.ndarray:
+        """Torques (..., nv) that hold the robot still against gravity."""
+        return self._dynamics("gravity_forces", (q,), method, (), out)
+
+    def mass_matrix(self, q: Any, method: str | None = None, out: Any = None) -> np.ndarray:
+        """The joint-space inertia (..., nv, nv), armature included."""
+        return self._dynamics("mass_matrix", (q,), method, (), out)
+
+    def mass_matrix_inverse(self, q: Any, method: str | None = None, out: Any = None) -> np.ndarray:
+        """The inverse of the mass matrix (..., nv, nv), element by element, without M."""
+        return self._dynamics("mass_matrix_inverse", (q,), method, (), out)
+
+    def influence(self, q: Any, point: Any) -> tuple[np.ndarray, np.ndarray]:
+        """First- and second-order influence coefficients G (..., 6, nv) and H (..., 6, nv, nv) of a point.
+
+        Rows are [angular; linear] in the base's directions: the point moves by G qd and is accelerated by
+        G qdd + qd^T H qd; H[..., j, k] is the derivative of G[..., k] by coordinate j. point: a frame's name for its
+        origin, or (frame, offset) with an offset (..., 3) in that frame.
+        """
+        frame, offset = point if isinstance(point, tuple) and len(point) == 2 else (point, np.zeros(3, np.float32))
+        names = ("first_influence", "second_influence")
+        requests = make_requests(self, [(name, frame) for name in names], None)
+        return self._function(requests)(q, offset)
+
+    def explicit_model(self, q: Any, method: str | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """I* (..., nv, nv), P* (..., nv, nv, nv), g (..., nv): tau_i = I*_ij qdd_j + qd_j P*_ijk qd_k + g_i.
+
+        method: "augmented_bodies", for serial chains, or "direct".
+        """
+        requests = make_requests(self, ("effective_inertia", "inertia_power"), method)
+        gravity = "influence" if requests[0].method == "augmented_bodies" else None
+        return self._function((*requests, make_request(self, "gravity_forces", gravity)))(q)
+
+    def coriolis_matrix(self, q: Any, qd: Any, method: str | None = None, out: Any = None) -> np.ndarray:
+        """C (..., nv, nv) by Christoffel's symbols, from P*: C qd are the velocity forces, and dM/dt - 2 C is skew."""
+        return self._dynamics("coriolis_matrix", (q, qd), method, (), out)
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """What `compile` can be asked for."""
+        return PUBLIC
+
+    def methods(self, function: str) -> tuple[str, ...]:
+        """The methods by which this robot can compute a function; the first is the default."""
+        return methods_of(self, function)
+
+    def compile(
+        self, functions: Any, *, method: str | None = None, f_ext: bool = False, dissipation: bool = False,
+        base_motion: bool = False, dtype: Any = None, threads: int = 1, rolled: bool | None = None,
+        backend: str | None = None, base_parameters: bool | None = None, parameters: Sequence[str] = (),
+    ) -> CompiledFunction:  # fmt: skip
+        """A compiled function of one result, or of several that share their work.
+
+        functions: a name such as "inverse_dynamics", with its frame and reference where it has them, as ("jacobian",
+        "tool") or ("jacobian", "tool", "local"), or a list of those; the inputs it takes are `.inputs`, in that
+        order. f_ext, base_motion: take them as further arguments. dtype: "float64", "float32", or None to follow the
+        arguments. threads: split large batches. rolled: as loops over the links (None: by size). backend: "llvm" or
+        "interpreter". base_parameters: with regrouped inertias (None: wherever they serve). parameters:
+        numbers of the robot to take as further arguments, as ("payload",) or ("payload:tool", "gravity"), see
+        parameters.py; a payload is ten numbers, which `linksweep.body` makes.
+        """
+        recipe = self.recipe(
+            functions, method=method, f_ext=f_ext, dissipation=dissipation, base_motion=base_motion, rolled=rolled,
+            base_parameters=base_parameters, parameters=parameters,
+        )  # fmt: skip
+        return make_function(recipe, _checked_dtype(dtype), checked_threads(threads), chosen_backend(backend))
+
+    def recipe(
+        self, functions: Any, *, method: str | None = None, rolled: bool | None = None,
+        base_parameters: bool | None = None, parameters: Sequence[str] = (), **options: bool,
+    ) -> Recipe:  # fmt: skip
+        """What `compile` compiles, checked: it can be traced and counted without being compiled."""
+        wanted = functions if isinstance(functions, list) else [functions]
+        if not wanted:
+            raise ArgumentError("compile got an empty list, expected at least one function: see robot.methods.")
+        regrouped = None if base_parameters is None else checked_flag("base_parameters", base_parameters)
+        sets = parameter_sets(self, parameters)
+        requests = make_requests(self, wanted, method, rolled=rolled, parameters=sets, **options)
+        return Recipe(self.canonical, requests, rolled, base_parameters=regrouped, parameters=sets)
+
+    # how a call finds its function
+
+    def _dynamics(
+        self, item: Any, args: tuple[Any, ...], method: str | None, options: tuple[Any, ...], out: Any
+    ) -> np.ndarray:
+        f_ext, dissipation, base_motion = options or (None, False, None)
+        given = (f_ext is not None, checked_flag("dissipation", dissipation), base_motion is not None)
+        key = (item, method, given, _backend_setting())
+        try:
+            compiled = self._functions.get(key)
+        except TypeError:  # a name that cannot be hashed: the request says what is wrong with it
+            compiled = None
+        if compiled is None:
+            request = self._request(item, method, options)
+            compiled = self._functions[key] = self._watched(request)
+            if not any(given) and method is None and item == "inverse_dynamics":
+                self._inverse = compiled
+            elif not any(given) and method is None and item == "forward_dynamics":
+                self._forward = compiled
+        args = (*args, *self._extra_arguments(options))
+        return compiled(*args) if out is None else compiled(*args, out=out)
+
+    def _details(
+        self, item: str, args: tuple[Any, ...], method: str | None, options: tuple[Any, ...], out: Any
+    ) -> tuple[np.ndarray, Details]:
+        if out is not None:
+            raise ArgumentError(f"{item}: out= does not go with details=True: take the arrays that are returned.")
+        request = self._request(item, DETAILED[item] if method is None else method, options)
+        key = ("details", request, _backend_setting())
+
+        def make() -> CompiledFunction:
+            recipe = Recipe(canonical(self.model, described_frames=True), (request,), details=True)
+            return make_function(recipe, None, 1, chosen_backend(None))
+
+        function = self._functions.made(key, make)
+        arrays = function(*args, *self._extra_arguments(options))
+        if item == "forward_dynamics":
+            self.warn_if_singular(item, args[0])
+        return arrays[0], Details(zip(function.outputs, arrays, strict=True))
+
+    def _request(self, item: Any, method: str | None, options: tuple[Any, ...]) -> Request:
+        f_ext, dissipation, base_motion = options or (None, False, None)
+        return make_request(
+            self, item, method, f_ext=f_ext is not None, dissipation=dissipation, base_motion=base_motion is not None
+        )
+
+    def _extra_arguments(self, options: tuple[Any, ...]) -> tuple[Any, ...]:
+        """External forces by link, and the base's motion, where they are given."""
+        if not options:
+            return ()
+        f_ext, _, base_motion = options
+        forces = link_forces(self.model, f_ext) if isinstance(f_ext, Mapping) else f_ext
+        return tuple(extra for extra in (forces, base_motion) if extra is not None)
+
+    def _function(self, requests: tuple[Request, ...]) -> CompiledFunction:
+        """The function behind a method, compiled at first use."""
+        key = (requests, _backend_setting())
+        return self._functions.made(
+            key, lambda: make_function(Recipe(self.canonical, requests), None, 1, chosen_backend(None))
+        )
+
+    @lazy
+    def has_inertia(self) -> bool:
+        return any(
+            link.joint.armature or link.inertial.mass or any(any(row) for row in link.inertial.inertia)
+            for link in self.model.links
+        )
+
+    def __repr__(self) -> str:
+        return f"<Robot {self.name}: {self.nv} joints, {len(self.frame_names)} frames>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Robot) and self.model == other.model
+
+    def __hash__(self) -> int:
+        return hash(self.model)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self.model,)
+
+
+def _restore(model: Model) -> Robot:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # it was said when the robot was first made
+        return Robot(model)
+
+
+def _moves_own_inertia(link: CanonicalLink) -> bool:
+    """Whether the link's own inertia is enough for its joint to be able to accelerate it."""
+    if link.armature > 0:
+        return True
+    turns, slides = link.I[2] > 0, link.mass > 0
+    if KINDS[link.kind].nv == 1:
+        return slides if link.kind == "prismatic" else turns
+    return slides and bool(np.linalg.eigvalsh(_matrix(link.I_com))[0] > 0)
+
+
+def _matrix(six: Sequence[float]) -> np.ndarray:
+    xx, yy, zz, xy, xz, yz = six
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def _backend_setting() -> str | None:
+    return os.environ.get("LINKSWEEP_BACKEND")
+
+
+def _is_numbers(value: Any) -> bool:
+    try:
+        return np.asarray(value).dtype.kind in "iuf"
+    except (TypeError, ValueError):
+        return False
+
+
+def _checked_dtype(dtype: Any) -> str | None:
+    if dtype is None:
+        return None
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = shown(dtype)
+    if name not in ("float64", "float32"):
+        raise ArgumentError(f"dtype is {name}, expected 'float64', 'float32', or None to follow the arguments.")
+    return name

@@ -1,0 +1,1 @@
+"""Vectors, bodies and transforms over any scalar."""

@@ -1,0 +1,50 @@
+"""Writing result files so that a reader never sees half of one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from linksweep.errors import ArgumentError
+from linksweep.support.interrupts import Uninterrupted
+
+
+def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a temporary file beside `path`, then move it into place in one step.
+
+    If anything fails, `path` is as it was before and the temporary file is gone, and so are folders made for it. A
+    signal may end `write`, and nothing else: not the tidying up after a first one.
+    """
+    with Uninterrupted() as signals:
+        made = [folder for folder in path.parents if not folder.exists()]
+        temporary = None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # The same ending: Matplotlib chooses the format by it.
+            handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
+            os.close(handle)
+            temporary = Path(name)
+            signals.interruptible(write, temporary)
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(path)
+        except OSError as reason:
+            expected = "a folder that takes files" if temporary is None else "room and permission"
+            raise ArgumentError(
+                f"The file {path} cannot be written ({reason.strerror}), expected {expected}: choose another folder."
+            ) from reason
+        finally:
+            if temporary is not None:
+                temporary.unlink(missing_ok=True)
+            for folder in made:  # only empty ones go: those of a file that was not written
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+
+def _umask() -> int:
+    """The process's umask; mkstemp makes files private, and a result is an ordinary file."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,1 @@
+"""Programs rewritten into cheaper ones."""
