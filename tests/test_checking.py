@@ -56,7 +56,7 @@ def test_formulations_agree(name: str):
 
 
 def test_methods_that_do_not_apply_are_said(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("LINKSWEEP_BACKEND", "interpreter")
+    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
     report = ls.check(robot("tree4"), samples=2)
     skipped = {(s.function, s.method): s.reason for s in report.skipped}
     assert skipped["forward_dynamics", "closed_form"] == "which needs a serial chain"
@@ -80,7 +80,7 @@ def freely_moving() -> ls.Robot:
 
 
 def test_joints_of_several_freedoms(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("LINKSWEEP_BACKEND", "interpreter")
+    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
     bot = freely_moving()
     assert (bot.nq, bot.nv) == (15, 13)
     states = random_states(bot, 3, 0)
@@ -98,7 +98,7 @@ def test_joints_of_several_freedoms(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize("n", [1, 4])
 def test_terms_that_vanish_are_no_disagreement(n: int, monkeypatch: pytest.MonkeyPatch):
     """Slides only: no Coriolis terms at all but for rounding."""
-    monkeypatch.setenv("LINKSWEEP_BACKEND", "interpreter")
+    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
     model = ls.robots.chain_model(n, seed=3)
     links = tuple(replace(link, joint=replace(link.joint, kind="prismatic")) for link in model.links)
     report = ls.check(ls.Robot(replace(model, links=links, gravity=(0.0, 0.0, 0.0))))
@@ -106,7 +106,7 @@ def test_terms_that_vanish_are_no_disagreement(n: int, monkeypatch: pytest.Monke
 
 
 def test_large_robots_are_checked_by_the_methods_that_can(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("LINKSWEEP_BACKEND", "interpreter")
+    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
     report = ls.check(ls.robots.planar(70), samples=1)
     assert report.ok, str(report)
     assert {s.method for s in report.skipped} >= {"composite", "factorization"}
@@ -143,7 +143,7 @@ def off(algorithm: Callable[..., Any], field: str, *factors: float) -> Method:
 def test_a_wrong_method_is_found_and_named(
     function: str, method: str, field: str, factors: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv("LINKSWEEP_BACKEND", "interpreter")
+    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
     known = FUNCTIONS[function].methods
     monkeypatch.setitem(known, method, off(known[method].algorithm, field, *factors))
     report = ls.check(ls.robots.chain(3, seed=2), samples=4)

@@ -203,13 +203,13 @@ def test_a_method_for_chains_is_refused_for_trees():
 
 
 def test_the_backend_by_argument_or_variable(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("LINKSWEEP_BACKEND", raising=False)
+    monkeypatch.setattr("linksweep.support.settings.backend", "llvm")
     assert chosen_backend(None) == "llvm" and chosen_backend("interpreter") == "interpreter"
-    monkeypatch.setenv("LINKSWEEP_BACKEND", "interpreter")
+    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
     assert chosen_backend(None) == "interpreter" and chosen_backend("llvm") == "llvm"
     bot = ls.robots.chain(2)
     assert bot.compile("mass_matrix").backend == "interpreter"
-    monkeypatch.setenv("LINKSWEEP_BACKEND", "fpga")
+    monkeypatch.setattr("linksweep.support.settings.backend", "fpga")
     with pytest.raises(BackendError, match="'fpga'"):
         bot.compile("mass_matrix")
 

@@ -23,7 +23,7 @@ LAWS = (Mimic("joint3", "joint2", -0.5, 0.2), Mimic("joint5", "joint3", 2.0, -0.
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(os.environ, "LINKSWEEP_BACKEND", "interpreter")
+    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
 
 
 def coupled(path: Any = PANDA, **options: Any) -> CoupledRobot:

@@ -59,7 +59,7 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics")
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LINKSWEEP_BACKEND", "interpreter")  # programs of all details take long to compile
+    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")  # programs of all details take long to compile
 
 
 @pytest.mark.parametrize("name", ["stanford", "mixed3", "tree4"])
@@ -97,7 +97,7 @@ def test_machine_code_gives_the_same_details(monkeypatch: pytest.MonkeyPatch):
     bot = ls.robots.chain(2, seed=4, joints="mixed")
     q, qd, tau = samples(bot, 5, seed=4)
     _, interpreted = bot.forward_dynamics(q, qd, tau, details=True)
-    monkeypatch.setenv("LINKSWEEP_BACKEND", "llvm")
+    monkeypatch.setattr("linksweep.support.settings.backend", "llvm")
     _, compiled = bot.forward_dynamics(q, qd, tau, details=True)
     assert list(compiled) == list(interpreted)
     for quantity in compiled:

@@ -20,7 +20,7 @@ KINDS = ("revolute", "spherical", "planar", "helical", "prismatic", "revolute")
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(os.environ, "LINKSWEEP_BACKEND", "interpreter")
+    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
 
 
 def state(robot: ls.Robot, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

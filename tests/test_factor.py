@@ -95,7 +95,7 @@ def test_nothing_can_be_changed():
 
 def test_no_matrix_is_made_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch):
     """Of a chain of 200 links: each call is a loop over links, none has n^2 results."""
-    monkeypatch.setenv("LINKSWEEP_BACKEND", "interpreter")
+    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
     bot = ls.robots.chain(200)
     asked: list[str] = []
 

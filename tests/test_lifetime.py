@@ -19,6 +19,7 @@ import pytest
 from abuse_helpers import PATIENCE, function, in_process, resident, results, robot, run_python, same_bits, samples
 
 import linksweep as ls
+from linksweep.robot.robot import MOST_KEPT
 from linksweep.backends.threads import run_chunks
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -88,12 +89,26 @@ def test_results_outlive_the_function():
 
 
 def test_functions_are_collected():
-    arm = robot("planar2")
+    arm = ls.robots.planar(2)
     compiled = arm.compile("inverse_dynamics")
+    assert arm.compile("inverse_dynamics") is compiled and arm.compile(["inverse_dynamics"]) is not compiled
     gone = weakref.ref(compiled), weakref.ref(compiled.kernel("float64"))
-    del compiled
+    del compiled, arm  # a robot keeps what it was asked for last
     gc.collect()
     assert [ref() for ref in gone] == [None, None]
+
+
+def test_a_robot_keeps_so_many_functions():
+    arm = ls.robots.planar(1)
+    first = weakref.ref(arm.compile("mass_matrix", backend="interpreter"))
+    for frame in [*arm.frame_names] * 2:
+        for reference in ("world", "local", "world_aligned"):
+            arm.compile(("jacobian", frame, reference), backend="interpreter")
+    assert first() is not None
+    for threads in range(1, MOST_KEPT + 1):
+        arm.compile("mass_matrix", backend="interpreter", threads=threads, dtype="float32")
+    gc.collect()
+    assert first() is None and len(arm._compiled) == MOST_KEPT
 
 
 def many_cycles(count: int) -> None:

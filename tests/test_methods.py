@@ -49,7 +49,7 @@ AS_MACHINE_CODE = ["random3", "branched4"]
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs of all details take long to compile, and machine code of every method has a test of its own."""
-    monkeypatch.setenv("LINKSWEEP_BACKEND", "interpreter")
+    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
 
 
 # ---- robots and what Pinocchio says of them ------------------------------------------------------------------

@@ -35,7 +35,7 @@ SINGULAR = {  # fingers without mass: forward dynamics is refused, by name of th
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(os.environ, "LINKSWEEP_BACKEND", "interpreter")
+    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
 
 
 def load_quietly(path: Any, **options: Any) -> Any:

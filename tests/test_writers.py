@@ -57,7 +57,7 @@ TREES: dict[str, Callable[[], ls.Robot]] = {
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(os.environ, "LINKSWEEP_BACKEND", "interpreter")
+    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
 
 
 def quietly(make: Callable[[], Any]) -> Any:

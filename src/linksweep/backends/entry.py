@@ -1,10 +1,13 @@
-"""A fast entry: a Python builtin made of machine code.
+"""The fast entry: a Python builtin made of machine code, one for all functions.
 
-Called with plain arrays of the right type and shape, one sample or a batch (n, ...) of them, it allocates the result,
-runs the kernel and returns, in a fraction of what it costs to prepare a call in Python. Whatever else it is given
-(lists, broadcasting, other types, keywords) it hands on, unread, to the Python callable behind it, which checks,
-converts or explains. It reads NumPy's array fields where they stand; `supported` verifies that they stand there, and
-without that there is no fast entry. The GIL is released while a large batch runs.
+Called with plain arrays it finds their addresses, allocates the results (or takes `out=`), runs the kernel and returns,
+in a fraction of what it costs to prepare a call in Python. Plain are float64 or float32 arrays, one sample or a batch
+(n, ...) of them, in any mixture: a single sample beside a batch stands for all of it, and rows may have any stride.
+Whatever else it is given (lists, other types, several batch axes, names) it hands on, unread, to the Python callable
+behind it, which checks, converts or explains. It reads NumPy's array fields where they stand; `supported` verifies that
+they stand there, and without that there is no fast entry. The GIL is released while a large batch runs.
+
+What differs from function to function is a `Plan`: the builtin's `self`, a ctypes structure that machine code reads.
 """
 
 from __future__ import annotations
@@ -15,180 +18,37 @@ import math
 import platform
 import sys
 from collections.abc import Callable, Sequence
+from importlib import resources
+from string import Template
 from typing import Any
 
 import numpy as np
 
-_DATA, _NDIM, _DIMS, _DESCR, _FLAGS = 16, 24, 32, 56, 64  # bytes into an ndarray object
-_PLAIN = 0x101  # C-contiguous and aligned
-_TYPE_NUMBERS = {"float64": 12, "float32": 11}
+_DATA, _NDIM, _DIMS, _STRIDES, _DESCR, _FLAGS = 16, 24, 32, 40, 56, 64  # bytes into an ndarray object
+_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
+_INSIDE = 16  # bytes into a ctypes object: where its memory is
+_ITEMS, _LENGTH, _FIRST = 24, 16, 24  # bytes into a list or a tuple: its items' address, its length, its first item
 _METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
 _RELEASE_ABOVE = 64  # samples; below, the kernel takes less than handing the GIL over
-_KERNEL_ARGUMENTS = (
-    "i64 %n, ptr %in, ptr %strides, ptr %out, ptr %out_stride, ptr %work, ptr %counter, i64 %n"  # alone: one block of n
-)
-_PYTHON_FUNCTIONS = (
-    "PyObject_Vectorcall", "PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree"
-)  # fmt: skip
+_MOST_AXES = 6
 _NEW_ARRAY, _ARRAY_TYPE = 93, 2  # in NumPy's table of C functions
+_PYTHON_FUNCTIONS = (
+    "PyObject_Vectorcall", "PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree",
+    "PyTuple_New", "PyTuple_SetItem", "Py_DecRef", "Py_IncRef", "PyErr_Clear",
+)  # fmt: skip
+TYPE_NUMBERS = {"float64": 12, "float32": 11}
 
 
-def entry_ir(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: str, workspace: int) -> str:
-    """IR of `entry`, for a kernel with these shapes of one sample and so many bytes of workspace."""
-    lines = [
-        "@ndarray = external global i8",
-        "@descr = external global i8",
-        "declare ptr @PyArray_New(ptr, i32, ptr, i32, ptr, ptr, i32, i32, ptr)",
-        "declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)",
-        "declare ptr @PyEval_SaveThread()",
-        "declare void @PyEval_RestoreThread(ptr)",
-        "declare ptr @PyMem_RawMalloc(i64)",
-        "declare void @PyMem_RawFree(ptr)",
-        "define ptr @entry(ptr %self, ptr %args, i64 %nargs, ptr %names) {",
-        "entry:",
-        f"  %in = alloca [{len(inputs)} x ptr]",
-        f"  %strides = alloca [{len(inputs)} x i64]",
-        f"  %dims = alloca [{len(output) + 1} x i64]",
-        "  %out = alloca ptr",
-        "  %out_stride = alloca i64",
-        "  %counter = alloca i64",
-        "  store i64 0, ptr %counter",
-        f"  %count = icmp eq i64 %nargs, {len(inputs)}",
-        "  %plain = icmp eq ptr %names, null",
-        "  %start = and i1 %count, %plain",
-        "  br i1 %start, label %arg0, label %other",
-    ]
-    for k, shape in enumerate(inputs):
-        lines += _check_argument(k, shape, f"%arg{k + 1}" if k + 1 < len(inputs) else "%run")
-    size = math.prod(output)
-    lines += ["run:", *_workspace(workspace), "  store i64 %n, ptr %dims"]
-    for axis, length in enumerate(output):
-        lines += [
-            f"  %d{axis} = getelementptr i64, ptr %dims, i64 {axis + 1}",
-            f"  store i64 {length}, ptr %d{axis}",
-        ]
-    lines += [
-        "  %skip = select i1 %batched, i64 0, i64 1",
-        "  %shape = getelementptr i64, ptr %dims, i64 %skip",
-        f"  %axes = select i1 %batched, i32 {len(output) + 1}, i32 {len(output)}",
-        f"  %result = call ptr @PyArray_New(ptr @ndarray, i32 %axes, ptr %shape, i32 {_TYPE_NUMBERS[dtype]}, "
-        "ptr null, ptr null, i32 0, i32 0, ptr null)",
-        "  %failed = icmp eq ptr %result, null",
-        "  br i1 %failed, label %end, label %go",
-        "go:",
-        f"  %place = getelementptr i8, ptr %result, i64 {_DATA}",
-        "  %data = load ptr, ptr %place",
-        "  store ptr %data, ptr %out",
-        f"  store i64 {size}, ptr %out_stride",
-        f"  %large = icmp sgt i64 %n, {_RELEASE_ABOVE}",
-        "  br i1 %large, label %released, label %held",
-        "held:",
-        f"  call void @kernel({_KERNEL_ARGUMENTS})",
-        "  br label %end",
-        "released:",
-        "  %thread = call ptr @PyEval_SaveThread()",
-        f"  call void @kernel({_KERNEL_ARGUMENTS})",
-        "  call void @PyEval_RestoreThread(ptr %thread)",
-        "  br label %end",
-        "end:",
-        "  call void @PyMem_RawFree(ptr %memory)",
-        "  ret ptr %result",
-        "other:",
-        "  %answer = call ptr @PyObject_Vectorcall(ptr %self, ptr %args, i64 %nargs, ptr %names)",
-        "  ret ptr %answer",
-        "}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _workspace(size: int) -> list[str]:
-    """%work, aligned to 64 bytes within %memory; without memory the call goes to Python, which says so."""
-    if size == 0:
-        return ["  %memory = getelementptr i8, ptr null, i64 0", "  %work = getelementptr i8, ptr null, i64 0"]
-    return [
-        f"  %memory = call ptr @PyMem_RawMalloc(i64 {size + 64})",
-        "  %none = icmp eq ptr %memory, null",
-        "  br i1 %none, label %other, label %worked",
-        "worked:",
-        "  %address = ptrtoint ptr %memory to i64",
-        "  %below = sub i64 0, %address",
-        "  %pad = and i64 %below, 63",
-        "  %work = getelementptr i8, ptr %memory, i64 %pad",
-    ]
-
-
-def _check_argument(k: int, shape: tuple[int, ...], following: str) -> list[str]:
-    """Is argument k an ndarray of this type and shape? Its fields are read only once it is known to be one.
-
-    The first argument says whether this is a batch and of how many samples (%batched, %n); the others must agree.
-    """
-    a = f"a{k}"
-    lines = [
-        f"arg{k}:",
-        f"  %{a}_at = getelementptr ptr, ptr %args, i64 {k}",
-        f"  %{a} = load ptr, ptr %{a}_at",
-        f"  %{a}_type_at = getelementptr i8, ptr %{a}, i64 8",
-        f"  %{a}_type = load ptr, ptr %{a}_type_at",
-        f"  %{a}_is = icmp eq ptr %{a}_type, @ndarray",
-        f"  br i1 %{a}_is, label %{a}_form, label %other",
-        f"{a}_form:",
-        *_field(a, "ndim", "i32", _NDIM),
-        *_field(a, "descr", "ptr", _DESCR),
-        *_field(a, "flags", "i32", _FLAGS),
-    ]
-    if k == 0:
-        lines += [
-            f"  %batched = icmp eq i32 %{a}_ndim, {len(shape) + 1}",
-            "  %first = select i1 %batched, i64 1, i64 0",
-        ]
-    lines += [
-        f"  %{a}_axes = select i1 %batched, i32 {len(shape) + 1}, i32 {len(shape)}",
-        f"  %{a}_ndim_ok = icmp eq i32 %{a}_ndim, %{a}_axes",
-        f"  %{a}_descr_ok = icmp eq ptr %{a}_descr, @descr",
-        f"  %{a}_bits = and i32 %{a}_flags, {_PLAIN}",
-        f"  %{a}_plain = icmp eq i32 %{a}_bits, {_PLAIN}",
-        f"  %{a}_1 = and i1 %{a}_ndim_ok, %{a}_descr_ok",
-        f"  %{a}_2 = and i1 %{a}_1, %{a}_plain",
-        f"  br i1 %{a}_2, label %{a}_shape, label %other",
-        f"{a}_shape:",
-        *_field(a, "dims", "ptr", _DIMS),
-        f"  br i1 %batched, label %{a}_count, label %{a}_counted",
-        f"{a}_count:",
-        f"  %{a}_rows = load i64, ptr %{a}_dims",
-        f"  br label %{a}_counted",
-        f"{a}_counted:",
-        f"  %{a}_n = phi i64 [ 1, %{a}_shape ], [ %{a}_rows, %{a}_count ]",
-    ]
-    if k == 0:
-        lines += [f"  %n = add i64 %{a}_n, 0", f"  %{a}_some = icmp sgt i64 %n, 0"]
-    else:
-        lines += [f"  %{a}_some = icmp eq i64 %{a}_n, %n"]
-    good = f"%{a}_some"
-    for axis, size in enumerate(shape):
-        lines += [
-            f"  %{a}_i{axis} = add i64 %first, {axis}",
-            f"  %{a}_n{axis}_at = getelementptr i64, ptr %{a}_dims, i64 %{a}_i{axis}",
-            f"  %{a}_n{axis} = load i64, ptr %{a}_n{axis}_at",
-            f"  %{a}_n{axis}_ok = icmp eq i64 %{a}_n{axis}, {size}",
-            f"  %{a}_g{axis} = and i1 {good}, %{a}_n{axis}_ok",
-        ]
-        good = f"%{a}_g{axis}"
-    return [
-        *lines,
-        *_field(a, "data", "ptr", _DATA),
-        f"  %{a}_in = getelementptr ptr, ptr %in, i64 {k}",
-        f"  store ptr %{a}_data, ptr %{a}_in",
-        f"  %{a}_stride = getelementptr i64, ptr %strides, i64 {k}",
-        f"  store i64 {math.prod(shape)}, ptr %{a}_stride",
-        f"  br i1 {good}, label {following}, label %other",
-    ]
-
-
-def _field(a: str, name: str, kind: str, offset: int) -> list[str]:
-    return [
-        f"  %{a}_{name}_at = getelementptr i8, ptr %{a}, i64 {offset}",
-        f"  %{a}_{name} = load {kind}, ptr %{a}_{name}_at",
-    ]
+@functools.cache
+def entry_ir() -> str:
+    """IR of `entry`: it reads everything that differs between functions from the plan."""
+    text = (resources.files(__package__) / "entry.ll").read_text(encoding="utf-8")
+    return Template(text).substitute(
+        DATA=_DATA, NDIM=_NDIM, DIMS=_DIMS, STRIDES=_STRIDES, DESCR=_DESCR, FLAGS=_FLAGS, CONTIGUOUS=_CONTIGUOUS,
+        ALIGNED=_ALIGNED, RESULT=_ALIGNED | _WRITEABLE | _CONTIGUOUS, INSIDE=_INSIDE, ITEMS=_ITEMS, LENGTH=_LENGTH,
+        FIRST=_FIRST, RELEASE_ABOVE=_RELEASE_ABOVE, MOST_AXES=_MOST_AXES, ALL_AXES=_MOST_AXES + 1,
+        FLOAT64=TYPE_NUMBERS["float64"], FLOAT32=TYPE_NUMBERS["float32"],
+    )  # fmt: skip
 
 
 class _MethodDef(ctypes.Structure):
@@ -200,13 +60,77 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-def entry_symbols(dtype: str) -> dict[str, int]:
+class _Shape(ctypes.Structure):
+    _fields_ = (
+        ("axes", ctypes.c_int64),
+        ("size", ctypes.c_int64),
+        ("shared", ctypes.c_int64),
+        ("lengths", ctypes.c_int64 * _MOST_AXES),
+    )
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], shared: bool = False) -> _Shape:
+        return cls(len(shape), math.prod(shape), shared, (ctypes.c_int64 * _MOST_AXES)(*shape))
+
+
+class Plan(ctypes.Structure):
+    """What the entry knows of a function; the builtin's self, which keeps alive all that machine code touches."""
+
+    _fields_ = (
+        ("kernels", ctypes.c_void_p * 2),
+        ("workspaces", ctypes.c_int64 * 2),
+        ("behind", ctypes.c_void_p),
+        ("out", ctypes.c_void_p),
+        ("shapes", ctypes.c_void_p),
+        ("inputs", ctypes.c_int64),
+        ("outputs", ctypes.c_int64),
+    )
+
+    def add_kernel(self, dtype: str, kernel: Any) -> None:
+        """Take the calls of this floating type, too."""
+        place = ("float64", "float32").index(dtype)
+        self.owned.append(kernel)
+        self.workspaces[place] = kernel.workspace
+        self.kernels[place] = kernel.address("kernel")  # from here on it is used
+
+    owned: list[Any]
+
+
+def fits(inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]) -> bool:
+    """Whether the entry can take arrays of these shapes (of one sample)."""
+    return bool(inputs) and all(len(shape) <= _MOST_AXES for shape in (*inputs, *outputs))
+
+
+def make_builtin(
+    name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], shared: int,
+    behind: Callable[..., Any], code: Any,
+) -> tuple[Callable[..., Any], Plan]:  # fmt: skip
+    """A builtin function over kernels with these shapes of one sample, and its plan, to which kernels are added.
+
+    shared: so many of the last inputs must be single samples. behind: takes all other calls. code: the loaded entry.
+    """
+    first = len(inputs) - shared
+    shapes = [_Shape.of(shape, k >= first) for k, shape in enumerate(inputs)] + [_Shape.of(shape) for shape in outputs]
+    plan, array = Plan(inputs=len(inputs), outputs=len(outputs)), (_Shape * len(shapes))(*shapes)
+    word = sys.intern("out")
+    plan.behind, plan.out, plan.shapes = id(behind), id(word), ctypes.addressof(array)
+    definition = _MethodDef(name.encode(), code["entry"], _METH_FASTCALL_KEYWORDS, None)
+    plan.owned = [behind, word, array, definition, code]
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype = ctypes.py_object
+    new.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    return new(ctypes.addressof(definition), plan, None), plan
+
+
+def entry_symbols() -> dict[str, int]:
     """Addresses that `entry` needs; they are those of this process, so they are given when code is loaded."""
     python = {
         name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _PYTHON_FUNCTIONS
     }
-    numpy = {"ndarray": id(np.ndarray), "descr": id(np.dtype(dtype)), "PyArray_New": _numpy_functions()[_NEW_ARRAY]}
-    return {**python, **numpy}
+    objects = {"tuple": tuple, "list": list, "none": None, "ndarray": np.ndarray}
+    types = {name: np.dtype(name) for name in TYPE_NUMBERS}
+    found = {name: id(value) for name, value in (objects | types).items()}
+    return {**python, **found, "PyArray_New": _numpy_functions()[_NEW_ARRAY]}
 
 
 def data_address(array: np.ndarray) -> int:
@@ -216,30 +140,9 @@ def data_address(array: np.ndarray) -> int:
     return array.ctypes.data
 
 
-class Entry:
-    """Owns what a builtin made of machine code needs: its code, its definition, and the callable behind it."""
-
-    def __init__(self, name: str, address: int, code: Any, behind: Callable[..., Any]):
-        self.code = code
-        self.behind = behind
-        self.definition = _MethodDef(name.encode(), address, _METH_FASTCALL_KEYWORDS, None)
-
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
-        return self.behind(*args, **keywords)
-
-
-def make_builtin(name: str, address: int, code: Any, behind: Callable[..., Any]) -> Callable[..., Any]:
-    """A builtin function whose machine code is at `address`. It keeps `code` and `behind` alive."""
-    new = ctypes.pythonapi.PyCFunction_NewEx
-    new.restype = ctypes.py_object
-    new.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    owner = Entry(name, address, code, behind)  # the builtin's self: it lives as long as the builtin
-    return new(ctypes.addressof(owner.definition), owner, None)
-
-
 @functools.cache
 def supported() -> bool:
-    """Whether arrays and builtins look here as this module believes they do."""
+    """Whether arrays, collections and builtins look here as this module believes they do."""
     if platform.python_implementation() != "CPython" or sys.maxsize < 2**40 or not _has_gil():
         return False
     try:
@@ -249,14 +152,27 @@ def supported() -> bool:
         return False
     probe = np.arange(6.0).reshape(2, 3)
     at = id(probe)
-    dims = ctypes.c_void_p.from_address(at + _DIMS).value or 0
+
+    def pointer(address: int) -> int:
+        return ctypes.c_void_p.from_address(address).value or 0
+
+    def numbers(address: int) -> tuple[int, ...]:
+        return tuple((ctypes.c_int64 * 2).from_address(address))
+
+    plan, pair, both = Plan(), (probe, at), [probe, at]
     return (
-        ctypes.c_void_p.from_address(at + 8).value == id(np.ndarray)
-        and ctypes.c_void_p.from_address(at + _DATA).value == probe.ctypes.data
+        pointer(at + 8) == id(np.ndarray)
+        and pointer(at + _DATA) == probe.ctypes.data
         and ctypes.c_int.from_address(at + _NDIM).value == 2
-        and tuple((ctypes.c_int64 * 2).from_address(dims)) == (2, 3)
-        and ctypes.c_void_p.from_address(at + _DESCR).value == id(probe.dtype)
+        and numbers(pointer(at + _DIMS)) == (2, 3)
+        and numbers(pointer(at + _STRIDES)) == (24, 8)
+        and pointer(at + _DESCR) == id(probe.dtype)
         and ctypes.c_int.from_address(at + _FLAGS).value & 0xFFF == probe.flags.num & 0xFFF
+        and pointer(id(plan) + _INSIDE) == ctypes.addressof(plan)
+        and ctypes.c_int64.from_address(id(pair) + _LENGTH).value == 2
+        and ctypes.c_int64.from_address(id(both) + _LENGTH).value == 2
+        and pointer(id(pair) + _FIRST) == at
+        and pointer(pointer(id(both) + _ITEMS)) == at
     )
 
 

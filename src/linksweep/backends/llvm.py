@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,16 +23,9 @@ from .target import Target, initialized_llvm
 from .trig import libm_addresses
 
 
-def compile_object(
-    program: Program, dtype: str, target: Target, extra: Callable[[int], str] | None = None
-) -> tuple[bytes, int, str]:
-    """Object bytes, the bytes of workspace a call needs, and the IR they were made from.
-
-    `extra` gives further IR for the module, once the workspace is known.
-    """
+def compile_object(program: Program, dtype: str, target: Target) -> tuple[bytes, int, str]:
+    """Object bytes, the bytes of workspace a call needs, and the IR they were made from."""
     ir, workspace = kernel_ir(program.verify(), dtype, target)
-    if extra is not None:
-        ir += extra(workspace)
     return emit_object(ir, target), workspace, ir
 
 
@@ -88,8 +81,8 @@ _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * 6, ctypes.
 class MachineKernel:
     """Loaded machine code: a kernel over 2-D arrays that releases the GIL while it runs."""
 
-    def __init__(self, code: bytes, workspace: int, symbols: dict[str, int] | None = None, exports: Sequence[str] = ()):
-        self._code = LoadedCode(code, ("kernel", *exports), {**libm_addresses(), **(symbols or {})})
+    def __init__(self, code: bytes, workspace: int):
+        self._code = LoadedCode(code, ("kernel",), libm_addresses())
         self.workspace = workspace
         self._run = _KERNEL(self._code["kernel"])
 

@@ -19,6 +19,7 @@ from ..catalogue.functions import Request, check_options, signature, trace
 from ..catalogue.parameters import ParameterSet
 from ..errors import ArgumentError, BackendError
 from ..mechanism.canonical import CanonicalModel
+from ..support import settings
 from ..support.lazy import Making, Once, lazy
 from ..tracing.count import Counts, count
 from ..tracing.differentiate import differentiate, differentiated_output
@@ -88,7 +89,7 @@ class CompiledFunction:
         self.signature = recipe.signature()
         self._run = functools.partial(threads.run_chunks, threads=thread_count) if thread_count > 1 else None
         self._kernels: Once[Any] = Once()
-        self._single: Callable[..., Any] | None = None  # the fast entry for float32, once it is wanted
+        self._plan: Any = None  # of the fast entry, where there is one
 
     @property
     def name(self) -> str:
@@ -144,12 +145,11 @@ class CompiledFunction:
         return make_function(recipe, self.dtype, self.threads, self.backend)
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
-        if named:  # the fast entry hands keywords on; positions are its business alone
+        """What the fast entry does not take; all calls where there is none."""
+        if named:
             return self(*arrays.in_order(self.signature, args, named), out=out)
-        if self.dtype is None and out is None and args and getattr(args[0], "dtype", None) is _FLOAT32:
-            if self._single is None:
-                self._single = _fast_entry(self, "float32", self._checked_call) or self._checked_call
-            return self._single(*args)
+        if self._plan is not None and self.dtype is None and args and getattr(args[0], "dtype", None) is _FLOAT32:
+            self._plan.add_kernel("float32", self.kernel("float32"))  # once: the entry takes the next such call
         return self._checked_call(*args, out=out)
 
     def _checked_call(self, *args: Any, out: Any = None) -> Any:
@@ -173,8 +173,8 @@ class CompiledFunction:
 class ParametricFunction(CompiledFunction):
     """A function whose last arguments are parameters of the robot.
 
-    Where a batch shares them, the work among them is done once. One sample, or parameters with a batch shape of their
-    own, go to a function to which they are inputs like any other.
+    A batch shares them, and the work among them is done once. Parameters with a batch shape of their own go to a
+    function to which they are inputs like any other.
     """
 
     @lazy
@@ -183,14 +183,14 @@ class ParametricFunction(CompiledFunction):
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         if named:
-            args = arrays.in_order(self.signature, args, named)
+            return self(*arrays.in_order(self.signature, args, named), out=out)
         cores = self.signature.input_cores
-        alone = args and type(args[0]) is np.ndarray and args[0].ndim == len(cores[0][0])
-        if not alone and len(args) == len(cores) and arrays.axes(self.signature, 0, args[0]) > len(cores[0][0]):
-            first = len(cores) - len(self.recipe.parameters)
-            if all(arrays.axes(self.signature, k, args[k]) == len(cores[k][0]) for k in range(first, len(cores))):
-                return self._checked_call(*args, out=out)
-        return self._varied(*args) if out is None else self._varied(*args, out=out)
+        first = len(cores) - len(self.recipe.parameters)
+        if len(args) == len(cores) and any(
+            arrays.axes(self.signature, k, args[k]) > len(cores[k][0]) for k in range(first, len(cores))
+        ):
+            return self._varied(*args) if out is None else self._varied(*args, out=out)
+        return super().__call__(*args, out=out)
 
 
 def make_function(
@@ -201,31 +201,52 @@ def make_function(
 
     behind: makes what takes the calls that the fast entry does not, or all where there is none.
     """
-    if recipe.parameters and not recipe.varied:
-        return ParametricFunction(recipe, dtype, thread_count, backend)
-    plain = CompiledFunction(recipe, dtype, thread_count, backend)
-    entry = _fast_entry(plain, dtype or "float64", behind(plain))
+    kind = ParametricFunction if recipe.parameters and not recipe.varied else CompiledFunction
+    plain = kind(recipe, dtype, thread_count, backend)
+    entry = _fast_entry(plain, behind(plain))
     if entry is None:
         return behind(plain)
-    fast = type("CompiledFunction", (CompiledFunction,), {"__call__": entry, "__doc__": CompiledFunction.__doc__})
-    function = fast(recipe, dtype, thread_count, backend)
-    function._kernels = plain._kernels
+    fast = type(kind.__name__, (kind,), {"__call__": entry, "__doc__": kind.__doc__})
+    function = fast.__new__(fast)
+    function.__dict__ = plain.__dict__  # one function, seen from before and from behind its entry
     return function
 
 
-def _fast_entry(plain: CompiledFunction, dtype: str, behind: Callable[..., Any]) -> Callable[..., Any] | None:
-    """The builtin for plain calls of a function with one result, or None where it cannot be.
-
-    `behind` takes whatever it does not.
-    """
-    if plain.backend != "llvm" or len(plain.outputs) != 1 or plain.threads > 1:
+def _fast_entry(plain: CompiledFunction, behind: Callable[..., Any]) -> Callable[..., Any] | None:
+    """The builtin for plain calls, or None where it cannot be; `behind` takes whatever it does not."""
+    if plain.backend != "llvm" or plain.threads > 1:
         return None
     from ..backends import entry
 
-    if not entry.supported():
+    inputs, outputs = ([a.shape for a in side] for side in (plain.signature.inputs, plain.signature.outputs))
+    if not entry.supported() or not entry.fits(inputs, outputs):
         return None
-    kernel = plain.kernel(dtype)
-    return entry.make_builtin(plain.name, kernel.address("entry"), kernel, behind)
+    shared = len(plain.recipe.parameters) if not plain.recipe.varied else 0
+    builtin, plain._plan = entry.make_builtin(plain.name, inputs, outputs, shared, behind, _entry_code())
+    dtype = plain.dtype or "float64"
+    plain._plan.add_kernel(dtype, plain.kernel(dtype))
+    return builtin
+
+
+_entries: Once[Any] = Once()
+
+
+def _entry_code() -> Any:
+    """The loaded entry, the same for every function of this process."""
+    return _entries.made("entry", _load_entry)
+
+
+def _load_entry() -> Any:
+    from ..backends import entry, llvm
+    from ..backends.target import host_target
+
+    target, ir = host_target(), entry.entry_ir()
+    store, key = _disk_cache(os.environ.get("LINKSWEEP_CACHE")), _key(ir, "entry", target)
+    found = store.get(key)
+    code = llvm.emit_object(ir, target) if found is None else found[1]
+    if found is None:
+        store.put(key, {"workspace": 0}, code)
+    return llvm.LoadedCode(code, ("entry",), entry.entry_symbols())
 
 
 def _make_kernel(function: CompiledFunction, dtype: str) -> Any:
@@ -233,12 +254,13 @@ def _make_kernel(function: CompiledFunction, dtype: str) -> Any:
         from ..backends.interpreter import Interpreter
 
         return Interpreter(function.program)
+    from ..backends import llvm
     from ..backends.target import host_target
 
     target = host_target()
     key = _key(function.recipe, dtype, target)
     code, workspace = _objects.get(key, lambda: _object(function, dtype, target, key))
-    return _load(function, code, workspace, dtype)
+    return llvm.MachineKernel(code, workspace)
 
 
 _objects: Making[tuple[bytes, int]] = Making()
@@ -256,14 +278,13 @@ def _object(function: CompiledFunction, dtype: str, target: Target, key: str) ->
 
 
 def _compile(function: CompiledFunction, dtype: str, target: Target) -> tuple[bytes, int]:
-    from ..backends import entry, llvm
+    from ..backends import llvm
 
     inputs, outputs = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
     program = function.program
     if (inputs, outputs) != ([a.shape for a in program.inputs], [a.shape for a in program.outputs]):
         raise BackendError(f"{function.name} is traced with other shapes than it is called with: please report this.")
-    extra = functools.partial(entry.entry_ir, inputs, outputs[0], dtype) if len(outputs) == 1 else None
-    return llvm.compile_object(_for_target(program, target), dtype, target, extra)[:2]
+    return llvm.compile_object(_for_target(program, target), dtype, target)[:2]
 
 
 def _for_target(program: Program, target: Target) -> Program:
@@ -273,20 +294,12 @@ def _for_target(program: Program, target: Target) -> Program:
     return fuse(program) if target.fma else program
 
 
-def _load(function: CompiledFunction, code: bytes, workspace: int, dtype: str) -> Any:
-    from ..backends import entry, llvm
-
-    if len(function.outputs) != 1:
-        return llvm.MachineKernel(code, workspace)
-    return llvm.MachineKernel(code, workspace, entry.entry_symbols(dtype), ("entry",))
-
-
 @functools.lru_cache(maxsize=4)
 def _disk_cache(setting: str | None) -> cache.DiskCache:
     return cache.DiskCache()
 
 
-def _key(recipe: Recipe, dtype: str, target: Target) -> str:
+def _key(recipe: Recipe | str, dtype: str, target: Target) -> str:
     import llvmlite
 
     from ..backends.target import initialized_llvm
@@ -298,13 +311,8 @@ def _key(recipe: Recipe, dtype: str, target: Target) -> str:
 
 
 def chosen_backend(backend: str | None) -> str:
-    """The backend by argument, by LINKSWEEP_BACKEND, or LLVM."""
-    name = backend or os.environ.get("LINKSWEEP_BACKEND") or "llvm"
-    if name not in ("llvm", "interpreter"):
-        raise BackendError(
-            f"the backend is {name!r}, expected 'llvm' or 'interpreter': set backend= or LINKSWEEP_BACKEND."
-        )
-    return name
+    """The backend by argument, by `use_backend`, by LINKSWEEP_BACKEND, or LLVM."""
+    return settings.checked_backend(backend or settings.backend)
 
 
 __all__: Sequence[str] = ["CompiledFunction", "Recipe", "chosen_backend", "make_function"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,6 +24,7 @@ from ..errors import ArgumentError, ModelWarning
 from ..mechanism.canonical import CanonicalLink, CanonicalModel, canonical
 from ..mechanism.coordinates import CoordinateMethods
 from ..mechanism.joints import KINDS
+from ..support import settings
 from ..support.foreign import refuse_foreign
 from ..support.lazy import Once, lazy
 from ..support.messages import listing, shown
@@ -33,6 +33,9 @@ from .body_methods import BodyMethods
 from .edit_methods import EditMethods
 from .kinematics_methods import KinematicsMethods
 from .parameter_methods import ParameterMethods
+
+
+MOST_KEPT = 64  # functions of `compile`: one that is asked for again is there
 
 
 class Robot(
@@ -52,9 +55,8 @@ class Robot(
                 f"Robot.from_dh."
             )
         self.model = model
-        self._functions: Once[Any] = Once()  # compiled functions, some of them watched
-        self._inverse: Any = None  # the default methods' functions, found without a look-up
-        self._forward: Any = None
+        self._functions: Once[Any] = Once()  # behind methods, some of them watched
+        self._compiled: dict[Any, CompiledFunction] = {}  # what `compile` gave last, by what it was asked
         if self.singular_joints:
             warnings.warn(
                 f"{model.name}: no inertia moves with joint {listing(self.singular_joints, quoted=False)}, so its "
@@ -156,12 +158,7 @@ class Robot(
         velocity, angular acceleration and linear acceleration, in its own frame. details: return (torques, details),
         the quantities that the method computes on its way, by name.
         """
-        if (
-            self._inverse is not None and method is None and f_ext is None and out is None
-            and base_motion is None and dissipation is False and details is False
-        ):  # fmt: skip
-            return self._inverse(q, qd, qdd)
-        options = (f_ext, dissipation, base_motion)
+        options = _options(f_ext, dissipation, base_motion)
         if details:
             return self._details("inverse_dynamics", (q, qd, qdd), method, options, out)
         return self._dynamics("inverse_dynamics", (q, qd, qdd), method, options, out)
@@ -175,12 +172,7 @@ class Robot(
         method: one of `methods("forward_dynamics")`; None takes the first of them (for details, "filter_smoother");
         the other arguments are those of `inverse_dynamics`.
         """
-        if (
-            self._forward is not None and method is None and f_ext is None and out is None
-            and base_motion is None and dissipation is False and details is False
-        ):  # fmt: skip
-            return self._forward(q, qd, tau)
-        options = (f_ext, dissipation, base_motion)
+        options = _options(f_ext, dissipation, base_motion)
         if details:
             return self._details("forward_dynamics", (q, qd, tau), method, options, out)
         return self._dynamics("forward_dynamics", (q, qd, tau), method, options, out)
@@ -190,7 +182,7 @@ class Robot(
         dissipation: bool = False, base_motion: Any = None,
     ) -> np.ndarray:  # fmt: skip
         """Torques (..., nv) that hold the joints unaccelerated: centrifugal, Coriolis, gravity and external."""
-        return self._dynamics("bias_forces", (q, qd), method, (f_ext, dissipation, base_motion), out)
+        return self._dynamics("bias_forces", (q, qd), method, _options(f_ext, dissipation, base_motion), out)
 
     def gravity_forces(self, q: Any, method: str | None = None, out: Any = None) -> np.ndarray:
         """Torques (..., nv) that hold the robot still against gravity."""
@@ -253,11 +245,28 @@ class Robot(
         numbers of the robot to take as further arguments, as ("payload",) or ("payload:tool", "gravity"), see
         parameters.py; a payload is ten numbers, which `linksweep.body` makes.
         """
+        asked = (
+            method, f_ext, dissipation, base_motion, dtype, threads, rolled, backend or settings.backend,
+            base_parameters, *parameters,
+        )  # fmt: skip
+        wanted = tuple(functions) if isinstance(functions, list) else functions
+        key = ("compile", type(functions), wanted, *map(type, asked), *asked)  # 1 is no True
+        try:
+            found = self._compiled.get(key)
+        except TypeError:  # something that cannot be hashed, and not be meant: it is said below
+            key, found = None, None
+        if found is not None:
+            return found
         recipe = self.recipe(
             functions, method=method, f_ext=f_ext, dissipation=dissipation, base_motion=base_motion, rolled=rolled,
             base_parameters=base_parameters, parameters=parameters,
         )  # fmt: skip
-        return make_function(recipe, _checked_dtype(dtype), checked_threads(threads), chosen_backend(backend))
+        made = make_function(recipe, _checked_dtype(dtype), checked_threads(threads), chosen_backend(backend))
+        if key is not None:
+            self._compiled[key] = made
+            if len(self._compiled) > MOST_KEPT:
+                self._compiled.pop(next(iter(self._compiled)), None)
+        return made
 
     def recipe(
         self, functions: Any, *, method: str | None = None, rolled: bool | None = None,
@@ -278,20 +287,19 @@ class Robot(
         self, item: Any, args: tuple[Any, ...], method: str | None, options: tuple[Any, ...], out: Any
     ) -> np.ndarray:
         f_ext, dissipation, base_motion = options or (None, False, None)
-        given = (f_ext is not None, checked_flag("dissipation", dissipation), base_motion is not None)
-        key = (item, method, given, _backend_setting())
+        key = (
+            (item, settings.backend) if method is None and not options
+            else (item, settings.backend, method, f_ext is not None, checked_flag("dissipation", dissipation),
+                  base_motion is not None)
+        )  # fmt: skip
         try:
             compiled = self._functions.get(key)
         except TypeError:  # a name that cannot be hashed: the request says what is wrong with it
             compiled = None
         if compiled is None:
-            request = self._request(item, method, options)
-            compiled = self._functions[key] = self._watched(request)
-            if not any(given) and method is None and item == "inverse_dynamics":
-                self._inverse = compiled
-            elif not any(given) and method is None and item == "forward_dynamics":
-                self._forward = compiled
-        args = (*args, *self._extra_arguments(options))
+            compiled = self._functions[key] = self._watched(self._request(item, method, options))
+        if options:
+            args = (*args, *self._extra_arguments(options))
         return compiled(*args) if out is None else compiled(*args, out=out)
 
     def _details(
@@ -300,7 +308,7 @@ class Robot(
         if out is not None:
             raise ArgumentError(f"{item}: out= does not go with details=True: take the arrays that are returned.")
         request = self._request(item, DETAILED[item] if method is None else method, options)
-        key = ("details", request, _backend_setting())
+        key = ("details", request, settings.backend)
 
         def make() -> CompiledFunction:
             recipe = Recipe(canonical(self.model, described_frames=True), (request,), details=True)
@@ -328,7 +336,7 @@ class Robot(
 
     def _function(self, requests: tuple[Request, ...]) -> CompiledFunction:
         """The function behind a method, compiled at first use."""
-        key = (requests, _backend_setting())
+        key = (requests, settings.backend)
         return self._functions.made(
             key, lambda: make_function(Recipe(self.canonical, requests), None, 1, chosen_backend(None))
         )
@@ -374,8 +382,8 @@ def _matrix(six: Sequence[float]) -> np.ndarray:
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
-def _backend_setting() -> str | None:
-    return os.environ.get("LINKSWEEP_BACKEND")
+def _options(f_ext: Any, dissipation: Any, base_motion: Any) -> tuple[Any, ...]:
+    return () if f_ext is None and base_motion is None and dissipation is False else (f_ext, dissipation, base_motion)
 
 
 def _is_numbers(value: Any) -> bool:

@@ -1,0 +1,26 @@
+"""Settings of the process: read from the environment once, changed by `use_backend`."""
+
+from __future__ import annotations
+
+import os
+
+backend: str = os.environ.get("LINKSWEEP_BACKEND") or "llvm"
+
+
+def use_backend(name: str) -> None:
+    """What functions are compiled by from now on: "llvm" machine code, or the "interpreter" over NumPy arrays.
+
+    As the environment variable LINKSWEEP_BACKEND, which is read when linksweep is imported.
+    """
+    global backend
+    backend = checked_backend(name)
+
+
+def checked_backend(name: object) -> str:
+    from linksweep.errors import BackendError
+
+    if name not in ("llvm", "interpreter"):
+        raise BackendError(
+            f"the backend is {name!r}, expected 'llvm' or 'interpreter': set backend= or LINKSWEEP_BACKEND."
+        )
+    return str(name)
