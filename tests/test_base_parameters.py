@@ -151,11 +151,12 @@ def test_compile_takes_them_where_they_save_and_never_for_link_forces():
     chosen = one.operation_count("inverse_dynamics", "newton_euler")
     assert chosen == one.operation_count("inverse_dynamics", "newton_euler", base_parameters=True)
     assert chosen.total < one.operation_count("inverse_dynamics", "newton_euler", base_parameters=False).total
-    for function in ("forward_dynamics", "kinetic_energy", ["inverse_dynamics", "potential_energy"]):
+    for function in ("kinetic_energy", ["inverse_dynamics", "potential_energy"]):
         with pytest.raises(ls.ArgumentError, match="cannot use base parameters"):
             one.compile(function, base_parameters=True)
-    with pytest.raises(ls.ArgumentError, match="cannot use base parameters"):
-        one.compile("inverse_dynamics", method="kane", base_parameters=True)
+    for function, method in (("inverse_dynamics", "kane"), ("forward_dynamics", "filter_smoother")):
+        with pytest.raises(ls.ArgumentError, match="cannot use base parameters"):
+            one.compile(function, method=method, base_parameters=True)
     q, qd, qdd = motions(one, 1)
     _, details = one.inverse_dynamics(q, qd, qdd, method="khalil_kleinfinger", details=True)
     _, reference = one.inverse_dynamics(q, qd, qdd, method="newton_euler", details=True)

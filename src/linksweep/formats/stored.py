@@ -49,6 +49,13 @@ def _check(model: Model, source: str) -> None:
         Part(frame.name, model.base, Joint(frame.name, "fixed", placement=frame.placement)) for frame in model.frames
     ]
     check_parts(model.name, [part for part in frames if part.link != model.base], model.base, source)
+    places = {frame.name: frame.link for frame in model.frames}
+    for index, name in names.items():
+        if places.get(name) != index:
+            raise DescriptionError(f"{source}: link {name!r} has no frame of its own name, expected one on it.")
+    for frame in model.frames:
+        if frame.on and frame.on not in places:
+            raise DescriptionError(f"{source}: frame {frame.name!r} is fixed to {frame.on!r}, expected a frame.")
     check_body(model.base, model.base_inertial, measured=True)
     if not all(abs(x) <= LARGEST for x in model.gravity):
         raise DescriptionError(f"{source}: gravity is {model.gravity}, expected numbers below {LARGEST:g}.")
@@ -70,6 +77,10 @@ def _text(value: Any, what: str) -> str:
         raise DescriptionError(f"{what} is {shown(value)}, expected a name.")
     check_name(value, f"{what}: ")
     return value
+
+
+def _any_text(value: Any, what: str) -> str:
+    return value if value == "" and isinstance(value, str) else _text(value, what)
 
 
 def _index(value: Any, what: str) -> int:
@@ -107,7 +118,7 @@ FIELDS: dict[type, dict[str, Reader]] = {
         "damping": as_number, "friction": as_number, "limits": _part(Limits), "pitch": as_number,
     },
     Link: {"name": _text, "parent": _index, "joint": _part(Joint), "inertial": _part(Inertial)},
-    Frame: {"name": _text, "link": _index, "placement": _part(Placement)},
+    Frame: {"name": _text, "link": _index, "placement": _part(Placement), "on": _any_text},
     Model: {
         "name": _text, "links": _list(_part(Link)), "document_order": _list(_index), "frames": _list(_part(Frame)),
         "gravity": as_vector, "base": _text, "base_inertial": _part(Inertial),
