@@ -189,7 +189,7 @@ def test_many_damaged_files(seed: int, optimised: bool, tmp_path: Path):
         (("document_order", 0), 1, "each of 2 links once"),
         (("document_order",), [], "each of 2 links once"),
         (("frames", 1, "link"), 2, "not there"),
-        (("links", 0, "joint", "kind"), "crank", "did you mean|known are"),
+        (("links", 0, "joint", "kind"), "crank", "is 'crank', expected 'revolute'"),
         (("links", 0, "joint", "kind"), "fixed", "expected one that moves"),
         (("links", 0, "joint", "axis"), [0, 0, 2], "unit vector"),
         (("links", 0, "joint", "axis"), [0, 0], "three numbers"),

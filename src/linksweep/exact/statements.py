@@ -287,7 +287,8 @@ def derivative(x: Any) -> Any:
 
 
 def rows(values: Values, width: int, count: int | None = None) -> list[list[Any]]:
-    assert len(values) == width * (count or width)
+    if len(values) != width * (count or width):
+        raise ValueError(f"{len(values)} values are no rows of {width}")
     return [list(values[k : k + width]) for k in range(0, len(values), width)]
 
 

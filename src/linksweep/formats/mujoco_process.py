@@ -89,7 +89,8 @@ class _Process:
             self.end()
             self.child = _started()
         asking, answering = self.child.stdin, self.child.stdout
-        assert asking is not None and answering is not None
+        assert asking is not None
+        assert answering is not None
         asking.write(question)
         asking.flush()
         line = answering.readline()
