@@ -326,7 +326,7 @@ def test_comments_end_where_they_should():
 @needs_gcc
 def test_a_robot_with_hostile_names(folder: Path):
     rows = [{"a": 0.3, "alpha": 0.2, "d": 0.1, "mass": 1.0, "com": (0.1, 0.0, 0.0), "inertia": (0.1, 0.2, 0.3)}] * 3
-    names = ["*/ int x; /*", "double", "q\n[0]"]
+    names = ["*/ int x; /*", "double", "q [0]"]
     bot = ls.Robot.from_dh([row | {"link": name} for row, name in zip(rows, names, strict=True)], "modified", name="é?")
     agrees(folder, bot, bot.compile("inverse_dynamics", backend="interpreter"))
 

@@ -136,8 +136,10 @@ class _Run:
 
 def _shifted(angle: Any, offset: Any) -> Any:
     """The sum, of which a large angle is reduced to a turn before the offset is added."""
-    if offset == 0.0:
+    if isinstance(offset, float) and offset == 0.0:
         return angle
+    if np.asarray(angle).dtype == object:  # exact angles have no size
+        return angle + offset
     large = np.abs(angle) > LARGE
     if np.any(large):
         angle = np.where(large, np.arctan2(np.sin(angle), np.cos(angle)), angle)

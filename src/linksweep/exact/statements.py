@@ -222,10 +222,11 @@ class Mechanics:
         M, unit = rows(self.value("mass_matrix"), n), identity(n)
         for method, found in self.results("mass_matrix_inverse").items():
             yield Tried("M M^-1 = 1", method, flat(product(M, rows(found, n))), flat(unit))
-        L, L_inverse = (rows(self.value(name), n) for name in ("factor", "factor_inverse"))
-        D = self.value("joint_inertia")
-        scaled = [[x * d for x, d in zip(row, D, strict=True)] for row in L]
-        yield Tried("M = L D L^T", "", flat(product(scaled, transposed(L))), flat(M))
+        L, D, L_inverse = (
+            transposed([self.value(name, tau=column) for column in unit]) for name in ("colour", "factor", "whiten")
+        )
+        yield Tried("M = L D L^T", "", flat(product(product(L, D), transposed(L))), flat(M))
+        yield Tried("M solve(e) = e", "", times(M, self.value("solve")), e)
         yield Tried("L L^-1 = 1", "", flat(product(L, L_inverse)), flat(unit))
         yield Tried("whiten(colour(e)) = e", "", self.value("whiten", tau=self.value("colour")), e)
 
