@@ -59,7 +59,7 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics")
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")  # programs of all details take long to compile
+    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")  # details take long to compile
 
 
 @pytest.mark.parametrize("name", ["stanford", "mixed3", "tree4"])

@@ -1,4 +1,4 @@
-"""The fast entry takes plain calls of every kind with the same bits as the road through Python, and hands on the rest."""
+"""The fast entry takes plain calls of every kind, bit for bit as the road through Python, and hands on the rest."""
 
 from __future__ import annotations
 

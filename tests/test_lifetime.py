@@ -19,8 +19,8 @@ import pytest
 from abuse_helpers import PATIENCE, function, in_process, resident, results, robot, run_python, same_bits, samples
 
 import linksweep as ls
-from linksweep.robot.robot import MOST_KEPT
 from linksweep.backends.threads import run_chunks
+from linksweep.robot.robot import MOST_KEPT
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 KINDS = ("inverse_dynamics", "several", "inverse_dynamics_rolled", "d_inverse_dynamics")

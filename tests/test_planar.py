@@ -28,7 +28,7 @@ from linksweep.tracing.unrolled import UnrolledTrace
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")  # programs of all details take long to compile
+    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")  # details take long to compile
 
 
 def different_links(n: int, seed: int = 0) -> Model:

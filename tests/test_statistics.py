@@ -26,7 +26,7 @@ ARMS = [(n, armature, seed) for n in (1, 2, 3) for armature in (0.0, 0.2) for se
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")  # programs of all details take long to compile
+    monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")  # details take long to compile
 
 
 # ---- the Gaussian process of an arm ---------------------------------------------------------------------------

@@ -34,7 +34,6 @@ from .edit_methods import EditMethods
 from .kinematics_methods import KinematicsMethods
 from .parameter_methods import ParameterMethods
 
-
 MOST_KEPT = 64  # functions of `compile`: one that is asked for again is there
 
 
