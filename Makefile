@@ -9,7 +9,7 @@ PYTEST_ARGS ?= -n auto
 OUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format bench docs clean
+.PHONY: help demo test test-all lint format bench docs dist clean
 
 help:
 	@echo "make demo    set up .venv and run the PUMA 560 round trip into $(OUT)/"
@@ -19,6 +19,7 @@ help:
 	@echo "make format  let ruff rewrite the files"
 	@echo "make bench   measure against Pinocchio"
 	@echo "make docs    build the documentation into site/, warnings are errors"
+	@echo "make dist    build wheel and sdist, install the wheel in a fresh environment and try it"
 	@echo "make clean   remove .venv and everything that was generated"
 
 # Not .venv/bin/python: that is a link to the system's Python and carries its date, not that of the environment.
@@ -56,6 +57,16 @@ bench: $(VENV)/test.stamp
 
 docs: $(VENV)/docs.stamp
 	$(BIN)/mkdocs build --strict --quiet
+
+# What is released: built from the sources here, installed where none of them are seen, and tried.
+dist: $(VENV)/dev.stamp
+	rm -rf dist build/dist
+	$(PIP) install --quiet build
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv build/dist
+	build/dist/bin/python -m pip --disable-pip-version-check install --quiet dist/linksweep-*-py3-none-any.whl
+	cd build/dist && bin/linksweep --version && bin/linksweep check puma560 && bin/python -c \
+	  'import linksweep as ls, numpy as np; r = ls.load("puma560"); z = np.zeros(6); print(r.inverse_dynamics(z, z, z))'
 
 clean:
 	rm -rf $(VENV) out site dist build .pytest_cache .ruff_cache .hypothesis

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from linksweep.robot.robot import Robot as Robot
     from linksweep.simulation import simulate as simulate
     from linksweep.spatial_operators import operators as operators
+    from linksweep.support.settings import use_backend as use_backend
 
 _HOMES = {
     "ArgumentError": "linksweep.errors",
@@ -53,6 +54,7 @@ _HOMES = {
     "operators": "linksweep.spatial_operators",
     "prove": "linksweep.exact",
     "simulate": "linksweep.simulation",
+    "use_backend": "linksweep.support.settings",
 }
 _MODULES = {"conventions": "linksweep.analysis.conventions"}
 _SUBPACKAGES = ("motion", "plots", "robots", "simulation", "studies")
@@ -82,6 +84,7 @@ __all__ = [
     "simulate",
     "simulation",
     "studies",
+    "use_backend",
 ]
 
 
