@@ -25,6 +25,7 @@ from linksweep.algorithms.forward.filter_smoother import filter_smoother
 from linksweep.algorithms.forward.filter_smoother_ud import filter_smoother_ud
 from linksweep.mechanism.bias import BaseMotion
 from linksweep.mechanism.canonical import CanonicalModel
+from linksweep.mechanism.joints import Coordinates
 from linksweep.mechanism.sweeps import Unrolled
 from linksweep.spatial.algebra import ZERO_FORCE, ZERO_VEC, Vec
 
@@ -140,7 +141,8 @@ def run(form: Callable[..., Any], model: CanonicalModel, number: Callable[..., A
     sweep = Unrolled(model, q)
     base = BaseMotion(ZERO_VEC, ZERO_VEC, Vec(*(-g for g in model.gravity)))
     result = form(sweep, sweep.split(qd), sweep.split(tau), sweep.same(ZERO_FORCE), base)
-    return tuple([mpmath.mpf(getattr(x, "x", x)) for x in sweep.join(y)] for y in (result.qdd, result.filtered.D))
+    inertias = [Coordinates(row[k] for k, row in enumerate(block)) for block in result.filtered.D]
+    return tuple([mpmath.mpf(getattr(x, "x", x)) for x in sweep.join(y)] for y in (result.qdd, inertias))
 
 
 def error(found: Any, exact: Any) -> float:

@@ -489,7 +489,7 @@ def test_keys_know_their_surroundings(monkeypatch):
     monkeypatch.setattr(sys, "platform", "other")
     keys.add(make_key(**HOST, dtype="float64"))
     monkeypatch.undo()
-    monkeypatch.setattr(sys.modules["linksweep"], "__version__", "other")
+    monkeypatch.setattr(module, "__version__", "other")
     keys.add(make_key(**HOST, dtype="float64"))
     monkeypatch.undo()
     assert len(keys) == 11

@@ -142,13 +142,13 @@ def test_results_that_overlap_are_refused():
 def test_parameters_that_a_batch_shares(guarded: Any):
     function = ARM.compile("inverse_dynamics", parameters=["payload"])
     body = ls.body(2.0, (0.0, 0.1, 0.2), (0.01, 0.02, 0.03))
-    args = states([(5,), (), (5,)])
+    args = q, qd, qdd = states([(5,), (), (5,)])
     carrying = ARM.with_payload(ARM.ee, 2.0, (0.0, 0.1, 0.2), np.diag([0.01, 0.02, 0.03]))
-    right, alone = carrying.inverse_dynamics(*args), carrying.inverse_dynamics(args[0][0], args[1], args[2][0])
+    right, alone = carrying.inverse_dynamics(q, qd, qdd), carrying.inverse_dynamics(q[0], qd, qdd[0])
     each = function(*args, np.stack([body] * 5))
     guarded(function)
     assert np.allclose(function(*args, body), right, rtol=1e-10, atol=1e-10)
-    assert np.allclose(function(args[0][0], args[1], args[2][0], body), alone, rtol=1e-10, atol=1e-10)
+    assert np.allclose(function(q[0], qd, qdd[0], body), alone, rtol=1e-10, atol=1e-10)
     assert np.allclose(each, right, rtol=1e-10, atol=1e-10)
 
 

@@ -156,6 +156,8 @@ def test_programs_of_robots(name: str):
     point = Point(model, draw)
     for function, known in FUNCTIONS.items():
         method, properties = next(iter(known.methods.items()))
+        if function in ("inertia_ratio", "closeness"):  # a choice by sign, which has no meaning here
+            continue
         if (properties.serial and not model.is_serial) or (properties.single and len(model.links) > 4):
             continue
         frame = model.frames[-1].name if known.needs_frame else ""

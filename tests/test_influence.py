@@ -141,7 +141,7 @@ def test_the_page_quotes_lines_of_the_source():
     rows = re.findall(r"^\| (.+) \| `(\w+\.py)` \| `(.+)` \|$", (root / "docs/influence.md").read_text(), re.MULTILINE)
     assert len(rows) >= 15
     for equation, file, code in rows:
-        lines = (root / "src/linksweep/algorithms" / file).read_text().splitlines()
+        lines = next((root / "src/linksweep/algorithms").rglob(file)).read_text().splitlines()
         found = [line for line in lines if code in line]
         cited = "Appendix 1" if equation.startswith("Appendix") else equation
         assert len(found) == 1 and cited in found[0].partition("# ")[2], (equation, code)

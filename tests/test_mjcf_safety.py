@@ -57,7 +57,7 @@ FOLLOWED = {
     "attaches absolutely": ({"a": attaching("/etc/hostname")}, "lies outside of"),
     "attaches a URI": ({"a": attaching("http://127.0.0.1:9/a.xml")}, "is no path"),
     "attaches an archive": ({"a": attaching("b.xml", 'content_type="application/zip"'), "b": PLAIN}, "expected XML"),
-    "attaches what is not XML": ({"a": attaching("data.bin")}, r"data\.bin.*not valid XML"),
+    "attaches what is not XML": ({"a": attaching("data.bin")}, r"data\.bin.*(not valid XML|binary file)"),
     "attaches what includes from above": (
         {"a": attaching("b.xml"), "b": '<mujoco><include file="../secret.xml"/></mujoco>'}, "lies outside of",
     ),

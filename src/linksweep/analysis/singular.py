@@ -27,7 +27,7 @@ from ..mechanism.sweeps import Unrolled
 from ..support.lazy import lazy
 
 if TYPE_CHECKING:
-    from ..mechanism.canonical import CanonicalModel
+    from ..mechanism.canonical import CanonicalLink, CanonicalModel
 
 SLIDE = 10.0  # metres: as far as a joint without limits is taken to slide its link
 RATIO, CLOSENESS = Request("inertia_ratio"), Request("closeness")
@@ -49,7 +49,21 @@ class SingularMethods:
         name: Any
 
         def neutral(self) -> np.ndarray: ...
+        def random(self, rng: Any) -> np.ndarray: ...
         def _function(self, requests: tuple[Request, ...]) -> CompiledFunction: ...
+
+    @lazy
+    def singular_joints(self) -> tuple[str, ...]:
+        """Joints that move no inertia at all, in any pose: their acceleration is not determined."""
+        if all(_moves_own_inertia(link) for link in self.canonical.links):
+            return ()  # D(k) >= H M(k) H^T + armature > 0 for every joint
+        q = np.stack([self.neutral() + 0.0, self.random(np.random.default_rng(0))])
+        request = Request("joint_inertia", "factorization")
+        pivots = CompiledFunction(Recipe(self.canonical, (request,)), "float64", 1, "interpreter")(q)
+        scale = max(max(link.mass, *link.I[:3]) for link in self.canonical.links)
+        zero = ~(np.abs(pivots) > 1e-13 * scale).any(axis=0)  # one pose may be singular, and then holds NaN
+        by_row, names = sorted(self.canonical.links, key=lambda link: link.row), self.joint_names
+        return tuple(names[link.row] for link in by_row if zero[link.start : link.start + KINDS[link.kind].nv].any())
 
     def singular(self, q: Any) -> np.ndarray:
         """Which joints are singular in the poses q: booleans (..., joints), in the order of `joint_names`.
@@ -168,3 +182,18 @@ def _slide(joint: Joint) -> float:
         return 0.0
     travel = max(abs(float(joint.limits.lower)), abs(float(joint.limits.upper)))
     return travel * (abs(joint.pitch) if joint.kind == "helical" else 1.0) if travel < math.inf else SLIDE
+
+
+def _moves_own_inertia(link: CanonicalLink) -> bool:
+    """Whether the link's own inertia is enough for its joint to be able to accelerate it."""
+    if link.armature > 0:
+        return True
+    turns, slides = link.I[2] > 0, link.mass > 0
+    if KINDS[link.kind].nv == 1:
+        return slides if link.kind == "prismatic" else turns
+    return slides and bool(np.linalg.eigvalsh(_matrix(link.I_com))[0] > 0)
+
+
+def _matrix(six: Sequence[float]) -> np.ndarray:
+    xx, yy, zz, xy, xz, yz = six
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])

@@ -14,6 +14,8 @@ from ..errors import DescriptionError
 from ..spatial.algebra import ZERO_MOTION, ZERO_VEC, Vec, leaves
 from ..spatial.transforms import Pose
 
+NAMES_VALUES = True  # of its steps: see tracing/labels.py
+
 REFERENCES = ("world_aligned", "local", "world")  # of Jacobians, the default first
 ABOUT = ("center_of_mass", "base")  # of momentum
 

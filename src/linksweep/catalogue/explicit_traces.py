@@ -11,6 +11,8 @@ from ..algorithms.whole_robot.regressor import regressor
 from ..spatial.algebra import Vec, leaves
 from .body_traces import source
 
+NAMES_VALUES = True  # of its steps: see tracing/labels.py
+
 
 def joint_order(tracer: Any) -> list[int]:
     """The links in the order of their coordinates."""

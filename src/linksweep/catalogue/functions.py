@@ -66,6 +66,8 @@ from .factor_traces import solve, trace_closeness, trace_inertia_ratio, trace_jo
 from .parameters import ParameterSet
 from .regrouping import regroup
 
+NAMES_VALUES = True  # of its steps: see tracing/labels.py
+
 INPUT_ORDER = ("q", "qd", "qdd", "tau", "point", "f_ext", "base_motion")
 
 

@@ -222,9 +222,11 @@ def _fast_entry(plain: CompiledFunction, behind: Callable[..., Any]) -> Callable
     if not entry.supported() or not entry.fits(inputs, outputs):
         return None
     shared = len(plain.recipe.parameters) if not plain.recipe.varied else 0
-    builtin, plain._plan = entry.make_builtin(plain.name, inputs, outputs, shared, behind, _entry_code())
+    builtin, plan = entry.make_builtin(plain.name, inputs, outputs, shared, behind, _entry_code())
     dtype = plain.dtype or "float64"
-    plain._plan.add_kernel(dtype, plain.kernel(dtype))
+    plan.add_kernel(dtype, plain.kernel(dtype))
+    if behind is plain:  # else what is behind wants to see the calls with float32
+        plain._plan = plan
     return builtin
 
 
@@ -240,13 +242,20 @@ def _load_entry() -> Any:
     from ..backends import entry, llvm
     from ..backends.target import host_target
 
-    target, ir = host_target(), entry.entry_ir()
-    store, key = _disk_cache(os.environ.get("LINKSWEEP_CACHE")), _key(ir, "entry", target)
+    store, key = _disk_cache(os.environ.get("LINKSWEEP_CACHE")), entry_key()
     found = store.get(key)
-    code = llvm.emit_object(ir, target) if found is None else found[1]
+    code = llvm.emit_object(entry.entry_ir(), host_target()) if found is None else found[1]
     if found is None:
         store.put(key, {"workspace": 0}, code)
     return llvm.LoadedCode(code, ("entry",), entry.entry_symbols())
+
+
+def entry_key() -> str:
+    """Under which the cache keeps the entry."""
+    from ..backends import entry
+    from ..backends.target import host_target
+
+    return _key(entry.entry_ir(), "entry", host_target())
 
 
 def _make_kernel(function: CompiledFunction, dtype: str) -> Any:

@@ -17,6 +17,8 @@ from ..spatial.algebra import ZERO_VEC, Force, Mat, Motion, Vec, centripetal
 from .joints import Coordinates
 from .sweeps import LinkView
 
+NAMES_VALUES = True  # of its steps: see tracing/labels.py
+
 
 @dataclass(slots=True)
 class BaseMotion:

@@ -15,6 +15,8 @@ from ..spatial.algebra import ArticulatedInertia, Inertia, Mat, Motion, Vec, lea
 from ..spatial.scalars import Scalar, cos, is_zero, shifted, sin
 from ..spatial.transforms import Rotation, Screw, Shift
 
+NAMES_VALUES = True  # of its steps: see tracing/labels.py
+
 
 class Coordinates(tuple[Scalar, ...]):
     """The rates, accelerations or forces of one joint: nv scalars that add entry by entry."""

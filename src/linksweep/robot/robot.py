@@ -21,7 +21,7 @@ from ..description.assembly import with_payload
 from ..description.external_forces import link_forces
 from ..description.model import Frame, Model
 from ..errors import ArgumentError, ModelWarning
-from ..mechanism.canonical import CanonicalLink, CanonicalModel, canonical
+from ..mechanism.canonical import CanonicalModel, canonical
 from ..mechanism.coordinates import CoordinateMethods
 from ..mechanism.joints import KINDS
 from ..support import settings
@@ -129,19 +129,6 @@ class Robot(
     def canonical(self) -> CanonicalModel:
         """The links in the frames in which the recursions run."""
         return canonical(self.model)
-
-    @lazy
-    def singular_joints(self) -> tuple[str, ...]:
-        """Joints that move no inertia at all, in any pose: their acceleration is not determined."""
-        if all(_moves_own_inertia(link) for link in self.canonical.links):
-            return ()  # D(k) >= H M(k) H^T + armature > 0 for every joint
-        q = np.stack([self.neutral() + 0.0, self.random(np.random.default_rng(0))])
-        request = Request("joint_inertia", "factorization")
-        pivots = CompiledFunction(Recipe(self.canonical, (request,)), "float64", 1, "interpreter")(q)
-        scale = max(max(link.mass, *link.I[:3]) for link in self.canonical.links)
-        zero = ~(np.abs(pivots) > 1e-13 * scale).any(axis=0)  # one pose may be singular, and then holds NaN
-        by_row, names = sorted(self.canonical.links, key=lambda link: link.row), self.joint_names
-        return tuple(names[link.row] for link in by_row if zero[link.start : link.start + KINDS[link.kind].nv].any())
 
     # dynamics
 
@@ -364,21 +351,6 @@ def _restore(model: Model) -> Robot:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # it was said when the robot was first made
         return Robot(model)
-
-
-def _moves_own_inertia(link: CanonicalLink) -> bool:
-    """Whether the link's own inertia is enough for its joint to be able to accelerate it."""
-    if link.armature > 0:
-        return True
-    turns, slides = link.I[2] > 0, link.mass > 0
-    if KINDS[link.kind].nv == 1:
-        return slides if link.kind == "prismatic" else turns
-    return slides and bool(np.linalg.eigvalsh(_matrix(link.I_com))[0] > 0)
-
-
-def _matrix(six: Sequence[float]) -> np.ndarray:
-    xx, yy, zz, xy, xz, yz = six
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def _options(f_ext: Any, dissipation: Any, base_motion: Any) -> tuple[Any, ...]:

@@ -10,6 +10,8 @@ from typing import Any
 
 from .scalars import Scalar
 
+NAMES_VALUES = True  # of its steps: see tracing/labels.py
+
 
 class TreeMatrix:
     """entries[i, j] for j = i and every ancestor j of i; parents[i] < i, or -1."""

@@ -78,7 +78,7 @@ class _Watch:
         if event != "return":
             return
         code = frame.f_code
-        rank = _rank(code.co_filename)
+        rank = _rank(frame)
         if rank is None or code.co_name.startswith("<"):
             return
         link, of = _links(frame)
@@ -153,7 +153,7 @@ def _origin(frame: FrameType | None) -> Label:
     link = of = step = equation = ""
     while frame is not None:
         code = frame.f_code
-        rank = _rank(code.co_filename)
+        rank = _rank(frame)
         if rank is not None:
             found = _statements(code.co_filename).get(frame.f_lineno)
             if rank == _HELPER:
@@ -187,9 +187,9 @@ def _links(frame: FrameType) -> tuple[str, str]:
     """The link that a frame, or one around it, works on, and in a sweep over pairs the link that it started from."""
     at = frame
     link = _name_of(at)
-    while at.f_back is not None and _rank(at.f_code.co_filename) is not None:
+    while at.f_back is not None and _rank(at) is not None:
         at = at.f_back
-        if not link and _rank(at.f_code.co_filename) is not None:
+        if not link and _rank(at) is not None:
             link = _name_of(at)
     of = _name_of(at) if at.f_code.co_name == "pairs" else ""
     return link, of if of != link else ""
@@ -211,10 +211,11 @@ def _of_tracing(filename: str) -> bool:
     return _room(filename) == "tracing"
 
 
-@functools.cache
-def _rank(filename: str) -> int | None:
-    """What algorithms call, and what calls them, names what they do not."""
-    return {"algorithms": _ALGORITHM, "mechanism": _HELPER, "catalogue": _HELPER}.get(_room(filename))
+def _rank(frame: FrameType) -> int | None:
+    """What algorithms call, and what calls them, names what they do not: modules that say NAMES_VALUES."""
+    if _room(frame.f_code.co_filename) == "algorithms":
+        return _ALGORITHM
+    return _HELPER if "NAMES_VALUES" in frame.f_globals else None
 
 
 @functools.cache
