@@ -141,7 +141,8 @@ def run(form: Callable[..., Any], model: CanonicalModel, number: Callable[..., A
     sweep = Unrolled(model, q)
     base = BaseMotion(ZERO_VEC, ZERO_VEC, Vec(*(-g for g in model.gravity)))
     result = form(sweep, sweep.split(qd), sweep.split(tau), sweep.same(ZERO_FORCE), base)
-    inertias = [Coordinates(row[k] for k, row in enumerate(block)) for block in result.filtered.D]
+    rows = result.filtered.D  # of one-freedom joints: a number, or a block with a number in it
+    inertias = [Coordinates(row[0] if isinstance(row, tuple) else row for row in block) for block in rows]
     return tuple([mpmath.mpf(getattr(x, "x", x)) for x in sweep.join(y)] for y in (result.qdd, inertias))
 
 
