@@ -42,7 +42,7 @@ TYPE_NUMBERS = {"float64": 12, "float32": 11}
 @functools.cache
 def entry_ir() -> str:
     """IR of `entry`: it reads everything that differs between functions from the plan."""
-    text = (resources.files(__package__) / "entry.ll").read_text(encoding="utf-8")
+    text = (resources.files("linksweep.backends") / "entry.ll").read_text(encoding="utf-8")
     return Template(text).substitute(
         DATA=_DATA, NDIM=_NDIM, DIMS=_DIMS, STRIDES=_STRIDES, DESCR=_DESCR, FLAGS=_FLAGS, CONTIGUOUS=_CONTIGUOUS,
         ALIGNED=_ALIGNED, RESULT=_ALIGNED | _WRITEABLE | _CONTIGUOUS, INSIDE=_INSIDE, ITEMS=_ITEMS, LENGTH=_LENGTH,
