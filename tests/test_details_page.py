@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-import io
 import re
 import sys
-import tokenize
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,6 +22,7 @@ from robots_for_tests import robot
 import linksweep as ls
 from linksweep.catalogue.details import Quantity, quantities
 from linksweep.catalogue.functions import FUNCTIONS, Request, record_of, signature
+from linksweep.explain.source import borrowed_from, meanings, statements
 from linksweep.mechanism.canonical import canonical
 from linksweep.tracing.unrolled import UnrolledTrace
 
@@ -59,54 +58,13 @@ def module_of(found: Any) -> ModuleType:
     return sys.modules[type(found).__module__]
 
 
-def comments(module: ModuleType) -> dict[int, str]:
-    tokens = tokenize.generate_tokens(io.StringIO(inspect.getsource(module)).readline)
-    return {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
-
-
-def meanings(module: ModuleType) -> dict[str, str]:
-    """The comment of each field of the module's records, or of those it takes from others; the first one counts."""
-    found: dict[str, str] = {}
-    for part in (module, *borrowed_from(module)):
-        found = own_meanings(part) | found
-    return found
-
-
-def borrowed_from(module: ModuleType) -> list[ModuleType]:
-    """The algorithms whose records or sweeps the module uses."""
-    names = {getattr(value, "__module__", "") for value in vars(module).values()} - {module.__name__}
-    return [sys.modules[name] for name in sorted(names) if name.startswith("linksweep.algorithms.")]
-
-
-def own_meanings(module: ModuleType) -> dict[str, str]:
-    said, found = comments(module), {}
-    for node in ast.parse(inspect.getsource(module)).body:
-        for field in node.body if isinstance(node, ast.ClassDef) else ():
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and field.lineno in said:
-                text = said[field.lineno].removeprefix("noqa: E741  # ")
-                found.setdefault(field.target.id, text)
-    return found
-
-
-def made(node: ast.stmt) -> set[str]:
-    """The names that a statement makes."""
-    if isinstance(node, ast.Assign):
-        targets = [name for target in node.targets for name in ast.walk(target)]
-        return {name.id for name in targets if isinstance(name, ast.Name)}
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
-        target = node.value.func.value
-        return {target.id} if node.value.func.attr == "append" and isinstance(target, ast.Name) else set()
-    return set()
-
-
-def cited(tree: ast.AST, said: dict[int, str]) -> dict[str, str]:
+def cited(module: ModuleType, step: ast.FunctionDef | None = None) -> dict[str, str]:
     """For each name that is made on a line with an equation, the equations; the first such line counts."""
     found: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Assign, ast.Expr)):
-            comment = " ".join(said.get(line, "") for line in range(node.lineno, (node.end_lineno or 0) + 1))
-            numbers = EQUATION.findall(comment)
-            for name in made(node) if numbers else ():
+    for line, statement in sorted(statements(str(module.__file__)).items()):
+        if step is None or step.lineno <= line <= (step.end_lineno or 0):
+            numbers = EQUATION.findall(statement.comment)
+            for name in statement.targets if numbers else ():
                 found.setdefault(name, ", ".join(numbers))
     return found
 
@@ -120,8 +78,8 @@ def equations_of(module: ModuleType) -> dict[str, str]:
     """By the lines of its steps, and of the rest of the module where they say nothing."""
     found: dict[str, str] = {}
     for part in (module, *borrowed_from(module)):
-        for tree in (*steps_of(part), ast.parse(inspect.getsource(part))):
-            found = cited(tree, comments(part)) | found
+        for step in (*steps_of(part), None):
+            found = cited(part, step) | found
     return found
 
 
@@ -200,8 +158,7 @@ def test_all_that_a_step_names_is_in_the_records(function: str, method: str):
     """Whatever a step makes on a line that cites an equation can be looked at."""
     _, found, quantity_list = record(robot("mixed3"), function, method)
     module = module_of(found)
-    said = comments(module)
-    names = {name for step in steps_of(module) for name in cited(step, said)}
+    names = {name for step in steps_of(module) for name in cited(module, step)}
     missing = names - {q.name for q in quantity_list} - PARTS.get(method, set())
     assert not missing, f"{method} names {sorted(missing)}: put them into its records"
 

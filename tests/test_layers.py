@@ -26,6 +26,7 @@ ROOMS = (
     "analysis",
     "spatial_operators",
     "exact",
+    "explain",
     "motion",
     "tables",
     "simulation",
@@ -34,6 +35,7 @@ ROOMS = (
     "counts",
     "plots",
     "studies",
+    "viewer",
     "cli",
     "__main__",
 )
@@ -42,9 +44,12 @@ SEES_ONLY = {
     "algorithms": {"spatial", "description.model", "mechanism"},  # they never know their scalar
     "backends": {"errors", "support", "tracing.expression", "tracing.program"},  # they see only Programs
 }
-# (who, whom): what is asked for by name when a file is read, and never when a module is imported.
+# (who, whom): what is asked for when a file is read or a picture wanted, and never when a module is imported.
 LAZILY = {
     ("simulation.storage", ""),  # a saved run gives back its Robot
+    ("simulation.result", "viewer"),  # run.show()
+    ("robot.view_methods", "viewer"),
+    ("robot.coupling", "viewer"),
 }
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from linksweep import robots as robots
     from linksweep import simulation as simulation
     from linksweep import studies as studies
+    from linksweep import viewer as viewer
     from linksweep.analysis import conventions as conventions
     from linksweep.analysis.checking import check as check
     from linksweep.catalogue.parameters import body as body
@@ -57,7 +58,7 @@ _HOMES = {
     "use_backend": "linksweep.support.settings",
 }
 _MODULES = {"conventions": "linksweep.analysis.conventions"}
-_SUBPACKAGES = ("motion", "plots", "robots", "simulation", "studies")
+_SUBPACKAGES = ("motion", "plots", "robots", "simulation", "studies", "viewer")
 
 __all__ = [
     "ArgumentError",
@@ -85,6 +86,7 @@ __all__ = [
     "simulation",
     "studies",
     "use_backend",
+    "viewer",
 ]
 
 

@@ -19,7 +19,7 @@ from ..mechanism.joints import KINDS, Coordinates, JointBlock
 from ..mechanism.sweeps import Records
 from ..spatial.algebra import ArticulatedInertia, Compliance, Force, Inertia, Mat, Motion, Sym, Vec, centripetal
 from ..tracing.program import Array, Program
-from ..tracing.unrolled import UnrolledTrace
+from ..tracing.unrolled import UnrolledRun, UnrolledTrace
 from .functions import Request, record_of, signature
 
 VECTORS = {Vec: (3,), Motion: (6,), Force: (6,), Mat: (3, 3), Sym: (3, 3)}
@@ -59,7 +59,7 @@ def trace_details(model: CanonicalModel, request: Request) -> Program:
     return tracer.program(f"{request.function}_{request.method}_details", arrays).verify()
 
 
-def quantities(tracer: UnrolledTrace, record: Any, result: str) -> list[Quantity]:
+def quantities(tracer: UnrolledRun, record: Any, result: str) -> list[Quantity]:
     """Every quantity of a record, the result first; two of one name must be the same."""
     found: dict[str, Quantity] = {}
     for quantity in _of_record(tracer, record):
@@ -71,20 +71,20 @@ def quantities(tracer: UnrolledTrace, record: Any, result: str) -> list[Quantity
     return [found.pop(result), *found.values()]
 
 
-def _tip_acceleration(tracer: UnrolledTrace, record: Any) -> list[Any]:
+def _tip_acceleration(tracer: UnrolledRun, record: Any) -> list[Any]:
     """alpha(0) at the last frame of a chain, in the directions of the last link: Rodriguez & Kreutz (4.23), (5.7)."""
     last = len(tracer.links) - 1
     frame = [frame for frame in tracer.model.frames if frame.link == last][-1]
     alpha, V, p = record.alpha[last], _velocities(record)[last], Vec(*frame.placement.position)
     linear = alpha.linear + (alpha.angular.cross(p) + centripetal(V.angular, p))
-    return _turned(tracer.model.links[last], Motion(alpha.angular, linear))
+    return turned(axes_of(tracer.model.links[last]), Motion(alpha.angular, linear))
 
 
 def _velocities(record: Any) -> Records:
     return record.V if hasattr(record, "V") else record.bias.V
 
 
-def _of_record(tracer: UnrolledTrace, record: Any) -> Iterator[Quantity]:
+def _of_record(tracer: UnrolledRun, record: Any) -> Iterator[Quantity]:
     n = len(tracer.links)
     places = sorted(range(n), key=lambda link: tracer.model.links[link].start)
     for name in record.__dataclass_fields__:
@@ -102,7 +102,7 @@ def _of_record(tracer: UnrolledTrace, record: Any) -> Iterator[Quantity]:
             raise AssertionError(f"{type(record).__module__}: details do not know what {name} is")
 
 
-def _per_link(tracer: UnrolledTrace, name: str, records: Records) -> Iterator[Quantity]:
+def _per_link(tracer: UnrolledRun, name: str, records: Records) -> Iterator[Quantity]:
     """The quantity of one field, or those of the fields of a record."""
     first, links = records[0], tracer.model.links
     freedoms = [KINDS[link.kind].nv for link in links]
@@ -112,13 +112,13 @@ def _per_link(tracer: UnrolledTrace, name: str, records: Records) -> Iterator[Qu
     elif isinstance(first, JointBlock):
         yield _joint_blocks(tracer, name, records)
     elif type(first) in VECTORS:
-        rows = {link.row: _turned(link, record) for link, record in zip(links, records, strict=True)}
+        rows = {link.row: turned(axes_of(link), record) for link, record in zip(links, records, strict=True)}
         values = [value for row in sorted(rows) for value in rows[row]]
         yield Quantity(name, (len(links), *VECTORS[type(first)]), values, "link")
     elif isinstance(first, tuple) and isinstance(first[0], Force):
         by_rate = [len(record) for record in records] == freedoms
         starts = {
-            (link.start + k if by_rate else link.row, k): _turned(link, force)
+            (link.start + k if by_rate else link.row, k): turned(axes_of(link), force)
             for link, record in zip(links, records, strict=True)
             for k, force in enumerate(record)
         }
@@ -134,7 +134,7 @@ def _per_link(tracer: UnrolledTrace, name: str, records: Records) -> Iterator[Qu
         raise AssertionError(f"details do not know what {name} is")
 
 
-def _joint_blocks(tracer: UnrolledTrace, name: str, blocks: Records) -> Quantity:
+def _joint_blocks(tracer: UnrolledRun, name: str, blocks: Records) -> Quantity:
     """One number for each joint; where a joint has several freedoms, the block-diagonal matrix of all."""
     links = tracer.model.links
     if all(len(block) == 1 for block in blocks):
@@ -149,14 +149,18 @@ def _joint_blocks(tracer: UnrolledTrace, name: str, blocks: Records) -> Quantity
     return Quantity(name, shape, values, "joints")
 
 
-def _square(tracer: UnrolledTrace) -> tuple[int, int]:
+def _square(tracer: UnrolledRun) -> tuple[int, int]:
     nv = sum(KINDS[link.kind].nv for link in tracer.model.links)
     return nv, nv
 
 
-def _turned(link: CanonicalLink, record: Any) -> list[Any]:
+def axes_of(link: CanonicalLink) -> Mat:
+    """The directions of a link's described frame, as columns, in its canonical one."""
+    return Mat(*(Vec(*row) for row in link.axes))
+
+
+def turned(axes: Mat, record: Any) -> list[Any]:
     """A quantity of a link in the directions of its described frame, flat."""
-    axes = Mat(*(Vec(*row) for row in link.axes))
     if isinstance(record, Vec):
         return list(axes.transpose_times(record))
     if isinstance(record, Motion):

@@ -36,6 +36,8 @@ COMMANDS = (
     "inverse",
     "forward",
     "simulate",
+    "view",
+    "explain",
     "study",
     "bench",
 )  # fmt: skip

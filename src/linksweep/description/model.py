@@ -9,7 +9,7 @@ Coordinates (q, qd, tau and rows of f_ext) follow `document_order`, the order of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from linksweep.errors import DescriptionError
@@ -103,7 +103,11 @@ class Mimic:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A tree of links on a fixed base; `base_inertial` is what stands on it, in its frame, should it ever move."""
+    """A tree of links on a fixed base; `base_inertial` is what stands on it, in its frame, should it ever move.
+
+    `source` is the file it was read from, if any: a viewer finds the shapes of the links there. It is no part of what
+    the robot is: equal robots from different files are equal.
+    """
 
     name: str
     links: tuple[Link, ...]
@@ -112,6 +116,7 @@ class Model:
     gravity: Vector = (0.0, 0.0, -9.81)
     base: str = "base"
     base_inertial: Inertial = Inertial()
+    source: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Whoever makes one: whatever counts links relies on these."""

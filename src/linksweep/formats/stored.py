@@ -23,8 +23,10 @@ Reader = Callable[[Any, str], Any]
 
 
 def model_data(model: Model) -> dict[str, Any]:
-    """The model as dicts, lists, texts and numbers."""
-    return dataclasses.asdict(model)
+    """The model as dicts, lists, texts and numbers, without the path of its file: data do not tell where it was."""
+    data = dataclasses.asdict(model)
+    del data["source"]
+    return data
 
 
 def model_from_data(data: Any, source: str) -> Model:

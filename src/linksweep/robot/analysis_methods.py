@@ -1,4 +1,4 @@
-"""What Robot inherits: its functions as SymPy expressions."""
+"""What Robot inherits: its functions as SymPy expressions, and its recursions explained."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.symbolic import LIMIT, Options, Symbolic, symbolic, written_size
+from ..catalogue.defaults import DETAILED
 from ..catalogue.parameters import TEN
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalModel
 from ..mechanism.joints import KINDS
-from ..support.messages import shown
+from ..support.messages import nearest, shown
 from ..tracing.program import Array, Program
 
 if TYPE_CHECKING:
     from ..compiled.function import Recipe
+    from ..explain import Explanation
 
 NAMES = ("numbers", "joints")
 
@@ -27,8 +29,46 @@ class AnalysisMethods:
         joint_names: Any
         name: Any
 
+        model: Any
+
         def recipe(self, functions: Any, **options: Any) -> Recipe: ...
         def methods(self, function: str) -> tuple[str, ...]: ...
+        def neutral(self) -> Any: ...
+        def _request(self, item: Any, method: str | None, options: tuple[Any, ...]) -> Any: ...
+        def _extra_arguments(self, options: tuple[Any, ...]) -> tuple[Any, ...]: ...
+
+    def explain(
+        self, function: str, method: str | None = None, *, q: Any = None, qd: Any = None, qdd: Any = None,
+        tau: Any = None, f_ext: Any = None, dissipation: bool = False, base_motion: Any = None, symbols: bool = False,
+        limit: int | None = None,
+    ) -> Explanation:  # fmt: skip
+        """Walk a recursion link by link: each line's equation, formula and numbers, to print, show or save.
+
+        function: "inverse_dynamics", "forward_dynamics", "bias_forces" or "gravity_forces". method: as there; None
+        takes that of `details=True`. q: neutral unless given, qd, qdd and tau: 0; one sample of each, as the function
+        takes them, and so are f_ext, dissipation and base_motion. symbols: leave q and the others as symbols, so that
+        every number is a SymPy expression, for small arms (extra `symbolic`); limit: of their size, as in `symbolic`.
+        """
+        from ..explain import EXPLAINED, explain, explain_symbols
+
+        if function not in EXPLAINED:
+            raise ArgumentError(
+                f"explain: the function is {shown(function)}{nearest(function, EXPLAINED)}, expected one of "
+                f"{', '.join(EXPLAINED)}."
+            )
+        options = (f_ext, dissipation, base_motion)
+        family = "forward_dynamics" if function == "forward_dynamics" else "inverse_dynamics"
+        request = self._request(function, DETAILED[family] if method is None else method, options)
+        if symbols:
+            numbers = {"q": q, "qd": qd, "qdd": qdd, "tau": tau, "f_ext": f_ext, "base_motion": base_motion}
+            passed = [name for name, value in numbers.items() if value is not None]
+            if passed:
+                raise ArgumentError(f"explain: symbols=True leaves everything open, got {passed[0]}: leave it out.")
+            return explain_symbols(self.model, request, numbered, LIMIT if limit is None else limit)
+        given = {"q": self.neutral() if q is None else q, "qd": qd, "qdd": qdd, "tau": tau}
+        extra = [name for name, value in (("f_ext", f_ext), ("base_motion", base_motion)) if value is not None]
+        given |= dict(zip(extra, self._extra_arguments(options), strict=True))
+        return explain(self.model, request, {name: value for name, value in given.items() if value is not None})
 
     def symbolic(
         self, function: Any, method: str | None = None, *, parameters: Sequence[str] = (), simplify: bool = False,

@@ -18,6 +18,7 @@ from ..support.foreign import refuse_foreign
 from ..support.messages import shown
 
 if TYPE_CHECKING:
+    from ..viewer import Viewer
     from .robot import Robot
 
 REDUCED = ("inverse_dynamics", "forward_dynamics", "bias_forces", "gravity_forces", "mass_matrix", "pose", "jacobian")
@@ -172,6 +173,12 @@ class CoupledRobot:
         """The full robot's Jacobian times G, (..., 6, nv)."""
         full = self.robot.jacobian(self.expand(q), frame, **options)
         return full @ self._to_v.astype(full.dtype)
+
+    def show(self, q: Any = None, t: Any = None, **options: Any) -> Viewer:
+        """Show the robot in the browser: see `linksweep.viewer.show`."""
+        from ..viewer import show
+
+        return show(self, q, t, **options)
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and hasattr(type(self.robot), name):

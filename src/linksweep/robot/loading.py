@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..errors import ArgumentError, DescriptionError
@@ -47,6 +49,7 @@ def load(path: Any, base: str = "fixed", mimic: str = "free", *, root: Any = Non
             model, laws = load_coupled(path, rigid=floats, root=root)
         else:
             model, laws = load_model(path, rigid=floats, root=root), ()
+        model = replace(model, source=str(Path(path).resolve()))
     robot = Robot(with_base(model, base) if floats else model)
     if not laws:
         return robot

@@ -33,13 +33,14 @@ from .body_methods import BodyMethods
 from .edit_methods import EditMethods
 from .kinematics_methods import KinematicsMethods
 from .parameter_methods import ParameterMethods
+from .view_methods import ViewMethods
 
 MOST_KEPT = 64  # functions of `compile`: one that is asked for again is there
 
 
 class Robot(
     AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, EditMethods, KinematicsMethods, FactorMethods,
-    SingularMethods,
+    SingularMethods, ViewMethods,
 ):  # fmt: skip
     """A robot arm: a frozen description, and its dynamics as compiled functions of NumPy arrays.
 
@@ -233,7 +234,7 @@ class Robot(
         """
         asked = (
             method, f_ext, dissipation, base_motion, dtype, threads, rolled, backend or settings.backend,
-            base_parameters, *parameters,
+            base_parameters, tuple(parameters) if isinstance(parameters, list) else parameters,
         )  # fmt: skip
         wanted = tuple(functions) if isinstance(functions, list) else functions
         key = ("compile", type(functions), wanted, *map(type, asked), *asked)  # 1 is no True

@@ -16,6 +16,7 @@ from ..tables import joint_columns
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
+    from ..viewer import Viewer
 
 
 class SimulationWarning(UserWarning):
@@ -122,6 +123,15 @@ class Simulation:
                     index = tuple(int(i) for i in np.unravel_index(rollout, self.batch)) if self.batch else ()
                     found.append(LimitCrossing(joint, bound, when, index))
         return tuple(sorted(found, key=lambda crossing: crossing.time))
+
+    def show(self, *, rollouts: Any = None, **options: Any) -> Viewer:
+        """Show the run in the browser, with plots: of a batch these rollouts, or the first few.
+
+        Options are those of `linksweep.viewer.show`.
+        """
+        from ..viewer import show_run
+
+        return show_run(self, rollouts=rollouts, **options)
 
     def to_csv(self, path: str | Path) -> None:
         """One row for each moment: t, then q, qd, qdd, tau of every joint by name, and the energy; in a batch all

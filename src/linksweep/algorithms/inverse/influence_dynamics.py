@@ -41,8 +41,8 @@ def influence_dynamics(
 
     def force_step(link: LinkView, outer: Force, qd: Coordinates, f_ext: Force) -> tuple[Coordinates, Force]:
         f = outer - f_ext
-        tau = link.H(f)                                                                          # (7)
-        return tau + link.dissipative_force(qd) if dissipation else tau, link.phi(f)
+        applied = link.H(f)                                                                      # (7)
+        return applied + link.dissipative_force(qd) if dissipation else applied, link.phi(f)
 
     first = sweep.links[0].X
     origin = -first.turn_back(first.origin())

@@ -67,7 +67,7 @@ def kane(
         joint = joint_bias_acceleration(link, Motion(w_inner, ZERO_VEC), qd)                     # (13), (20)
         dw = link.X.turn_back(inner.dw) + (joint.angular + acceleration.angular)                 # (13)
         W = rotation_tensor(w, dw)                                                               # (53)
-        arm = link.X.origin() - inner.rho                                                        # (15)
+        arm = link.X.origin() - inner.rho                                                        # (15), inner frame
         pdd = link.X.turn_back(inner.pdd + inner.W @ arm) + W @ link.com                         # (18), stage 2
         pdd = pdd + (joint.linear + acceleration.linear)                                         # (20)
         rho = link.com                                                                           # (15)

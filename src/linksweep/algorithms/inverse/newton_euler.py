@@ -61,7 +61,7 @@ def newton_euler(
     def outward_step(link: LinkView, parent: State, qd: Coordinates, qdd: Coordinates) -> tuple[Moving, State]:
         V_plus = link.phi_T(parent.V)                                                            # (2.25)
         V = V_plus + link.H_T @ qd                                                               # (2.25)
-        a_link = Motion(ZERO_VEC, centripetal(parent.V.angular, link.X.origin()))                # (2.19)
+        a_link = Motion(ZERO_VEC, centripetal(parent.V.angular, link.X.origin()))                # (2.19), inner frame
         a_joint = joint_bias_acceleration(link, V_plus, qd)                                      # (2.19), (2.32)
         alpha = link.phi_T(parent.alpha + a_link) + a_joint + link.H_T @ qdd                     # (2.26)
         a = link.phi_T(a_link) + a_joint                                                         # (2.19), (2.32)

@@ -1,0 +1,317 @@
+"""An explanation: what a recursion did, link by link, as text, in a notebook, and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from html import escape
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..support.files import write_atomically
+from ..support.messages import nearest, shown
+from .formula import equations, escaped, latex, latex_of, mathml, symbol
+from .walk import KEPT, PASSED, Line, Numbers, Part, Stage
+
+WAYS = {
+    "outward": "from the base to the tips", "inward": "from the tips to the base",
+    "pairs": "from every link down to the base", "": "for the whole robot",
+}  # fmt: skip
+FRAMES = {"inner": "in the inner link's frame", "first": "in the first link's frame", "base": "in the base's frame"}
+NOTE = (
+    "Quantities of a link are in its frame, as the description has it. Inner is the link towards the base, outer the "
+    "sum of what the links beyond have passed on. Accelerations are less gravity."
+)
+WIDEST = 80  # characters of expressions in one line
+STYLE = """
+body { font-family: system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; line-height: 1.5; }
+""".strip()
+LOOK = """
+.linksweep-explained table { border-collapse: collapse; width: 100%; margin: 0.3rem 0 0.8rem; }
+.linksweep-explained td { padding: 0.15rem 0.6rem; vertical-align: top; text-align: left; border-top: 1px solid #8884; }
+.linksweep-explained td.equation { white-space: nowrap; opacity: 0.75; width: 9rem; }
+.linksweep-explained td.numbers { font-family: ui-monospace, monospace; white-space: pre; font-size: 0.85em; }
+.linksweep-explained div.scroll { overflow-x: auto; }
+.linksweep-explained summary { cursor: pointer; font-weight: 600; }
+""".strip()
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a method did with these numbers.
+
+    stages: its sweeps, each with a part for every link, and those with lines: equation, statement, numbers. quantities:
+    every quantity of the method, as `details=True` returns them, the result first. Printed it is text; a notebook shows
+    it with formulas; `save` writes a page (.html), Markdown (.md) or text (.txt).
+    """
+
+    robot: str
+    function: str
+    method: str
+    source: str
+    given: Numbers
+    stages: tuple[Stage, ...]
+    quantities: Numbers
+    meanings: Mapping[str, str]
+    joints: Mapping[str, str] = field(default_factory=dict)  # of each link: its joint in words
+    links: tuple[str, ...] = ()  # those shown; all where there are none
+
+    # what to look at
+
+    def of(self, *links: str) -> Explanation:
+        """The same of these links alone."""
+        for link in links:
+            if link not in self.joints:
+                raise ArgumentError(
+                    f"explain: {self.robot} has no link {shown(link)}{nearest(link, self.joints)}, expected one of "
+                    f"robot.link_names."
+                )
+        return replace(self, links=tuple(links))
+
+    @property
+    def lines(self) -> Iterator[tuple[Stage, Part, Line]]:
+        """Every line that is shown, with the stage and the link it belongs to."""
+        for stage in self.stages:
+            for part in stage.parts:
+                if not self.links or part.link in self.links:
+                    yield from ((stage, part, line) for line in part.lines)
+
+    @property
+    def title(self) -> str:
+        return f"{self.function.replace('_', ' ').capitalize()} of {self.robot} by {self.method}"
+
+    @property
+    def symbols(self) -> dict[str, str]:
+        """What the names in the lines mean."""
+        used = {name for _, _, line in self.lines for name in line.values}
+        return {name: meaning for name, meaning in self.meanings.items() if name in used}
+
+    @property
+    def result(self) -> tuple[str, np.ndarray]:
+        return next(iter(self.quantities.items()))
+
+    def _shown(self) -> list[tuple[Stage, list[Part]]]:
+        found = []
+        for stage in self.stages:
+            parts = [part for part in stage.parts if part.lines and (not self.links or part.link in self.links)]
+            if parts:
+                found.append((stage, parts))
+        return found
+
+    # as text
+
+    def __str__(self) -> str:
+        out = [self.title, "=" * len(self.title), "", self.source, "", *wrap(NOTE, 118), "", "Given:"]
+        out += _aligned({name: value for name, value in self.given.items()}, 2)
+        if self.symbols:
+            width = max(map(len, self.symbols))
+            out += ["", "Symbols:", *(f"  {name:<{width}}  {meaning}" for name, meaning in self.symbols.items())]
+        for number, (stage, parts) in enumerate(self._shown(), start=1):
+            out += ["", _heading(number, stage)]
+            for part in parts:
+                out += ["", f"  {self._about(part)}"] if part.link else [""]
+                for line in part.lines:
+                    out += _written(line)
+        name, value = self.result
+        return "\n".join([*out, "", "Result:", *_aligned({name: value}, 2), ""])
+
+    def __repr__(self) -> str:
+        return f"<Explanation: {self.title}, {sum(1 for _ in self.lines)} lines; print it, or save it as .html or .md>"
+
+    def _about(self, part: Part) -> str:
+        if part.of:
+            return f"{part.link}, of {part.of}"
+        return f"{part.link} ({self.joints[part.link]})" if part.link in self.joints else part.link
+
+    # with formulas
+
+    def _repr_html_(self) -> str:
+        return f'<style>{LOOK}</style><div class="linksweep-explained">{self._body()}</div>'
+
+    def _repr_latex_(self) -> str:
+        rows = [
+            rf"{_latex_word(part.link)} & {latex(formula)} & {_latex_word(line.equation)}"
+            for _, part, line in self.lines
+            for formula in equations(line.statement.node)
+            if line.use != KEPT
+        ]
+        return "$$\\begin{array}{lll}\n" + " \\\\\n".join(rows) + "\n\\end{array}$$"
+
+    def html(self) -> str:
+        """A page of its own, which needs nothing else: browsers draw the formulas themselves."""
+        title = escape(self.title)
+        return (
+            f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" '
+            f'content="light dark"><style>{STYLE}\n{LOOK}</style></head>\n<body class="linksweep-explained">'
+            f"<h1>{title}</h1>{self._body()}</body></html>\n"
+        )
+
+    def _body(self) -> str:
+        paragraphs = "".join(f"<p>{escape(text)}</p>" for text in (*self.source.split("\n\n"), NOTE))
+        given = _html_table([("", f"<math>{mathml(symbol(name))}</math>", _grid(v)) for name, v in self.given.items()])
+        named = [(f"<math>{mathml(symbol(n))}</math>", f"<code>{escape(n)}</code>", m) for n, m in self.symbols.items()]
+        symbols = _html_table([(sign, name, escape(meaning)) for sign, name, meaning in named], numbers=False)
+        out = [paragraphs, f"<h2>Given</h2>{given}", f"<h2>Symbols</h2>{symbols}" if self.symbols else ""]
+        for number, (stage, parts) in enumerate(self._shown(), start=1):
+            out.append(f"<h2>{escape(_heading(number, stage))}</h2>")
+            for k, part in enumerate(parts):
+                rows = [(escape(line.equation), _formulas(line), _numbers_html(line)) for line in part.lines]
+                table = _html_table(rows)
+                opened = " open" if k == 0 or self.links else ""
+                about = escape(self._about(part))
+                out.append(f"<details{opened}><summary>{about}</summary>{table}</details>" if part.link else table)
+        name, value = self.result
+        out.append(f"<h2>Result</h2>{_html_table([('', f'<math>{mathml(symbol(name))}</math>', _grid(value))])}")
+        return "".join(out)
+
+    def markdown(self) -> str:
+        """Markdown, its formulas between dollars."""
+        out = [f"# {_markdown(self.title)}", *map(_markdown, self.source.split("\n\n")), NOTE, "## Given"]
+        out += [f"$${latex(symbol(name))} = {_latex_numbers(value)}$$" for name, value in self.given.items()]
+        if self.symbols:
+            rows = [f"| ${latex(symbol(n))}$ | `{n}` | {_markdown(m)} |" for n, m in self.symbols.items()]
+            out += ["## Symbols", "\n".join(["| symbol | in the source | meaning |", "|---|---|---|", *rows])]
+        for number, (stage, parts) in enumerate(self._shown(), start=1):
+            out.append(f"## {_markdown(_heading(number, stage))}")
+            for part in parts:
+                out += [f"### {_markdown(self._about(part))}"] if part.link else []
+                for line in part.lines:
+                    note = " ".join(filter(None, (line.equation, _note(line))))
+                    formulas = [] if line.use == KEPT else list(map(latex, equations(line.statement.node)))
+                    values = [f"{latex(_named(name))} = {_latex_numbers(value)}" for name, value in line.values.items()]
+                    out.append(f"{_markdown(note)}\n\n$${_stacked(formulas + values)}$$")
+        name, value = self.result
+        out += ["## Result", f"$${latex(symbol(name))} = {_latex_numbers(value)}$$"]
+        return "\n\n".join(out) + "\n"
+
+    def save(self, path: str | Path) -> None:
+        """Write a page (.html), Markdown (.md) or text (.txt)."""
+        path = Path(path)
+        writers: dict[str, Any] = {".html": self.html, ".md": self.markdown, ".txt": self.__str__}
+        check_ending(path)
+        text = writers[path.suffix.lower()]()
+        write_atomically(path, lambda to: _write(to, text))
+
+
+def check_ending(path: Path) -> None:
+    if path.suffix.lower() not in (".html", ".md", ".txt"):
+        raise ArgumentError(f"The explanation {path} ends in {path.suffix!r}, expected .html, .md or .txt: name it so.")
+
+
+def _write(to: Path, text: str) -> None:
+    to.write_text(text, encoding="utf-8")
+
+
+def _heading(number: int, stage: Stage) -> str:
+    name = (stage.name or "relations").capitalize()
+    return f"{number}. {name}, {WAYS[stage.direction]}{f': {stage.equation}' if stage.equation else ''}"
+
+
+def _note(line: Line) -> str:
+    if line.use == PASSED:
+        return "passed on to the inner link, in its frame"
+    return "kept" if line.use == KEPT else FRAMES.get(line.frame, "")
+
+
+def _written(line: Line) -> list[str]:
+    """A line as text: equation and statement, and below it the numbers."""
+    text = "kept:" if line.use == KEPT else line.statement.text
+    note = _note(line) if line.use != KEPT else ""
+    out = [f"    {line.equation:<18} {text}{f'   [{note}]' if note else ''}"]
+    return out + _aligned({name or line.use: value for name, value in line.values.items()}, 23)
+
+
+def _aligned(values: Mapping[str, np.ndarray], indent: int) -> list[str]:
+    width = max(map(len, values), default=0)
+    out = []
+    for name, value in values.items():
+        for k, row in enumerate(_rows(value)):
+            out.append(f"{' ' * indent}{name if k == 0 else '':<{width}} {'=' if k == 0 else ' '} {row}")
+    return out
+
+
+def _text(x: Any) -> str:
+    return f"{x:.6g}" if isinstance(x, float) else str(x)  # or an expression
+
+
+def _rows(value: np.ndarray) -> list[str]:
+    """An array as lines of text, in columns."""
+    if value.ndim == 0:
+        return [_text(value.item())]
+    if value.ndim > 2:
+        return [row for k, block in enumerate(value) for row in (f"[{k}]", *_rows(block))]
+    if value.dtype == object:
+        return [line for row in np.atleast_2d(value).tolist() for line in _broken([_text(x) for x in row])]
+    cells = [[_text(x) for x in row] for row in np.atleast_2d(value).tolist()]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(cells[0]))] if value.ndim == 2 else None
+    rows = [" ".join(x.rjust(w) for x, w in zip(row, widths or map(len, row), strict=True)) for row in cells]
+    return [f"[{row}]" for row in rows]
+
+
+def _broken(cells: list[str]) -> list[str]:
+    """Expressions in a row; those that fill a line stand below each other."""
+    if sum(map(len, cells)) < WIDEST:
+        return [f"[{', '.join(cells)}]"]
+    return [f"{' ' if k else '['}{cell}{',' if k + 1 < len(cells) else ']'}" for k, cell in enumerate(cells)]
+
+
+def _grid(value: np.ndarray) -> str:
+    return escape("\n".join(_rows(value)))
+
+
+def _formulas(line: Line) -> str:
+    note = f"<br><small>{escape(_note(line))}</small>" if _note(line) else ""
+    if line.use == KEPT:
+        return note
+    shown_as = "<br>".join(f"<math>{mathml(formula)}</math>" for formula in equations(line.statement.node))
+    return f'<span title="{escape(line.statement.text)}">{shown_as}</span>{note}'
+
+
+def _numbers_html(line: Line) -> str:
+    names = {name or line.use: value for name, value in line.values.items()}
+    return escape("\n".join(_aligned(names, 0)))
+
+
+def _html_table(rows: list[tuple[str, str, str]], numbers: bool = True) -> str:
+    kind = ' class="numbers"' if numbers else ""
+    body = "".join(f'<tr><td class="equation">{a}</td><td>{b}</td><td{kind}>{c}</td></tr>' for a, b, c in rows)
+    return f'<div class="scroll"><table>{body}</table></div>'
+
+
+def _named(name: str) -> Any:
+    return symbol(name.rpartition(".")[2] or "passed")
+
+
+def _latex_word(text: str) -> str:
+    return rf"\mathrm{{{escaped(text)}}}" if text else ""
+
+
+def _latex_numbers(value: np.ndarray) -> str:
+    def number(x: Any) -> str:
+        if not isinstance(x, float):
+            return latex_of(x)
+        mantissa, exponent = f"{_text(x)}e".split("e")[:2]
+        return rf"{mantissa}\cdot 10^{{{int(exponent)}}}" if exponent else mantissa
+
+    if value.ndim == 0:
+        return number(value.item())
+    if value.ndim > 2:
+        return r",\; ".join(_latex_numbers(block) for block in value)
+    rows = [" & ".join(number(x) for x in row) for row in np.atleast_2d(value).tolist()]
+    return r"\begin{bmatrix}" + r" \\ ".join(rows) + r"\end{bmatrix}"
+
+
+def _stacked(lines: list[str]) -> str:
+    return lines[0] if len(lines) == 1 else r"\begin{gathered}" + r" \\ ".join(lines) + r"\end{gathered}"
+
+
+def _markdown(text: str) -> str:
+    """Plain text that Markdown would read otherwise."""
+    for sign in "\\`*_[]<>|$#~^":
+        text = text.replace(sign, f"\\{sign}")
+    return text

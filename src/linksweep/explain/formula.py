@@ -1,0 +1,298 @@
+"""A statement of an algorithm as a formula, in LaTeX and in MathML.
+
+The source is close to the papers: `V = link.phi_T(parent.V) + link.H_T @ qd` is V = phi^T V + H^T q'. It is parsed, and
+names and calls become what they stand for there. Whatever has no better form is shown as it is written.
+"""
+
+from __future__ import annotations
+
+import ast
+from html import escape
+from typing import Any, NamedTuple
+
+GREEK = {
+    "alpha": "α", "zeta": "ζ", "nu": "ν", "rho": "ρ", "phi": "φ", "psi": "ψ", "tau": "τ", "Delta": "Δ", "costate": "λ",
+    "w": "ω",
+}  # fmt: skip
+LATEX = {
+    "α": r"\alpha", "ζ": r"\zeta", "ν": r"\nu", "ρ": r"\rho", "φ": r"\phi", "ψ": r"\psi", "τ": r"\tau", "Δ": r"\Delta",
+    "λ": r"\lambda", "ω": r"\omega",
+}  # fmt: skip
+DOTTED = {"qd": ("q", 1), "qdd": ("q", 2), "dw": ("ω", 1), "dv": ("v", 1), "pdd": ("p", 2), "hd": ("h", 1)}
+OWN = ("at", "kept", "free")  # what earlier sweeps kept of the same link
+INNER, OUTER = ("inner", "parent"), ("outer",)
+OF_LINK = {"com": "c", "I_com": "I_c", "armature": "R", "M": "M", "H_T": "H_T", "foot": "foot", "offset": "offset"}
+SAME = ("articulated", "block", "columns", "rows", "elements")  # another form of the same quantity
+WRAPPERS = ("Span", "Coordinates", "JointInertia.of")
+PRODUCTS = {"P_H": ("P", "H_T"), "Delta_G": ("Delta", "G")}  # names of products
+
+
+class Tree(NamedTuple):
+    """A formula: what it is, and its parts. rank: how tightly it holds together (1 a sum, 2 a product, 3 anything)."""
+
+    kind: str
+    parts: tuple[Any, ...]
+    rank: int = 3
+
+
+def equations(node: ast.stmt) -> list[Tree]:
+    """The formulas of a statement, one for each name that it makes; of what it returns, the last."""
+    if isinstance(node, ast.Return) and node.value is not None:
+        value = node.value.elts[-1] if isinstance(node.value, ast.Tuple) else node.value
+        return [_built(value)]
+    if not isinstance(node, ast.Assign):
+        return [Tree("code", (" ".join(ast.unparse(node).split()),))]
+    target, value = node.targets[-1], node.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        pairs = list(zip(target.elts, value.elts, strict=True))
+    else:
+        pairs = [(target, value)]
+    built = [(_built(left), _built(right)) for left, right in pairs]
+    return [left if left == right else Tree("row", (left, _op("="), right), 0) for left, right in built]
+
+
+def symbol(name: str) -> Tree:
+    """A name of the source as the papers' symbol: dw as a dotted omega, V_plus as V with a plus."""
+    if name in PRODUCTS:
+        return Tree("row", tuple(map(symbol, PRODUCTS[name])), 2)
+    if name.startswith("ZERO_"):
+        return Tree("number", ("0",))
+    if name in DOTTED:
+        return Tree("symbol", DOTTED[name])
+    if name in GREEK or len(name) == 1:
+        return Tree("symbol", (GREEK.get(name, name), 0))
+    head, _, tail = name.partition("_")
+    if head and tail:
+        if tail == "plus":
+            return Tree("sup", (symbol(head), _op("+")))
+        if tail == "T":
+            return Tree("sup", (symbol(head), Tree("symbol", ("T", 0))))
+        if tail == "free":
+            return Tree("sup", (symbol(head), _op("′")))
+        return Tree("sub", (symbol(head), symbol(tail)))
+    if len(name) == 2 and name[1].isdigit():
+        return Tree("sub", (symbol(name[0]), Tree("number", (name[1],))))
+    return Tree("word", (name,))
+
+
+def _op(sign: str) -> Tree:
+    return Tree("op", (sign,))
+
+
+def _transposed(tree: Tree) -> Tree:
+    return Tree("sup", (tree, symbol("T")))
+
+
+def _built(node: ast.expr) -> Tree:
+    try:
+        return _Builder().of(node)
+    except NotImplementedError:
+        return Tree("code", (" ".join(ast.unparse(node).split()),))
+
+
+class _Builder:
+    def of(self, node: ast.expr) -> Tree:
+        if isinstance(node, ast.Name):
+            return symbol(node.id)
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str)):
+            return Tree("number", (f"{node.value:g}" if isinstance(node.value, (int, float)) else str(node.value),))
+        if isinstance(node, ast.BinOp):
+            return self.binary(node)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return Tree("row", (_op("−"), self.held(node.operand, 2)), 1)
+        if isinstance(node, ast.Attribute):
+            return self.attribute(node)
+        if isinstance(node, ast.Call) and not node.keywords:
+            return self.call(node)
+        if isinstance(node, ast.Subscript):
+            return self.entry(node)
+        if isinstance(node, ast.Tuple):
+            return self.of(node.elts[0]) if len(node.elts) == 1 else self.listed(node.elts)
+        raise NotImplementedError
+
+    def held(self, node: ast.expr, rank: int) -> Tree:
+        """A part of something that holds tighter gets brackets."""
+        tree = self.of(node)
+        return tree if tree.rank >= rank else Tree("brackets", (tree,))
+
+    def binary(self, node: ast.BinOp) -> Tree:
+        left, right = node.left, node.right
+        if isinstance(node.op, (ast.Add, ast.Sub)):
+            plus = isinstance(node.op, ast.Add)
+            return Tree("row", (self.of(left), _op("+" if plus else "−"), self.held(right, 1 if plus else 2)), 1)
+        if isinstance(node.op, (ast.Mult, ast.MatMult)):
+            return Tree("row", (self.held(left, 2), self.held(right, 2)), 2)
+        if isinstance(node.op, ast.Div):
+            return Tree("fraction", (self.of(left), self.of(right)))
+        raise NotImplementedError
+
+    def attribute(self, node: ast.Attribute) -> Tree:
+        value, name = node.value, node.attr
+        if name in SAME:
+            return self.of(value)
+        if isinstance(value, ast.Name):
+            if value.id in OWN:
+                return symbol(name)
+            if value.id in INNER:
+                return Tree("sub", (symbol(name), Tree("word", ("inner",))))
+            if value.id in OUTER or value.id == "base":
+                return Tree("sub", (symbol(name), Tree("word", (value.id,))))
+            if value.id == "link" and name in OF_LINK:
+                return symbol(OF_LINK[name])
+            if symbol(name).kind != "word":
+                return Tree("sub", (symbol(name), Tree("word", (value.id,))))
+        if ast.unparse(value) == "link.M" and name in ("mass", "mp"):
+            mass = Tree("symbol", ("m", 0))
+            return mass if name == "mass" else Tree("row", (mass, symbol("c")), 2)
+        return Tree("sub", (self.held(value, 3), Tree("word", (name,))))
+
+    def call(self, node: ast.Call) -> Tree:
+        name, args = ast.unparse(node.func), node.args
+        if name in WRAPPERS and len(args) == 1:
+            return self.of(args[0])
+        if name[0].isupper() and name.isidentifier() and name != "JointInertia":  # a record of these
+            return self.listed(args)
+        known = self.known(name, args)
+        if known is not None:
+            return known
+        if isinstance(node.func, ast.Attribute):
+            of, method = node.func.value, node.func.attr
+            if not args and method in SAME:
+                return self.of(of)
+            if not args and name == "link.X.origin":
+                return symbol("l")
+            if method == "minus_outer" and len(args) == 2:
+                product = Tree("row", (self.held(args[0], 2), _transposed(self.held(args[1], 3))), 2)
+                return Tree("row", (self.of(of), _op("−"), product), 1)
+            if len(args) == 1:
+                found = self.method(of, method, args[0])
+                if found is not None:
+                    return found
+        called = Tree("word", (name.removeprefix("link.").replace("_", " "),))
+        args = [arg for arg in args if ast.unparse(arg) != "link"]
+        commas = [part for arg in args for part in (_op(","), self.of(arg))][1:]
+        return Tree("row", (called, Tree("brackets", (Tree("row", tuple(commas), 0),))), 2)
+
+    def known(self, name: str, args: list[ast.expr]) -> Tree | None:
+        """Functions that stand for a formula, as their descriptions have it."""
+        if name == "JointInertia" and len(args) == 3:  # H P H^T + R
+            products = Tree("row", (symbol("H"), self.held(args[1], 2)), 2)
+            return Tree("row", (products, _op("+"), self.held(args[2], 2)), 1)
+        if name == "updated_inertia" and len(args) == 6:  # P - G (P H^T)^T
+            product = Tree("row", (self.held(args[4], 2), _transposed(self.held(args[3], 3))), 2)
+            return Tree("row", (self.of(args[1]), _op("−"), product), 1)
+        if name == "rotation_tensor" and len(args) == 2:  # dw~ + w~ w~
+            w, dw = (Tree("tilde", (self.of(arg),)) for arg in args)
+            return Tree("row", (dw, _op("+"), Tree("row", (w, w), 2)), 1)
+        if name == "sandwich" and len(args) == 2:
+            P = self.held(args[0], 2)
+            return Tree("row", (P, self.held(args[1], 2), P), 2)
+        return None
+
+    def method(self, of: ast.expr, method: str, arg: ast.expr) -> Tree | None:
+        """Calls that stand for a product."""
+        whole = ast.unparse(of)
+        if whole in ("link", "link.X") and method in ("phi", "phi_T", "H", "turn", "turn_back"):
+            sign = {"turn": symbol("A"), "turn_back": symbol("A_T")}.get(method, symbol(method))
+            return Tree("row", (sign, self.held(arg, 2)), 2)
+        if method in ("cross", "dot"):
+            return Tree("row", (self.held(of, 2), _op("×" if method == "cross" else "·"), self.held(arg, 3)), 2)
+        if method == "transpose_times":
+            return Tree("row", (_transposed(self.held(of, 3)), self.held(arg, 2)), 2)
+        inverse = Tree("row", (_op("−"), Tree("number", ("1",))))
+        if method == "over":
+            return Tree("row", (self.held(of, 2), Tree("sup", (self.held(arg, 3), inverse))), 2)
+        if method == "solve" and whole != "sweep":
+            return Tree("row", (Tree("sup", (self.held(of, 3), inverse)), self.held(arg, 2)), 2)
+        return None
+
+    def entry(self, node: ast.Subscript) -> Tree:
+        places = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if len(places) == 1 and isinstance(places[0], ast.Constant):
+            first = places[0].value == 0  # of a joint's only freedom
+            return self.of(node.value) if first else Tree("sub", (self.of(node.value), self.of(places[0])))
+        return Tree("sub", (self.held(node.value, 3), Tree("row", tuple(self.of(place) for place in places))))
+
+    def listed(self, nodes: list[ast.expr]) -> Tree:
+        return Tree("column", tuple(self.of(node) for node in nodes))
+
+
+def latex(tree: Tree) -> str:
+    """The formula for a page with MathJax."""
+    kind, parts = tree.kind, tree.parts
+    if kind == "symbol":
+        letter, dots = parts
+        text = LATEX.get(letter, letter)
+        return {0: text, 1: rf"\dot{{{text}}}", 2: rf"\ddot{{{text}}}"}[dots]
+    if kind in ("word", "code"):
+        return rf"\{'mathrm' if kind == 'word' else 'mathtt'}{{{escaped(parts[0])}}}"
+    if kind == "number":
+        return str(parts[0])
+    if kind == "op":
+        signs = {"−": "-", "×": r"\times", "·": r"\cdot", "′": r"\prime"}
+        return str(signs.get(parts[0], parts[0]))
+    inside = [latex(part) for part in parts]
+    if kind == "sub":
+        return f"{{{inside[0]}}}_{{{inside[1]}}}"
+    if kind == "sup":
+        return f"{{{inside[0]}}}^{{{inside[1]}}}"
+    if kind == "tilde":
+        return rf"\tilde{{{inside[0]}}}"
+    if kind == "brackets":
+        return rf"\left({inside[0]}\right)"
+    if kind == "fraction":
+        return rf"\frac{{{inside[0]}}}{{{inside[1]}}}"
+    if kind == "column":
+        return r"\begin{bmatrix}" + r" \\ ".join(inside) + r"\end{bmatrix}"
+    return r"\,".join(inside) if tree.rank == 2 else " ".join(inside)
+
+
+def latex_of(expression: Any) -> str:
+    """A SymPy expression, its symbols written as the papers do: qd2 as a dotted q with a 2 below."""
+    from ..analysis.symbolic import sympy
+
+    named = {}
+    for each in expression.free_symbols:
+        name = str(each)
+        head = name.rstrip("0123456789")
+        number = name[len(head) :]
+        named[each] = f"{latex(symbol(head))}_{{{number}}}" if number else latex(symbol(head))
+    return str(sympy().latex(expression, symbol_names=named))
+
+
+def escaped(text: str) -> str:
+    for sign, written in (("\\", r"\backslash "), ("_", r"\_"), ("{", r"\{"), ("}", r"\}"), ("%", r"\%"), ("#", r"\#"),
+                          ("&", r"\&"), ("$", r"\$"), ("^", r"\hat{}"), (" ", r"\ ")):  # fmt: skip
+        text = text.replace(sign, written)
+    return text
+
+
+def mathml(tree: Tree) -> str:
+    """The formula for a page without anything: browsers draw it themselves."""
+    kind, parts = tree.kind, tree.parts
+    if kind == "symbol":
+        letter, dots = parts
+        plain = f"<mi>{escape(letter)}</mi>"
+        # no accent: browsers without a font for mathematics would draw it into the letter
+        return f"<mover>{plain}<mtext>{'·' * dots}</mtext></mover>" if dots else plain
+    if kind == "word":
+        return f"<mi mathvariant='normal'>{escape(parts[0])}</mi>"
+    if kind == "code":
+        return f"<mtext>{escape(parts[0])}</mtext>"
+    if kind == "number":
+        return f"<mn>{escape(parts[0])}</mn>"
+    if kind == "op":
+        return f"<mo>{escape(parts[0])}</mo>"
+    inside = [f"<mrow>{mathml(part)}</mrow>" for part in parts]
+    if kind in ("sub", "sup"):
+        return f"<m{kind}>{''.join(inside)}</m{kind}>"
+    if kind == "tilde":
+        return f"<mover>{inside[0]}<mtext>~</mtext></mover>"
+    if kind == "brackets":
+        return f"<mo>(</mo>{inside[0]}<mo>)</mo>"
+    if kind == "fraction":
+        return f"<mfrac>{''.join(inside)}</mfrac>"
+    if kind == "column":
+        rows = "".join(f"<mtr><mtd>{entry}</mtd></mtr>" for entry in inside)
+        return f"<mo>[</mo><mtable>{rows}</mtable><mo>]</mo>"
+    return "<mspace width='0.15em'/>".join(inside) if tree.rank == 2 else "".join(inside)

@@ -1,0 +1,1 @@
+"""The panels beside a scene: joints, layers, time, plots, and the live simulation."""

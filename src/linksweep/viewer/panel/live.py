@@ -1,0 +1,81 @@
+"""A simulation that runs while one looks at it, driven towards a target that can be dragged.
+
+A law is asked for by its target: `law(q)` gives what `linksweep.simulate` takes as torque (an object of
+`linksweep.simulation`, a function torque(t, q, qd), or None) to bring the robot to q. It is asked again whenever the
+target moves, so any law that holds a configuration will do.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from linksweep.errors import ArgumentError, LinksweepError
+from linksweep.support.messages import shown
+
+STEP = 1e-3  # seconds
+LONGEST = 0.05  # seconds simulated at once: a page that was held up does not leap
+QUICKNESS = 8.0  # 1/s: how fast errors decay under the laws given here
+
+Law = Callable[[np.ndarray], Any]
+
+
+def tracking(robot: Any, quickness: float = QUICKNESS) -> Law:
+    """Computed torque towards the target; for a robot with a free base springs and dampers, and gravity held."""
+    from linksweep.simulation import PD, ComputedTorque
+
+    if all(link.joint.kind != "free" for link in robot.model.links):
+        return lambda target: ComputedTorque(target, quickness**2, 2.0 * quickness)
+    inertia = np.diag(robot.mass_matrix(robot.neutral()))
+    return lambda target: PD(target, quickness**2 * inertia, 2.0 * quickness * inertia)
+
+
+class LiveSimulation:
+    """A robot's state (q, qd) in time, under a law that leads to `target`."""
+
+    def __init__(self, robot: Any, q: Any, law: Law | None = None):
+        if law is not None and not callable(law):
+            raise ArgumentError(
+                f"law is {shown(law)}, expected a function that gives a law for a target: lambda q: ..."
+            )
+        self.robot = robot
+        self.law = law
+        self.q, self.qd = np.array(q, dtype=float), np.zeros(robot.nv)
+        self.tau = np.zeros(robot.nv)
+        self.target = self.q.copy()
+        self.t = 0.0
+
+    def set_target(self, q: Any) -> None:
+        self.target = np.array(q, dtype=float)
+
+    def stop(self) -> None:
+        """Bring the robot to rest where it stands."""
+        self.qd = np.zeros(self.robot.nv)
+
+    def advance(self, seconds: float) -> None:
+        """Simulate so many seconds, at most LONGEST; raises LinksweepError where the robot cannot be simulated."""
+        from linksweep.simulation import SimulationWarning, simulate
+
+        steps = max(1, round(min(seconds, LONGEST) / STEP))
+        torque = None if self.law is None else self.law(self.target)
+        if callable(torque) and not hasattr(torque, "signals"):
+            torque = _later(torque, self.t)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", SimulationWarning)
+            try:
+                found = simulate(
+                    self.robot, self.q, self.qd, torque, steps * STEP, dt=STEP, integrator="semi_implicit_euler",
+                    every=steps, limits="ignore", progress=False,
+                )  # fmt: skip
+            except SimulationWarning:
+                raise LinksweepError("the simulation left the finite numbers: choose a gentler law.") from None
+        self.q, self.qd, self.tau = found.q[-1], found.qd[-1], found.tau[-1]
+        self.t += steps * STEP
+
+
+def _later(torque: Callable[..., Any], start: float) -> Callable[..., Any]:
+    """A function of time whose time has run for a while."""
+    return lambda t, q, qd: torque(start + t, q, qd)

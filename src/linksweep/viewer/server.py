@@ -1,0 +1,120 @@
+"""The web server behind a scene: viser, on this machine alone unless told otherwise, and where to find it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import socket
+import sys
+import webbrowser
+from typing import Any
+
+from linksweep.errors import ArgumentError, BackendError
+from linksweep.support.messages import shown
+from linksweep.support.notebook import in_notebook
+
+LOCAL = "127.0.0.1"
+FIRST_PORT = 8080  # where the search for a free one begins
+BRAND = (0, 114, 178)
+
+
+def start_server(host: str = LOCAL, port: int | None = None) -> Any:
+    """A running viser.ViserServer; without `port` the first free one from 8080 on."""
+    viser = viser_module()
+    _check_address(host, port)
+    logging.getLogger("websockets.server").addFilter(_unimportant)
+    with quiet():
+        server = viser.ViserServer(host=host, port=FIRST_PORT if port is None else port, verbose=False)
+    server.request_share_url = _refuse_sharing  # a page must not be able to publish what is meant for this machine
+    server.gui.configure_theme(show_logo=False, show_share_button=False, control_width="large", brand_color=BRAND)
+    return server
+
+
+def viser_module() -> Any:
+    """viser, or one sentence that says what to install."""
+    try:
+        import viser
+    except ImportError as missing:
+        raise BackendError(
+            "The viewer needs viser, which is not installed: pip install 'linksweep[viewer]'."
+        ) from missing
+    return viser
+
+
+def _unimportant(record: logging.LogRecord) -> bool:
+    """Browsers open connections that they then do not use; that is no error, though websockets logs it as one."""
+    return record.getMessage() not in ("opening handshake failed", "connection rejected (200 OK)")
+
+
+def _refuse_sharing(*args: Any, **options: Any) -> None:
+    return None
+
+
+def _check_address(host: Any, port: Any) -> None:
+    """Refuse what cannot be bound: viser would try a thousand other ports, or wait for ever."""
+    if not isinstance(host, str) or not host:
+        raise ArgumentError(f"host is {shown(host)}, expected a name or address, such as '127.0.0.1' or '0.0.0.0'.")
+    if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 65536):
+        raise ArgumentError(
+            f"port is {shown(port)}, expected a whole number from 1 to 65535, or None for any free one."
+        )
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port or 0, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(address)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        where = f"host {shown(host)}" + ("" if port is None else f", port {port}")
+        raise ArgumentError(
+            f"the viewer cannot listen on {where} ({reason}), expected an address of this machine and a free port: "
+            f"choose another."
+        ) from None
+
+
+@contextlib.contextmanager
+def quiet() -> Any:
+    """Without what viser prints when it starts and stops: a library prints nothing unasked.
+
+    rich, by which it prints, goes past the standard output in a notebook.
+    """
+    import rich
+
+    console = rich.get_console()
+    before, console.quiet = console.quiet, True
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        console.quiet = before
+
+
+def address_of(server: Any) -> str:
+    """What to type into a browser on this machine."""
+    host = server.get_host()
+    host = "localhost" if host in ("0.0.0.0", "::", "") else host
+    return f"http://{f'[{host}]' if ':' in host else host}:{server.get_port()}"
+
+
+def directions(server: Any) -> str:
+    """One or two sentences that say where the page is, also to somebody who came over SSH."""
+    port = server.get_port()
+    text = f"Viewer: {address_of(server)}"
+    if server.get_host() != LOCAL:
+        return f"{text} (open to everybody who reaches {server.get_host()})"
+    if os.environ.get("SSH_CONNECTION"):
+        there = os.environ["SSH_CONNECTION"].split()
+        machine = there[2] if len(there) > 2 else socket.gethostname()
+        text += f"\nFrom your own machine first run: ssh -L {port}:{LOCAL}:{port} {machine}"
+    return text
+
+
+def open_browser(server: Any, wanted: bool | None) -> None:
+    """Open the page; unless told, only where there is a screen and no notebook that shows it anyway."""
+    if wanted is None:
+        screen = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+        wanted = bool(screen) and not os.environ.get("SSH_CONNECTION") and not in_notebook()
+    if wanted:
+        webbrowser.open(address_of(server))
