@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
+import pytest
 
 import linksweep as ls
 from linksweep.errors import ModelWarning
@@ -25,6 +27,21 @@ NOT_ROBOTS = {  # nothing moves on a fixed base; ur3.urdf holds no link
     "ur_description/urdf/ur3.urdf",
 }
 LOADABLE = sorted(FILES.keys() - NOT_ROBOTS)
+FEW = (  # of every kind one: `make test` compares these, `make test-all` the whole package
+    "/a1.urdf", "anymal_b_simple_description/robots/anymal.urdf", "/double_pendulum.urdf", "/iris.urdf", "/kinova.urdf",
+    "/panda.urdf", "/solo12.urdf", "/talos_reduced.urdf", "/tiago_no_hand.urdf", "/ur5_robot.urdf", "/human.urdf",
+    "/allegro_right_hand.urdf", "/romeo_small.urdf", "/quadrotor_base.urdf",
+)  # fmt: skip
+
+
+def mostly_slow(cases: Iterable[Any]) -> list[Any]:
+    """Parameters that begin with a file's name, most of them marked slow."""
+
+    def marked(case: Any) -> Any:
+        values = case if isinstance(case, tuple) else (case,)
+        return pytest.param(*values, marks=() if values[0].endswith(FEW) else pytest.mark.slow)
+
+    return [marked(case) for case in cases]
 
 
 def load_quietly(path: Path) -> ls.Robot:

@@ -124,13 +124,15 @@ def test_joints_that_urdf_lacks_are_refused(kind: str):
 
 
 def test_names_are_escaped_and_kept():
-    names = ['a"b', "<c>&'d'", "e\tf\ng", "ñ漢"]
+    names = ['a"b', "<c>&'d'", "e f", "ñ漢"]
     parts = [Part(f"l{n}", "base" if i == 0 else f"l{names[i - 1]}", Joint(n), BODY) for i, n in enumerate(names)]
     model = assemble('<r "1">', parts, base="base")
     again = read_urdf(to_urdf(model))
     assert again.name == model.name and again.links == model.links
-    with pytest.raises(ls.ArgumentError, match=r"'\\x01' holds a character that XML cannot"):
-        to_urdf(assemble("r", [Part("a", "b", Joint("\x01"), BODY)], base="b"))
+    with pytest.raises(ls.DescriptionError, match=r"'\\x01' holds a line break or another control character"):
+        assemble("r", [Part("a", "b", Joint("\x01"), BODY)], base="b")
+    with pytest.raises(ls.ArgumentError, match="holds a character that XML cannot"):
+        to_urdf(assemble("r", [Part("a", "b", Joint("\ufffe"), BODY)], base="b"))
 
 
 def test_limits_without_end_stay_so():
