@@ -34,6 +34,7 @@ ROOMS = (
     "robots",
     "counts",
     "plots",
+    "identification",
     "studies",
     "viewer",
     "cli",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from linksweep.support.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from linksweep import identification as identification
     from linksweep import motion as motion
     from linksweep import plots as plots
     from linksweep import robots as robots
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
     from linksweep.errors import BackendError as BackendError
     from linksweep.errors import DescriptionError as DescriptionError
     from linksweep.errors import LinksweepError as LinksweepError
+    from linksweep.errors import LogWarning as LogWarning
     from linksweep.errors import ModelWarning as ModelWarning
     from linksweep.errors import SingularError as SingularError
     from linksweep.errors import SingularWarning as SingularWarning
     from linksweep.exact import prove as prove
+    from linksweep.identification import excite as excite
+    from linksweep.identification import identify as identify
     from linksweep.motion import follow as follow
     from linksweep.motion import inverse_kinematics as inverse_kinematics
     from linksweep.robot.coupling import CoupledRobot as CoupledRobot
@@ -43,13 +47,16 @@ _HOMES = {
     "CoupledRobot": "linksweep.robot.coupling",
     "DescriptionError": "linksweep.errors",
     "LinksweepError": "linksweep.errors",
+    "LogWarning": "linksweep.errors",
     "ModelWarning": "linksweep.errors",
     "Robot": "linksweep.robot.robot",
     "SingularError": "linksweep.errors",
     "SingularWarning": "linksweep.errors",
     "body": "linksweep.catalogue.parameters",
     "check": "linksweep.analysis.checking",
+    "excite": "linksweep.identification",
     "follow": "linksweep.motion",
+    "identify": "linksweep.identification",
     "inverse_kinematics": "linksweep.motion",
     "load": "linksweep.robot.loading",
     "operators": "linksweep.spatial_operators",
@@ -58,7 +65,7 @@ _HOMES = {
     "use_backend": "linksweep.support.settings",
 }
 _MODULES = {"conventions": "linksweep.analysis.conventions"}
-_SUBPACKAGES = ("motion", "plots", "robots", "simulation", "studies", "viewer")
+_SUBPACKAGES = ("identification", "motion", "plots", "robots", "simulation", "studies", "viewer")
 
 __all__ = [
     "ArgumentError",
@@ -66,6 +73,7 @@ __all__ = [
     "CoupledRobot",
     "DescriptionError",
     "LinksweepError",
+    "LogWarning",
     "ModelWarning",
     "Robot",
     "SingularError",
@@ -74,7 +82,10 @@ __all__ = [
     "body",
     "check",
     "conventions",
+    "excite",
     "follow",
+    "identification",
+    "identify",
     "inverse_kinematics",
     "load",
     "motion",

@@ -34,6 +34,10 @@ class ModelWarning(UserWarning):
     """The description is usable, but something in it is physically doubtful."""
 
 
+class LogWarning(UserWarning):
+    """A measured log is usable, but something in it is doubtful or was left out; the message begins with its name."""
+
+
 class SingularWarning(UserWarning):
     """In some pose a joint's acceleration is not determined: what came out for it is rounding, infinite or NaN."""
 

@@ -91,7 +91,7 @@ def base_parameters(robot: Robot, method: str = "symbolic") -> BaseParameters:
     grouped = _regrouping_matrix(robot) if method == "symbolic" else np.eye(10 * links)
     motions, sizes = _sampled_regressor(robot, from_canonical)
     order = _preferred(grouped)
-    kept, shares = _independent(motions[:, order] / sizes[order])
+    kept, shares = independent_columns(motions[:, order] / sizes[order])
     columns = [order[k] for k in kept]
     # beta = kept parameters, and what the dependent ones add to them
     selection = np.zeros((len(kept), 10 * links))
@@ -106,7 +106,7 @@ def base_parameters(robot: Robot, method: str = "symbolic") -> BaseParameters:
     )  # fmt: skip
 
 
-def _independent(motions: np.ndarray) -> tuple[list[int], np.ndarray]:
+def independent_columns(motions: np.ndarray) -> tuple[list[int], np.ndarray]:
     """Columns on which all depend, earlier ones preferred; and the shares (kept, columns) that each has in them."""
     reduced = np.asarray(np.linalg.qr(motions, mode="r"))
     kept: list[int] = []

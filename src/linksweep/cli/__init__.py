@@ -38,6 +38,8 @@ COMMANDS = (
     "simulate",
     "view",
     "explain",
+    "identify",
+    "excite",
     "study",
     "bench",
 )  # fmt: skip

@@ -8,6 +8,7 @@ from linksweep.plots.animation import animate
 from linksweep.plots.channels import Channel, channels
 from linksweep.plots.charts import bars, errors, lines
 from linksweep.plots.figures import save
+from linksweep.plots.identified import fitted_torques, intervals, spectra
 from linksweep.plots.series import overlaid, panels, phase, time_series, torque_figure
 from linksweep.plots.sketch import sketch
 
@@ -17,12 +18,15 @@ __all__ = [
     "bars",
     "channels",
     "errors",
+    "fitted_torques",
+    "intervals",
     "lines",
     "overlaid",
     "panels",
     "phase",
     "save",
     "sketch",
+    "spectra",
     "time_series",
     "torque_figure",
 ]

@@ -39,7 +39,7 @@ def time_series(
 def panels(wanted: Sequence[Channel], t: Any, values: Any, title: str = "") -> Figure:
     """One panel per channel over the same times; several curves, {label: (samples, channels)}, share each panel."""
     t, curves = _checked(wanted, t, values)
-    columns, rows = _grid(len(wanted))
+    columns, rows = grid_of(len(wanted))
     figure = new_figure(3.5 * columns + 0.3, 2.25 * rows + 0.6)
     figure.suptitle(title)
     places = list(figure.subplots(rows, columns, squeeze=False, sharex=True).flat)
@@ -101,7 +101,7 @@ def phase(robot: Any, q: Any, qd: Any, *, title: str | None = None) -> Figure:
     for name, array, wanted in (("q", q, position), ("qd", qd, velocity)):
         if array.ndim != 2 or array.shape[1] != len(wanted) or len(array) != len(q):
             raise ArgumentError(f"phase got {name} of shape {array.shape}, expected ({len(q)}, {len(wanted)}).")
-    columns, rows = _grid(len(pairs))
+    columns, rows = grid_of(len(pairs))
     figure = new_figure(3.1 * columns + 0.3, 2.7 * rows + 0.6)
     figure.suptitle(f"{plain(robot.name)}: velocity against position" if title is None else title)
     places = list(figure.subplots(rows, columns, squeeze=False).flat)
@@ -141,7 +141,7 @@ def _checked(wanted: Sequence[Channel], t: Any, values: Any) -> tuple[np.ndarray
     return t, curves
 
 
-def _grid(count: int) -> tuple[int, int]:
+def grid_of(count: int) -> tuple[int, int]:
     """Columns and rows: up to three columns for an arm, up to six for a humanoid."""
     few = {1: 1, 2: 2, 4: 2}
     columns = few.get(count) or next((c for c, most in ((3, 9), (4, 16), (5, 25)) if count <= most), 6)

@@ -20,6 +20,7 @@ STUDIES = {
     "stanford": "Angeles, Ma & Rojas 1988, example 1: torques and force of a Stanford arm (Figs 4 and 5)",
     "six_axis": "Angeles, Ma & Rojas 1988, example 2: a straight line by a six-axis arm (Figs 6 to 8)",
     "planar": "Rodriguez 1987, section XII: operations of filter and composite methods by number of links (Fig. 4)",
+    "identify": "A simulated PUMA 560 with friction, noise and quantised encoders: what its log tells, and its error",
 }
 
 __all__ = ["STUDIES", "run"]

@@ -25,14 +25,29 @@ COMMA, NEWLINE = 44, 10
 SPACES = (b" ", b"\t", b"\r", b"\v", b"\f")
 
 
-def read_csv(path: Path, model: Model, columns: dict[str, tuple[str, ...]]) -> Iterator[np.ndarray]:
-    """Blocks (rows, columns) of the wanted columns in their order, time first; the header is checked at once."""
-    blocks = _opened(path, model, columns)
+def read_csv(
+    path: Path, model: Model, columns: dict[str, tuple[str, ...]], checked: bool = True
+) -> Iterator[np.ndarray]:
+    """Blocks (rows, columns) of the wanted columns in their order, time first; the header is checked at once.
+
+    checked: every number is finite, and time grows; a log is read as it is.
+    """
+    blocks = _opened(path, model, columns, checked)
     next(blocks)
     return blocks
 
 
-def _opened(path: Path, model: Model, columns: dict[str, tuple[str, ...]]) -> Iterator[np.ndarray]:
+def read_header(path: Path) -> list[str]:
+    """The names of a file's columns; none where its first line is empty."""
+    try:
+        with path.open("rb") as source:
+            first = source.readline(BLOCK)
+    except OSError as reason:
+        raise unreadable(path, reason) from reason
+    return header_of(path, first) if first.strip() else []
+
+
+def _opened(path: Path, model: Model, columns: dict[str, tuple[str, ...]], checked: bool) -> Iterator[np.ndarray]:
     """First, when the header has been checked, no rows; then the blocks. The file is closed with the iterator."""
     try:
         source = path.open("rb")
@@ -48,7 +63,7 @@ def _opened(path: Path, model: Model, columns: dict[str, tuple[str, ...]]) -> It
                 "sample."
             )
         header = header_of(path, first)
-        file = _File(path, source, header, places_of(path, header, model, columns))
+        file = _File(path, source, header, places_of(path, header, model, columns), checked)
         yield np.empty((0, len(file.places)))
         yield from file.blocks()
 
@@ -76,13 +91,14 @@ class _File:
     source: BinaryIO
     header: list[str]
     places: list[int]
+    checked: bool  # finite, and time growing
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """The wanted columns, checked: finite, and time growing."""
+        """The wanted columns."""
         done, time = 0, -np.inf
         try:
             for values in self._by_pyarrow():
-                if _wrong_entry(values) or _wrong_time(values, time) is not None:
+                if self.checked and (_wrong_entry(values) or _wrong_time(values, time) is not None):
                     raise _NotForPyarrow
                 done, time = done + len(values), values[-1, 0]
                 yield values
@@ -94,7 +110,8 @@ class _File:
                 before -= len(values)
                 continue
             lines, values, before = lines[before:], values[before:], 0
-            self._check(lines, values, time)
+            if self.checked:
+                self._check(lines, values, time)
             done, time = done + len(values), values[-1, 0]
             yield values
         if not done:

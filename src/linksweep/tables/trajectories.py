@@ -10,7 +10,7 @@ import numpy as np
 from linksweep.description.model import Model
 from linksweep.errors import ArgumentError
 from linksweep.tables.columns import block_columns, joint_columns
-from linksweep.tables.csv_reading import read_csv
+from linksweep.tables.csv_reading import read_csv, read_header
 
 DERIVATIVES = ("qd", "qdd")
 ROWS = 8192  # of a block of computed samples
@@ -32,6 +32,21 @@ def open_trajectory(path: Path, model: Model, blocks: Sequence[str], spline: boo
     if spline:
         return _splined(path, model, blocks)
     return read_csv(path, model, block_columns(model, blocks))
+
+
+def read_logged(path: Path, model: Model, blocks: Sequence[str], optional: str) -> dict[str, np.ndarray]:
+    """A log as it was written, with rows that repeat a time or hold NaN: t (rows,) and its blocks (rows, columns).
+
+    optional: a block that is read where the file has all of its columns.
+    """
+    if path.suffix.lower() not in ("", ".csv", ".txt"):
+        raise ArgumentError(f"The log {path} ends in {path.suffix!r}, expected .csv with a row per sample: convert it.")
+    own = [*blocks, optional] if set(joint_columns(model, optional)) <= set(read_header(path)) else blocks
+    columns = block_columns(model, own)
+    table = np.concatenate(list(read_csv(path, model, columns, checked=False)))
+    ends = np.cumsum([len(names) for names in columns.values()])
+    parts = dict(zip(columns, np.split(table, ends[:-1], axis=1), strict=True))
+    return {**parts, "t": parts["t"][:, 0]}
 
 
 def _of_motion(path: Path, model: Model, blocks: Sequence[str]) -> Iterator[np.ndarray]:

@@ -1,0 +1,144 @@
+"""`linksweep identify`: the numbers of a robot from logged torques."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from linksweep.cli.common import AsJson, AskedRobot, OutputFolder, complete_from, find_robot, names_a_robot
+from linksweep.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from linksweep.identification import Fit
+    from linksweep.robot.robot import Robot
+
+METHODS = ("weighted", "ordinary", "huber", "ridge", "entropic", "log_cholesky")
+UNKNOWN = "inertia,armature,viscous,coulomb,offset"
+
+
+@names_a_robot
+def identify(
+    robot: AskedRobot,
+    logs: Annotated[
+        list[Path], typer.Argument(metavar="LOG...", help="CSV: t, q.NAME, tau.NAME and, if there, qd.NAME.")
+    ],
+    output: OutputFolder = Path("out"),
+    method: Annotated[
+        str, typer.Option(metavar="METHOD", help=", ".join(METHODS) + ".", autocompletion=complete_from(METHODS))
+    ] = "weighted",
+    cutoff: Annotated[
+        float | None, typer.Option(metavar="HZ", help="Up to which the motion is believed; unless said, chosen.")
+    ] = None,
+    unknown: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES", help="What is fitted; also coulomb_sides, stribeck, payload:FRAME, inertia:LINK."
+        ),
+    ] = UNKNOWN,
+    drive: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=JOINT+JOINT", help="A drive that turns with several joints, as motor_6=joint_5+joint_6."
+        ),
+    ] = None,
+    stribeck: Annotated[float | None, typer.Option(metavar="SPEED", help="Of Stribeck friction, rad/s.")] = None,
+    slow: Annotated[
+        float | None, typer.Option(metavar="SPEED", help="Below which dry friction is not believed, rad/s.")
+    ] = None,
+    delay: Annotated[float, typer.Option(metavar="SECONDS", help="By which torques stand late.")] = 0.0,
+    as_json: AsJson = False,
+) -> None:
+    """Fit inertias, armatures and friction to logged torques: a report, plots, tables and the robot as URDF."""
+    from linksweep.identification import identify as fitted
+
+    if output.exists() and not output.is_dir():
+        raise ArgumentError(f"The output {output} is a file, expected a folder: choose another.")
+    if method not in METHODS:
+        raise ArgumentError(f"--method is {method!r}, expected one of {', '.join(METHODS)}.")
+    arm = find_robot(robot)
+    read = [read_log_file(arm, path) for path in logs]
+    names = tuple(name.strip() for name in unknown.split(",") if name.strip())
+    several: Any = tuple(list(column) for column in zip(*read, strict=True))
+    t, q, tau, qd = several if len(read) > 1 else read[0]
+    if isinstance(qd, list) and any(one is None for one in qd):
+        qd = None  # only some have velocities
+    fit = fitted(
+        arm, t, q, tau, qd, method=method, cutoff=cutoff, unknown=names, drives=_drives(drive), stribeck=stribeck,
+        slow=slow, delay=delay,
+    )  # fmt: skip
+    fit.report(output)
+    if as_json:
+        print(json.dumps(_facts(fit, output), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        _print(fit, output)
+
+
+def read_log_file(arm: Robot, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+    """t, q, tau, and qd where the file has it."""
+    from linksweep.tables import read_logged
+
+    found = read_logged(path, arm.model, ("q", "tau"), optional="qd")
+    return found["t"], found["q"], found["tau"], found.get("qd")
+
+
+def _drives(words: list[str] | None) -> dict[str, dict[str, float]] | None:
+    """From NAME=JOINT+2*JOINT-JOINT."""
+    found = {}
+    for word in words or []:
+        name, equals, terms = word.partition("=")
+        row: dict[str, float] = {}
+        for term in terms.replace("-", "+-").split("+"):
+            if not term.strip() and "+" in terms.replace("-", "+-"):
+                continue
+            sign = -1.0 if term.strip().startswith("-") else 1.0
+            factor, star, joint = term.strip().lstrip("-").rpartition("*")
+            try:
+                row[joint.strip()] = sign * (float(factor) if star else 1.0)
+            except ValueError:
+                row = {}
+                break
+        if not equals or not name or not row:
+            raise ArgumentError(f"--drive is {word!r}, expected NAME=JOINT+JOINT, such as motor_6=joint_5+joint_6.")
+        found[name] = row
+    return found or None
+
+
+def _facts(fit: Fit, output: Path) -> dict[str, Any]:
+    import math
+
+    def number(x: float) -> float | None:
+        return float(x) if math.isfinite(x) else None
+
+    rows = zip(fit.names, fit.values, fit.deviations, fit.determined, strict=True)
+    return {
+        "robot": fit.columns.full.name,
+        "method": fit.method,
+        "rows": len(fit.samples),
+        "cutoff": number(fit.cutoff),
+        "condition": number(fit.condition),
+        "rms": {name: number(x) for name, x in zip(fit.columns.robot.joint_names, fit.rms, strict=True)},
+        "parameters": {
+            name: {"value": float(value), "deviation": number(spread), "determined": bool(known)}
+            for name, value, spread, known in rows
+        },
+        "remarks": dict(fit.remarks),
+        "folder": str(output),
+    }
+
+
+def _print(fit: Fit, output: Path) -> None:
+    band = "unfiltered" if fit.cutoff == float("inf") else f"{fit.cutoff:.4g} Hz"
+    print(
+        f"{fit.columns.full.name}: {int(fit.determined.sum())} of {len(fit.names)} base parameters from "
+        f"{len(fit.samples):,} rows, {fit.method}, {band}, condition {fit.condition:.3g}"
+    )
+    for name, x, apart in zip(fit.columns.robot.joint_names, fit.rms, fit.validation.T, strict=True):
+        known = apart[apart == apart]
+        unseen = f", {known.mean():.4g} in parts that were not fitted" if len(known) else ""
+        print(f"  {name}: {x:.4g} left over{unseen}")
+    print(f"Written into {output}: {' '.join(sorted(path.name for path in output.iterdir() if path.is_file()))}")

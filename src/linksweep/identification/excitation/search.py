@@ -1,0 +1,288 @@
+"""`excite`: the motion within a robot's limits that shows most of its numbers.
+
+A log barrier keeps every sample inside position, velocity, acceleration and effort limits and workspace boxes; BFGS
+with exact gradients descends from the best of some random starts, while the barrier's weight falls. The same seed gives
+the same motion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linksweep.errors import ArgumentError
+from linksweep.identification.excitation.bases import KINDS, Basis, BasisMotion, basis_of
+from linksweep.identification.excitation.criteria import CRITERIA, Barrier, Limits, Worth, usage
+from linksweep.identification.model.columns import Columns
+from linksweep.identification.model.grouping import grouping
+from linksweep.identification.threads import one_thread
+from linksweep.support.messages import nearest, shown
+
+WEIGHTS = (0.1, 0.01, 0.001)  # of the barrier, one after the other
+MARGIN = 0.02  # of each limit, at the samples: between them a motion goes a little beyond
+FINE = 8  # times as many rows for the last check
+CANDIDATES = 64  # random starts, of which the best are followed
+
+
+@dataclass(frozen=True)
+class Excitation:
+    """A motion, and what it is worth.
+
+    condition: of the regressor of the base parameters, its rows over the noise. start: that of the best of CANDIDATES
+    random motions, before it was improved. used: the largest part of any limit. limits: those kept.
+    """
+
+    robot: Any
+    motion: BasisMotion
+    criterion: str
+    condition: float
+    start: float
+    used: float
+    limits: Limits
+    evaluations: int
+
+    @property
+    def duration(self) -> float:
+        return self.motion.duration
+
+    def samples(self, rate: float = 100.0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """t, q, qd, qdd at `rate` rows a second."""
+        t = np.arange(round(self.duration * _positive("rate", rate)) + 1) / rate
+        q, qd, qdd = self.motion(np.minimum(t, self.duration))
+        return t, q, qd, qdd
+
+    def to_csv(self, path: str | Path, rate: float = 100.0) -> None:
+        """Columns t, q.NAME, qd.NAME, qdd.NAME: a trajectory that `linksweep inverse` and `simulate` read."""
+        from linksweep.tables import block_columns, write_table
+
+        t, q, qd, qdd = self.samples(rate)
+        table = np.column_stack([t, q, qd, qdd])
+        write_table(Path(path), block_columns(self.robot.model, ("q", "qd", "qdd")), [table], {})
+
+    def __repr__(self) -> str:
+        return (
+            f"<Excitation of {self.robot.name}: {self.duration:g} s, condition {self.condition:.4g} (best random start "
+            f"{self.start:.4g}), {100 * self.used:.0f} % of limits>"
+        )
+
+
+@one_thread()
+def excite(
+    robot: Any, duration: float = 10.0, *, kind: str = "fourier", harmonics: int = 5, criterion: str = "condition",
+    unknown: Sequence[str] = ("inertia",), drives: Any = None, noise: Any = None, acceleration: Any = None,
+    velocity: Any = None, effort: Any = None, boxes: Mapping[str, Any] | None = None, seed: int = 0, starts: int = 2,
+    iterations: int = 100,
+) -> Excitation:  # fmt: skip
+    """The most exciting motion of `duration` seconds, at rest at both ends.
+
+    kind: "fourier" or "spline", with `harmonics`. criterion: "condition" or "determinant". unknown, drives: what is to
+    be shown, as of `identify`; friction shows itself in any motion. noise: N m of each joint's torque, by which rows
+    are weighed; all alike where not given. velocity, acceleration, effort: limits that replace the description's
+    (acceleration: four times the velocity limit a second, where not given). boxes: {frame: (lower corner, upper
+    corner)} in the base frame. starts: how many of the random motions are improved, each in `iterations` steps for each
+    weight of the barrier.
+    """
+    for name, value, known in (("kind", kind, KINDS), ("criterion", criterion, CRITERIA)):
+        if value not in known:
+            raise ArgumentError(f"{name} is {shown(value)}{nearest(value, known)}, expected one of {', '.join(known)}.")
+    for name, value in (("harmonics", harmonics), ("starts", starts), ("iterations", iterations), ("seed", seed)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < (name == "harmonics") * 2:
+            raise ArgumentError(
+                f"{name} is {shown(value)}, expected a whole number{', two or more' * (name == 'harmonics')}."
+            )
+    columns = Columns(robot, unknown, drives)
+    if robot is not columns.full or any(
+        c.what not in ("armature", "viscous", "coulomb") for c in columns.columns if not c.is_body
+    ):
+        raise ArgumentError(
+            "excite takes a Robot, and unknowns of links, armature, viscous and coulomb, expected no others: leave "
+            "them out."
+        )
+    group = grouping(columns)
+    limits = _limits(robot, velocity, acceleration, effort, boxes)
+    basis = basis_of(kind, int(harmonics), _positive("duration", duration))
+    worth = Worth(group, criterion, limits, _of_joints("noise", noise, np.ones(columns.nv)))
+    barrier = Barrier(columns, limits, worth, MARGIN)
+    phi = basis(np.linspace(0.0, basis.duration, 20 * basis.ripples + 1)[:-1])
+    rng = np.random.default_rng(seed)
+    found = [random_coefficients(basis, phi, barrier, rng) for _ in range(max(CANDIDATES, starts))]
+    worths = [worth.condition(*(one @ C for one in phi)) for C in found]
+    order = np.argsort(worths)
+    count, best = 0, (np.inf, found[order[0]])
+    for k in order[: max(1, starts)]:
+        C, used = _descended(found[k], phi, worth, barrier, int(iterations))
+        C = _within(C, basis, barrier)
+        count += used
+        score = worth(*(one @ C for one in phi))[0]
+        if score < best[0]:
+            best = score, C
+    motion = BasisMotion(basis, best[1])
+    fine = tuple(one @ best[1] for one in basis(_fine_times(basis)))
+    return Excitation(
+        robot, motion, criterion, worth.condition(*(one @ best[1] for one in phi)), float(worths[order[0]]),
+        usage(barrier, fine), limits, count,
+    )  # fmt: skip
+
+
+def random_coefficients(
+    basis: Basis, phi: Sequence[np.ndarray], barrier: Barrier, rng: np.random.Generator
+) -> np.ndarray:
+    """A random motion that stays within the limits: any direction of the coefficients, as far as it goes."""
+    limits = barrier.limits
+    for _ in range(200):
+        where = limits.lower + (limits.upper - limits.lower) * rng.uniform(0.25, 0.75, len(limits.lower))
+        C = rng.normal(size=(basis.size, len(where))) * np.minimum(limits.velocity, 1e3)
+        middle = phi[0] @ C
+        still = np.linalg.lstsq(phi[0], np.ones(len(phi[0])), rcond=None)[0]  # the coefficients of 1
+        C -= np.outer(still, middle.mean(axis=0))
+        rest = np.outer(still, where)
+        if barrier.slacks(*(one @ rest for one in phi)).min() <= 0.0:
+            continue
+        return rest + _largest(C, rest, phi, barrier) * C
+    raise ArgumentError(
+        "excite finds no pose within effort limits and boxes, expected some: check the boxes, in metres in the base "
+        "frame, and the effort limits against gravity."
+    )
+
+
+def _largest(C: np.ndarray, rest: np.ndarray, phi: Sequence[np.ndarray], barrier: Barrier) -> float:
+    """The largest size, in steps of a tenth, at which a motion about a pose stays within the limits."""
+    # positions, velocities and accelerations are linear in the size: the first that is full
+    size = 1.0
+    for _ in range(200):
+        if barrier.slacks(*(one @ (rest + size * C) for one in phi)).min() > 1.5 * MARGIN:
+            return size
+        size *= 0.9
+    return 0.0
+
+
+def _descended(
+    C: np.ndarray, phi: Sequence[np.ndarray], worth: Worth, barrier: Barrier, iterations: int
+) -> tuple[np.ndarray, int]:
+    """BFGS on criterion + weight * barrier, with the weights one after the other; how often it was evaluated."""
+    count = 0
+    metric = np.linalg.cholesky(
+        sum(one.T @ one / np.trace(one.T @ one) for one in phi) + 1e-6 * np.eye(phi[0].shape[1])
+    )
+    scale = np.minimum(barrier.limits.velocity, 1e3)
+
+    def of(y: np.ndarray, weight: float) -> tuple[float, np.ndarray]:
+        nonlocal count
+        count += 1
+        C = np.linalg.solve(metric.T, y.reshape(C_shape)) * scale
+        motion = [one @ C for one in phi]
+        if barrier.slacks(*motion).min() <= MARGIN:
+            return np.inf, y
+        value, slopes = worth(*motion)
+        wall, walls = barrier(*motion)
+        by = sum(one.T @ (a + weight * b) for one, a, b in zip(phi, slopes, walls, strict=True))
+        return value + weight * wall, np.linalg.solve(metric, by * scale).ravel()
+
+    C_shape = C.shape
+    y = (metric.T @ (C / scale)).ravel()
+    for weight in WEIGHTS:
+        y = _bfgs(lambda y, w=weight: of(y, w), y, iterations)
+    return np.linalg.solve(metric.T, y.reshape(C_shape)) * scale, count
+
+
+def _bfgs(cost: Any, y: np.ndarray, iterations: int) -> np.ndarray:
+    """Broyden's, Fletcher's, Goldfarb's and Shanno's method; a step that leaves the limits is halved."""
+    value, slope = cost(y)
+    inverse = np.eye(len(y)) / max(1e-12, float(np.linalg.norm(slope)))
+    for _ in range(iterations):
+        step = -inverse @ slope
+        gain = float(slope @ step)
+        if gain > -1e-10:
+            break
+        size = 1.0
+        while size > 1e-8:
+            trial = y + size * step
+            new, new_slope = cost(trial)
+            if new <= value + 1e-4 * size * gain:
+                break
+            size *= 0.5
+        else:
+            break
+        moved, turned = trial - y, new_slope - slope
+        curve = float(moved @ turned)
+        if curve > 1e-12 * float(np.linalg.norm(moved) * np.linalg.norm(turned)):
+            along = inverse @ turned
+            inverse += (1.0 + turned @ along / curve) * np.outer(moved, moved) / curve
+            inverse -= (np.outer(along, moved) + np.outer(moved, along)) / curve
+        y, value, slope = trial, new, new_slope
+    return y
+
+
+def _fine_times(basis: Basis) -> np.ndarray:
+    return np.linspace(0.0, basis.duration, FINE * 20 * basis.ripples + 1)
+
+
+def _within(C: np.ndarray, basis: Basis, barrier: Barrier) -> np.ndarray:
+    """The motion, made smaller about its mean where it goes beyond a limit between the samples."""
+    phi = basis(_fine_times(basis))
+    still = np.linalg.lstsq(phi[0], np.ones(len(phi[0])), rcond=None)[0]
+    rest = np.outer(still, (phi[0] @ C).mean(axis=0))
+    for size in np.linspace(1.0, 0.0, 201):
+        small = rest + size * (C - rest)
+        if barrier.slacks(*(one @ small for one in phi)).min() > 0.0:
+            return small
+    return rest
+
+
+def _limits(robot: Any, velocity: Any, acceleration: Any, effort: Any, boxes: Any) -> Limits:
+    own = robot.limits
+    turns = np.array([robot.model.links[i].joint.kind != "prismatic" for i in robot.model.document_order])
+    free = ~(np.isfinite(own.lower) & np.isfinite(own.upper))
+    if (free & ~turns).any():
+        name = robot.joint_names[int(np.argmax(free & ~turns))]
+        raise ArgumentError(f"joint {name!r} slides and has no limits, expected some: set them with robot.with_limits.")
+    lower, upper = np.where(free, -np.pi, own.lower), np.where(free, np.pi, own.upper)
+    if not (lower < upper).all():
+        name = robot.joint_names[int(np.argmin(upper - lower))]
+        raise ArgumentError(f"joint {name!r} has no room between its limits, expected some: lock it, or widen them.")
+    rates = _of_joints(
+        "velocity", velocity, np.where(np.isfinite(own.velocity) & (own.velocity > 0), own.velocity, 1.0)
+    )
+    return Limits(
+        lower, upper, rates, _of_joints("acceleration", acceleration, 4.0 * rates),
+        _of_joints("effort", effort, np.where(own.effort > 0, own.effort, np.inf)), _boxes(robot, boxes),
+    )  # fmt: skip
+
+
+def _of_joints(name: str, value: Any, described: np.ndarray) -> np.ndarray:
+    if value is None:
+        return described
+    array = np.asarray(value, dtype=float)
+    if array.shape not in ((), described.shape) or not (array > 0).all():
+        raise ArgumentError(f"{name} is {shown(value)}, expected a number above 0, or {len(described)} of them.")
+    return np.broadcast_to(array, described.shape).astype(float)
+
+
+def _boxes(robot: Any, boxes: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    found = {}
+    for frame, corners in dict(boxes or {}).items():
+        if frame not in robot.frame_names:
+            raise ArgumentError(
+                f"boxes: {robot.name} has no frame {shown(frame)}{nearest(frame, robot.frame_names)}, expected one of "
+                f"robot.frame_names."
+            )
+        try:
+            lower, upper = (np.asarray(corner, dtype=float) for corner in corners)
+        except (TypeError, ValueError):
+            lower = upper = np.zeros(0)
+        if lower.shape != (3,) or upper.shape != (3,) or not (lower < upper).all():
+            raise ArgumentError(
+                f"the box of {frame!r} is {shown(corners)}, expected two corners of three numbers, the lower one first."
+            )
+        found[frame] = lower, upper
+    return found
+
+
+def _positive(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
+        raise ArgumentError(f"{name} is {shown(value)}, expected a number above 0.")
+    return float(value)

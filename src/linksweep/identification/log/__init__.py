@@ -1,0 +1,1 @@
+"""From a measured log to rows with velocities and accelerations."""

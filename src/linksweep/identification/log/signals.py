@@ -1,0 +1,197 @@
+"""Positions to velocities and accelerations within a band, and which rows can be believed.
+
+Positions (and measured velocities) are low-passed by a Butterworth filter run forwards and backwards, which has no
+phase: its gain is one half at the cut-off; before the first row and after the last the motion goes on along a cubic.
+Derivatives are central differences over nine rows, exact for polynomials of degree 8, so that what they add lies below
+the band's own error; nothing beyond the band is differentiated. Torques are not filtered: a fit takes sums of rows on
+both sides of the equation alike (`triangles.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import factorial
+
+import numpy as np
+
+from linksweep.identification.log.reading import Log, Remarks, Stretch
+from linksweep.identification.model.columns import Columns
+
+ORDER = 4  # of the filter, each way
+REACH = 4  # rows on either side of a derivative
+SLOW = 0.02  # of a drive's largest rate: below, the sign of a rate is a guess
+SATURATED = 0.99  # of the effort limit
+NOTHING = 1e-15  # N m or N
+STILL = 2e-3  # of the largest range among the joints
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Rows of a log with their derivatives, (rows, nv) each; `weight` 0 leaves a joint's row out.
+
+    bounds: (first, last + 1) of each stretch, in which rows follow each other every `dt` seconds; trajectory: which
+    each belongs to.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    tau: np.ndarray
+    weight: np.ndarray
+    bounds: tuple[tuple[int, int], ...]
+    trajectory: tuple[int, ...]
+    dt: float
+    cutoff: float  # Hz; infinite where nothing was filtered
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+
+def samples_of(log: Log, cutoff: float) -> Samples:
+    """Every row of the log, with velocities and accelerations; the ends of stretches, where they are guesses, weigh
+    0.
+    """
+    parts = [_with_rates(stretch, log.dt, cutoff) for stretch in log.stretches]
+    ends = np.cumsum([0, *(len(stretch.t) for stretch in log.stretches)])
+    edge = edge_rows(log.dt, cutoff)
+    weight = np.concatenate([stretch.weight for stretch in log.stretches])
+    for a, b in pairwise(ends):
+        weight[a : a + edge] = weight[max(a, b - edge) : b] = 0.0
+    q, qd, qdd = (np.concatenate([part[k] for part in parts]) if len(parts) > 1 else parts[0][k] for k in range(3))
+    return Samples(
+        np.concatenate([s.t for s in log.stretches]), q, qd, qdd, np.concatenate([s.tau for s in log.stretches]),
+        weight, tuple(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)),
+        tuple(s.trajectory for s in log.stretches), log.dt, cutoff,
+    )  # fmt: skip
+
+
+def edge_rows(dt: float, cutoff: float) -> int:
+    """Rows at an end of a stretch for which the filter has to guess what was before or comes after."""
+    return REACH if not np.isfinite(cutoff) else max(REACH, round(1.5 / (dt * cutoff)))
+
+
+def _with_rates(one: Stretch, dt: float, cutoff: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    q = low_passed(one.q, dt, cutoff)
+    if one.qd is None:
+        return q, derivative(q, dt, 1), derivative(q, dt, 2)
+    qd = low_passed(one.qd, dt, cutoff)
+    return q, qd, derivative(qd, dt, 1)
+
+
+def low_passed(x: np.ndarray, dt: float, cutoff: float) -> np.ndarray:
+    """x (rows, columns) without what is beyond the cut-off (Hz), and without delay; infinity: as it is."""
+    if cutoff >= 0.5 / dt:
+        return x
+    from scipy.signal import butter, sosfiltfilt
+
+    sections = butter(ORDER, cutoff, fs=1.0 / dt, output="sos")
+    period = 1.0 / (dt * cutoff)
+    pad = max(3 * (2 * ORDER + 1), round(2.0 * period))
+    window = min(len(x), max(8, round(period)))
+    before = _extrapolation(window, pad)
+    out = np.empty_like(x)
+    for k in range(x.shape[1]):  # one by one: memory for one column
+        column = x[:, k]
+        longer = np.concatenate([before @ column[:window], column, (before @ column[: -window - 1 : -1])[::-1]])
+        out[:, k] = sosfiltfilt(sections, longer, padlen=0)[pad:-pad]
+    return out
+
+
+def _extrapolation(window: int, pad: int) -> np.ndarray:
+    """(pad, window): the `pad` rows before a window of rows, along the cubic that fits the window best.
+
+    A motion that is turned over at its end instead, as is usual, has no acceleration there.
+    """
+    inside, outside = np.arange(window) / window, np.arange(-pad, 0) / window
+    return np.vander(outside, 4) @ np.linalg.pinv(np.vander(inside, 4))
+
+
+def derivative(x: np.ndarray, dt: float, order: int) -> np.ndarray:
+    """The first or second derivative of x (rows, columns), by nine rows around each; at the ends by the nine next."""
+    from scipy.ndimage import correlate1d
+
+    width = 2 * REACH + 1
+    out = correlate1d(x, difference_weights(REACH, width, order), axis=0, mode="nearest")
+    for k in range(REACH):
+        out[k] = difference_weights(k, width, order) @ x[:width]
+        out[-1 - k] = difference_weights(width - 1 - k, width, order) @ x[-width:]
+    return out / dt**order
+
+
+def difference_weights(at: int, width: int, order: int) -> np.ndarray:
+    """Weights of `width` rows for a derivative at row `at` that is exact for polynomials of degree width - 1."""
+    places = (np.arange(width) - at) / width  # near 1: else high powers drown the low ones
+    powers = np.vander(places, increasing=True).T
+    return np.linalg.solve(powers, factorial(order) * np.eye(width)[order]) / width**order
+
+
+def leave_out(columns: Columns, samples: Samples, slow: float | None, remarks: Remarks) -> tuple[str, ...]:
+    """Set weights to 0 where a row cannot be believed; the names of joints that never move.
+
+    Slow: where a drive with dry friction barely turns, friction is anything between its two sides. Saturated: where
+    the torque is at the effort limit, the drive did not do what was asked.
+    """
+    joints = columns.robot.joint_names
+    ranges = np.ptp(samples.q, axis=0)
+    still = [k for k in range(len(joints)) if ranges[k] < STILL * max(ranges.max(), 1e-3)]
+    if still:
+        names = ", ".join(joints[k] for k in still)
+        remarks("still", f"{names} never move{'s' * (len(still) == 1)}: what only such a motion shows stays unknown.")
+    if columns.has_dry_friction:
+        _leave_out_slow(columns, samples, slow, still)
+    _leave_out_saturated(columns, samples, remarks)
+    idle = [joints[k] for k in range(len(joints)) if not samples.weight[:, k].any() and k not in still]
+    if idle:
+        remarks("unused", f"no row of {', '.join(idle)} can be used: what only its torque shows stays unknown.")
+    return tuple(joints[k] for k in still)
+
+
+def _leave_out_slow(columns: Columns, samples: Samples, slow: float | None, still: list[int]) -> None:
+    acts = columns.acts
+    for k in still:
+        samples.weight[:, k] = 0.0
+    largest = np.zeros(len(acts))
+    step = 1 << 16
+    for a in range(0, len(samples), step):
+        largest = np.maximum(largest, np.abs(columns.drive_rates(samples.qd[a : a + step])).max(axis=0))
+    least = SLOW * largest if slow is None else np.full(len(acts), float(slow))
+    columns.slow = least
+    for a in range(0, len(samples), step):
+        rates = np.abs(columns.drive_rates(samples.qd[a : a + step]))
+        for drive, joints in enumerate(acts):
+            samples.weight[a : a + step][np.ix_(rates[:, drive] < least[drive], joints)] = 0.0
+
+
+def _leave_out_saturated(columns: Columns, samples: Samples, remarks: Remarks) -> None:
+    described = {link.joint.name: link.joint.limits.effort for link in columns.full.model.links}
+    shares, flat = {}, []
+    for k, name in enumerate(columns.robot.joint_names):
+        column = samples.tau[:, k]
+        if np.ptp(column) < NOTHING:
+            samples.weight[:, k] = 0.0
+            flat.append(f"{name} ({column[0]:.4g})")
+            continue
+        at = np.zeros(len(column), bool)
+        if np.abs(column).max() < 2.0 * described[name]:  # else the limit, or the unit, is not what it says
+            at |= np.abs(column) >= SATURATED * described[name]
+        for extreme in (column.max(), column.min()):  # clipped: the same extreme value for many rows on end
+            level = column == extreme
+            if extreme != 0.0 and _longest_run(level) >= max(8, 2e-3 * len(column)):
+                at |= level
+        if at.any():
+            samples.weight[at, k] = 0.0
+            shares[name] = at.mean()
+    if flat:
+        remarks("flat", f"torques never change and are left out, as if not measured: {', '.join(flat)}.")
+    if shares:
+        listed = ", ".join(f"{name} {100 * share:.2g} %" for name, share in shares.items())
+        remarks("saturated", f"rows at the limit of torque were left out: {listed}.")
+
+
+def _longest_run(flags: np.ndarray) -> int:
+    if not flags.any():
+        return 0
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
+    return int((edges[1::2] - edges[::2]).max())

@@ -1,0 +1,1 @@
+"""Numbers that bodies can have, and the robot that has them."""

@@ -1,0 +1,235 @@
+"""What a fit found, in Markdown, with tables, plots and the robot as files."""
+
+from __future__ import annotations
+
+import csv
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linksweep.errors import ArgumentError, LinksweepError
+from linksweep.support.files import write_atomically
+
+if TYPE_CHECKING:
+    from linksweep.identification.fit import Fit
+
+SHOWN = 10_000  # rows of torques that a plot has room for
+FIGURES = {
+    "torques": "Measured and predicted torques, and their difference where rows were used.",
+    "spectra": "Where in frequency the torque lies, and what is left of it; dotted: the cut-off.",
+    "parameters": "The numbers in torque at a lively motion (2 rad/s, 6 rad/s² in every joint), with 95 % intervals.",
+}
+
+
+def report(fit: Fit, out: str | Path | None) -> str:
+    """The report; written as report.md into the folder `out`, beside parameters.csv, robot.urdf and plots."""
+    drawn = out is not None and find_spec("matplotlib") is not None
+    lines = [*_head(fit), *_remarks(fit), *_torques(fit), *_parameters(fit), *_bodies(fit)]
+    if out is None:
+        return "\n".join(lines)
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise ArgumentError(f"The output {folder} is a file, expected a folder: choose another.")
+    lines += [
+        "## Files",
+        "",
+        "[parameters.csv](parameters.csv): every number, its standard deviation and interval.",
+        "",
+    ]
+    _write_parameters(fit, folder / "parameters.csv")
+    try:
+        full = getattr(fit.robot, "robot", fit.robot)
+        text = full.to_urdf()
+        write_atomically(folder / "robot.urdf", lambda to: _write(to, text))
+        lines += ["[robot.urdf](robot.urdf): the robot with these numbers.", ""]
+    except LinksweepError as reason:  # a joint that URDF does not have
+        lines += [f"No URDF of the robot: {reason}", ""]
+    if drawn:
+        for name, caption in FIGURES.items():
+            _draw(fit, name, folder / f"{name}.png")
+            lines += [f"![{caption}]({name}.png)", "", caption, ""]
+    else:
+        lines += ["No plots: Matplotlib is not installed (pip install 'linksweep[plot]').", ""]
+    text_ = "\n".join(lines)
+    write_atomically(folder / "report.md", lambda to: _write(to, text_))
+    return text_
+
+
+def _write(to: Path, text: str) -> None:
+    to.write_text(text, encoding="utf-8")
+
+
+def _table(header: list[str], rows: list[list[Any]]) -> list[str]:
+    lines = [header, [":--", *["--:"] * (len(header) - 1)], *rows]
+    return ["| " + " | ".join(str(entry).replace("|", "\\|") for entry in line) + " |" for line in lines] + [""]
+
+
+def _head(fit: Fit) -> list[str]:
+    s, samples = fit.settings, fit.samples
+    band = "not filtered" if not np.isfinite(fit.cutoff) else f"filtered at {fit.cutoff:.4g} Hz"
+    chosen = " (chosen by how well unseen torques are predicted)" if s["cutoff_chosen"] else ""
+    parts = len(samples.bounds)
+    return [
+        f"# {fit.columns.full.name}: numbers from {len(samples):,} rows of a log",
+        "",
+        f"{len(samples) * s['dt']:.4g} s at {1 / s['dt']:.4g} Hz in {parts} stretch{'es' * (parts > 1)}; positions "
+        f"{band}{chosen}; {s['every']} row{'s' * (s['every'] > 1)} to a sum, {s['sums']:,} sums of all joints. Method: "
+        f"{fit.method}. {int(fit.determined.sum())} of {len(fit.names)} base parameters are determined; condition "
+        f"number {fit.condition:.4g}.",
+        "",
+    ]
+
+
+def _remarks(fit: Fit) -> list[str]:
+    if not fit.remarks:
+        return []
+    return ["## What is doubtful", "", *(f"- **{name}**: {text}" for name, text in fit.remarks.items()), ""]
+
+
+def _torques(fit: Fit) -> list[str]:
+    samples = fit.samples
+    rows = []
+    apart = [float(np.mean(own[np.isfinite(own)])) if np.isfinite(own).any() else np.nan for own in fit.validation.T]
+    for k, name in enumerate(fit.columns.robot.joint_names):
+        used = samples.weight[:, k] > 0
+        size = float(np.sqrt(np.mean(np.square(samples.tau[used, k])))) if used.any() else np.nan
+        rows.append([name, f"{size:.4g}", f"{fit.rms[k]:.4g}", f"{100 * fit.rms[k] / size:.3g} %", f"{apart[k]:.4g}",
+                     f"{100 * used.mean():.3g} %"])  # fmt: skip
+    several = "trajectory" if max(samples.trajectory) else "fifth of the log"
+    return [
+        "## Torques",
+        "",
+        f"Root mean squares in N m (N); *apart*: each {several} as a fit without it predicts it.",
+        "",
+        *_table(["joint", "measured", "left over", "of measured", "apart", "rows used"], rows),
+    ]
+
+
+def _parameters(fit: Fit) -> list[str]:
+    essential = set(fit.essential())
+    prior = fit.grouping.matrix @ fit.columns.prior
+    rows = []
+    for k, name in enumerate(fit.names):
+        known = bool(fit.determined[k])
+        spread = fit.deviations[k]
+        share = f"{100 * spread / abs(fit.values[k]):.2g} %" if known and fit.values[k] else ""
+        rows.append([
+            name + ("" if not known else " *" * (name in essential)), f"{fit.values[k]:.5g}" if known else "unknown",
+            f"{spread:.2g}" if known else "", share, f"{prior[k]:.5g}", fit.grouping.text(name),
+        ])  # fmt: skip
+    return [
+        "## Base parameters",
+        "",
+        "SI units. Standard deviations count the colour of what is left over. * essential: without it torques are "
+        "predicted worse. Unknown: the log does not show it, and the description's value stands.",
+        "",
+        *_table(["number", "value", "st. dev.", "relative", "description", "is"], rows),
+    ]
+
+
+def _bodies(fit: Fit) -> list[str]:
+    physical = fit.physical_numbers
+    lines = [
+        "## The robot",
+        "",
+        "Every unknown by its own name, physically consistent and nearest to the description: what torques do not show "
+        f"is as described. Torques are left over by {', '.join(f'{x:.4g}' for x in fit.robot_rms)} N m.",
+        "",
+    ]
+    robot = getattr(fit.robot, "robot", fit.robot)
+    rows = []
+    links = {robot.model.links[i].name: robot.model.links[i].inertial for i in robot.model.document_order}
+    for owner, smallest in physical.smallest.items():
+        body = links.get(owner)
+        if body is not None:
+            com = " ".join(f"{x:.4g}" for x in body.com)
+            rows.append([owner, f"{body.mass:.4g}", com, f"{smallest:.2g}"])
+    if rows:
+        lines += _table(["link", "mass", "mass centre", "least eigenvalue of pseudo-inertia"], rows)
+    joints = [
+        [name, *(f"{x[k]:.4g}" for x in (robot.armature, robot.damping, robot.friction))]
+        for k, name in enumerate(robot.joint_names)
+    ]
+    lines += _table(["joint", "armature", "damping", "friction"], joints)
+    if physical.invented:
+        lines += [
+            f"The description has no body that could be one for {', '.join(physical.invented)}: a small ball, or a "
+            "slightly fuller body, stood in for it.", "",
+        ]  # fmt: skip
+    if physical.left_out:
+        lines += [f"A Robot has no place for {', '.join(physical.left_out)}: `fit.predict` has them.", ""]
+    return lines
+
+
+def _write_parameters(fit: Fit, path: Path) -> None:
+    low, high = fit.interval().T
+
+    def write(to: Path) -> None:
+        with to.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["number", "value", "deviation", "low_95", "high_95", "determined", "is"])
+            for k, name in enumerate(fit.names):
+                numbers = (fit.values[k], fit.deviations[k], low[k], high[k])
+                writer.writerow(
+                    [name, *(repr(float(x)) for x in numbers), bool(fit.determined[k]), fit.grouping.text(name)]
+                )
+
+    write_atomically(path, write)
+
+
+def _draw(fit: Fit, name: str, path: Path) -> None:
+    from linksweep import plots
+
+    robot, samples = fit.columns.robot, fit.samples
+    if name == "torques":
+        t, measured, found = _shown_rows(fit)
+        more = "" if len(samples) <= SHOWN else f", first {SHOWN:,} of {len(samples):,} rows"
+        figure = plots.fitted_torques(robot, t, measured, found, f"{robot.name}: torques{more}")
+    elif name == "spectra":
+        frequencies, densities = _spectra(fit)
+        cutoff = fit.cutoff if np.isfinite(fit.cutoff) else None
+        figure = plots.spectra(robot, frequencies, densities, title=f"{robot.name}: spectra", cutoff=cutoff)
+    else:
+        sizes = fit.grouping.sizes
+        prior = (fit.grouping.matrix @ fit.columns.prior) * sizes
+        half = 0.5 * np.diff(fit.interval(), axis=1)[:, 0] * sizes
+        figure = plots.intervals(
+            fit.names, fit.values * sizes, half, prior, title=f"{robot.name}: base parameters",
+            x_label="torque at a lively motion (N m)",
+        )  # fmt: skip
+    plots.save(figure, path)
+
+
+def _shown_rows(fit: Fit) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Times that grow and torques of the first rows, with a gap of NaN between stretches."""
+    samples = fit.samples
+    times, measured, found, start = [], [], [], 0.0
+    gap = np.full((1, samples.tau.shape[1]), np.nan)
+    for a, b in samples.bounds:
+        b = min(b, SHOWN)
+        if a >= b:
+            continue
+        own = samples.t[a:b]
+        own = own + max(0.0, start - own[0])  # a trajectory whose clock begins again
+        start = own[-1] + samples.dt
+        times += [own, [start]]
+        measured += [samples.tau[a:b], gap]
+        found += [np.where(samples.weight[a:b] > 0, fit.predicted[a:b], np.nan), gap]
+    return np.concatenate(times)[:-1], np.concatenate(measured)[:-1], np.concatenate(found)[:-1]
+
+
+def _spectra(fit: Fit) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Amplitude densities of the longest stretch by Welch's method."""
+    from scipy.signal import welch
+
+    a, b = max(fit.samples.bounds, key=lambda bounds: bounds[1] - bounds[0])
+    b = min(b, a + 200_000)
+    size = min(b - a, 4096, max(64, (b - a) // 4))
+    rest = np.where(fit.samples.weight[a:b] > 0, fit.samples.tau[a:b] - fit.predicted[a:b], 0.0)
+    curves = {}
+    for name, values in (("measured", fit.samples.tau[a:b]), ("left over", rest)):
+        frequencies, power = welch(values, 1.0 / fit.samples.dt, nperseg=size, axis=0)
+        curves[name] = np.sqrt(power[1:])
+    return frequencies[1:], curves

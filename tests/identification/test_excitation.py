@@ -1,0 +1,164 @@
+"""Exciting motions: exact gradients, limits kept between the samples too, better than any of a thousand random ones."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from arms import arm
+
+import linksweep as ls
+from linksweep.identification.excitation import Excitation
+from linksweep.identification.excitation.bases import basis_of
+from linksweep.identification.excitation.criteria import CRITERIA, Barrier, Worth
+from linksweep.identification.excitation.search import MARGIN, _limits, random_coefficients
+from linksweep.identification.model.columns import Columns
+from linksweep.identification.model.grouping import grouping
+
+BOX = {"panda_hand": ((-0.6, -0.7, 0.15), (0.7, 0.6, 1.1))}
+
+
+@functools.cache
+def panda(kind: str = "fourier", boxed: bool = False) -> Excitation:
+    return ls.excite(arm("panda"), 10.0, kind=kind, starts=1, iterations=60, boxes=BOX if boxed else None)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("kind", ["fourier", "spline"])
+def test_gradients_are_exact(kind: str, criterion: str):
+    robot = arm("panda").with_dissipation(damping=np.full(7, 0.4), friction=np.linspace(0.5, 2.0, 7))
+    columns = Columns(
+        robot, ("inertia", "armature", "viscous", "coulomb"), {"pair": {"panda_joint6": 1, "panda_joint7": 1}}
+    )
+    limits = _limits(robot, None, None, None, BOX)
+    worth = Worth(grouping(columns), criterion, limits, np.linspace(0.5, 2.0, 7))
+    barrier = Barrier(columns, limits, worth, 0.01)
+    basis = basis_of(kind, 4, 8.0)
+    phi = basis(np.linspace(0.0, 8.0, 60)[:-1])
+    rng = np.random.default_rng(0)
+    C = random_coefficients(basis, phi, barrier, rng)
+    at = [one @ C for one in phi]
+    for cost in (worth, barrier):
+        value, slopes = cost(*at)
+        assert np.isfinite(value)
+        for direction in range(3):  # by q, by qd, by qdd
+            step = [rng.normal(size=at[0].shape) if k == direction else np.zeros_like(at[0]) for k in range(3)]
+            h = 1e-6
+            up, down = (cost(*(a + s * h * d for a, d in zip(at, step, strict=True)))[0] for s in (1.0, -1.0))
+            exact = float(np.sum(slopes[direction] * step[direction]))
+            # central differences of step 1e-6 are good to some 1e-9 of the value
+            assert abs((up - down) / (2 * h) - exact) < 2e-6 * max(1.0, abs(exact)), (direction, up, down, exact)
+
+
+@pytest.mark.parametrize(("kind", "boxed"), [("fourier", False), ("spline", False), ("fourier", True)])
+def test_limits_are_kept_everywhere_and_the_ends_are_at_rest(kind: str, boxed: bool):
+    found, robot = panda(kind, boxed), arm("panda")
+    t, q, qd, qdd = found.samples(1000.0)
+    own = robot.limits
+    assert (q > own.lower).all() and (q < own.upper).all()
+    assert (np.abs(qd) < own.velocity).all() and (np.abs(qdd) < 4 * own.velocity).all()
+    assert (np.abs(robot.inverse_dynamics(q, qd, qdd)) < own.effort).all()
+    assert np.abs(qd[[0, -1]]).max() < 1e-12 and np.abs(qdd[[0, -1]]).max() < 1e-11
+    assert 0.9 < found.used <= 1.0
+    if boxed:
+        place = robot.pose(q, "panda_hand")[:, :3, 3]
+        assert (place > BOX["panda_hand"][0]).all() and (place < BOX["panda_hand"][1]).all()
+    # derivatives belong together
+    assert np.allclose(np.gradient(q, t, axis=0)[1:-1], qd[1:-1], atol=1e-4)
+
+
+def test_friction_is_part_of_the_effort():
+    robot = arm("panda")
+    rough = robot.with_dissipation(damping=0.2 * robot.limits.effort / robot.limits.velocity, friction=np.full(7, 1.0))
+    found = ls.excite(rough, 5.0, starts=1, iterations=20)
+    _, q, qd, qdd = found.samples(200.0)
+    fast = np.abs(qd) > 0.05 * rough.limits.velocity  # below, the sign of friction is blurred
+    torques = np.abs(rough.inverse_dynamics(q, qd, qdd, dissipation=True)) / rough.limits.effort
+    assert fast.any() and torques[fast].max() < 1.0 and found.used <= 1.0
+
+
+def random_conditions(found: Excitation, count: int) -> np.ndarray:
+    """Condition numbers of random Fourier motions in the same limits, by the public regressor."""
+    robot = arm("panda")
+    columns = Columns(robot, ("inertia",))
+    worth = Worth(grouping(columns), "condition", found.limits, np.ones(7))
+    barrier = Barrier(columns, found.limits, worth, MARGIN)
+    basis = found.motion.basis
+    phi = basis(np.linspace(0.0, found.duration, 101)[:-1])
+    rng = np.random.default_rng(99)
+    base = robot.base_parameters()
+    sizes = []
+    for _ in range(count):
+        C = random_coefficients(basis, phi, barrier, rng)
+        sizes.append(np.linalg.cond(base.regressor(*(one @ C for one in phi)).reshape(-1, len(base))))
+    return np.array(sizes)
+
+
+def test_it_is_twice_as_good_as_the_best_of_many_random_motions():
+    found = panda()
+    base = arm("panda").base_parameters()
+    _, q, qd, qdd = found.samples(100.0)
+    condition = np.linalg.cond(base.regressor(q[:-1], qd[:-1], qdd[:-1]).reshape(-1, len(base)))
+    assert np.isclose(condition, found.condition, rtol=1e-6)
+    assert condition <= 0.5 * random_conditions(found, 60).min()
+
+
+@pytest.mark.slow
+def test_it_is_twice_as_good_as_the_best_of_a_thousand():
+    assert panda().condition <= 0.5 * random_conditions(panda(), 1000).min()
+
+
+def test_the_same_seed_gives_the_same_motion():
+    options = {"starts": 1, "iterations": 10, "duration": 5.0}
+    one, same, other = (ls.excite(arm("puma560"), seed=seed, **options) for seed in (3, 3, 4))
+    assert np.array_equal(one.motion.coefficients, same.motion.coefficients)
+    assert not np.array_equal(one.motion.coefficients, other.motion.coefficients)
+
+
+def test_the_determinant_is_made_larger():
+    robot = arm("puma560")
+    base = robot.base_parameters()
+
+    def volume(found: Excitation) -> float:
+        _, q, qd, qdd = found.samples(50.0)
+        return float(np.linalg.slogdet(np.einsum("tji,tjk->ik", *[base.regressor(q, qd, qdd)] * 2))[1])
+
+    sure = ls.excite(robot, 6.0, criterion="determinant", starts=1, iterations=40)
+    even = ls.excite(robot, 6.0, criterion="condition", starts=1, iterations=40)
+    assert volume(sure) > volume(even)
+
+
+def test_it_goes_to_a_file_that_is_a_trajectory(tmp_path):
+    found = panda()
+    found.to_csv(tmp_path / "motion.csv", 50.0)
+    table = np.loadtxt(tmp_path / "motion.csv", delimiter=",", skiprows=1)
+    assert table.shape == (501, 22)
+    assert np.allclose(table[:, 1:8], found.motion(table[:, 0]).q, rtol=0, atol=1e-12)
+    assert "condition" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"duration": -1.0}, "duration is -1.0, expected a number above 0"),
+        ({"kind": "sine"}, "kind is 'sine'"),
+        ({"criterion": "trace"}, "criterion is 'trace'"),
+        ({"harmonics": 1}, "harmonics is 1, expected a whole number, two or more"),
+        ({"acceleration": [1.0, 2.0]}, "acceleration is .*, expected a number above 0, or 6"),
+        ({"boxes": {"hand": ((0, 0, 0), (1, 1, 1))}}, "no frame 'hand'"),
+        ({"boxes": {"tool": ((0, 0, 0), (1, 1, -1))}}, "two corners of three numbers"),
+        ({"boxes": {"tool": ((5, 5, 5), (6, 6, 6))}}, "finds no pose within"),
+        ({"effort": 0.1}, "finds no pose within"),
+        ({"unknown": ("inertia", "offset")}, "expected no others"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(options: dict, sentence: str):
+    with pytest.raises(ls.ArgumentError, match=sentence):
+        ls.excite(arm("puma560"), **{"starts": 1, "iterations": 2, **options})
+
+
+def test_a_sliding_joint_needs_limits():
+    robot = ls.robots.stanford().with_limits(lower={"joint3": -np.inf}, upper={"joint3": np.inf})
+    with pytest.raises(ls.ArgumentError, match="'joint3' slides and has no limits"):
+        ls.excite(robot)

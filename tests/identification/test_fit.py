@@ -1,0 +1,209 @@
+"""What users do with a fit: predict, report, write; and the commands."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from arms import arm, case
+
+import linksweep as ls
+from linksweep import studies
+from linksweep.tables import block_columns, write_table
+
+
+def logged(seed: int = 0, name: str = "puma560") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    own = case(name, seed=seed)
+    return own.t, own.q, own.tau + 0.05 * np.random.default_rng(seed).normal(size=own.tau.shape)
+
+
+@functools.cache
+def fitted(name: str = "puma560") -> ls.identification.Fit:
+    return ls.identify(arm(name), *logged(0, name), cutoff=20.0)
+
+
+def test_another_motion_is_predicted():
+    other = case("puma560", seed=7)
+    # one truth for both motions: the first one's friction
+    first = case("puma560", seed=0)
+    bare = other.robot.inverse_dynamics(other.q, other.qd, other.qdd) - other.qdd * other.robot.armature
+    expected = (
+        bare + first.armature * other.qdd + first.viscous * other.qd + first.coulomb * np.sign(other.qd) + first.offset
+    )
+    found = fitted().predict(other.t, other.q)
+    moving = np.abs(other.qd) > 0.05 * np.abs(other.qd).max(axis=0)
+    inside = slice(40, -40)  # at the ends the filter guesses
+    rest = ((found - expected) * moving)[inside]
+    assert np.sqrt(np.mean(np.square(rest), axis=0)).max() < 0.05
+    with_rates = fitted().predict(other.t, other.q, other.qd)
+    assert np.sqrt(np.mean(np.square(((with_rates - expected) * moving)[inside]), axis=0)).max() < 0.05
+
+
+def test_predictions_stand_at_the_times_that_were_asked_for():
+    t, q, _ = logged(0)
+    keep = np.ones(len(t), bool)
+    keep[[50, 51, 700]] = False
+    whole, some = fitted().predict(t, q), fitted().predict(t[keep], q[keep])
+    assert some.shape == (keep.sum(), 6)
+    slow = np.abs(case("puma560").qd) < 0.1  # where friction turns round, neighbours differ
+    assert np.abs((some - whole[keep]) * ~slow[keep])[40:-40].max() < 0.1
+    keep[100:500] = False
+    keep[300] = True
+    with pytest.raises(ls.ArgumentError, match=r"row 98 at t = 1.5 s stands too far from others"):
+        fitted().predict(t[keep], q[keep])
+
+
+def test_a_fit_says_what_it_is():
+    fit = fitted()
+    assert repr(fit).startswith("<Fit of puma560: 58 of 58 base parameters, weighted, rms")
+    assert fit["joint1.viscous"] == fit.values[fit.names.index("joint1.viscous")]
+    assert "joint1.armature" in fit.groups["ZZ1"] and set(fit.groups) == set(fit.names)
+    with pytest.raises(ls.ArgumentError, match=r"no number 'ZZ9'.*did you mean"):
+        fit["ZZ9"]
+
+
+def test_a_report_is_a_folder(tmp_path: Path):
+    text = fitted().report(tmp_path / "out")
+    written = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert written == ["parameters.csv", "parameters.png", "report.md", "robot.urdf", "spectra.png", "torques.png"]
+    assert (tmp_path / "out" / "report.md").read_text(encoding="utf-8") == text
+    for name in ("joint6.offset", "ZZ1 *", "least eigenvalue", "A Robot has no place for joint1.offset"):
+        assert name in text
+    rows = (tmp_path / "out" / "parameters.csv").read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 59 and rows[0].startswith("number,value,deviation")
+    robot = ls.load(tmp_path / "out" / "robot.urdf")
+    assert np.allclose(robot.armature, fitted().robot.armature)
+    assert fitted().report() in text  # without a folder: the same, but for the files
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ls.ArgumentError, match="is a file, expected a folder"):
+        fitted().report(tmp_path / "file")
+
+
+def test_a_robot_whose_joints_mimic_others():
+    """A gripper: the log has the coordinates that are left, the fit the full robot's numbers."""
+    from linksweep.description.model import Mimic
+    from linksweep.robot.coupling import CoupledRobot
+
+    full = arm("puma560").with_dissipation(0.0, 0.0)
+    coupled = CoupledRobot(full, [Mimic("joint6", "joint5", 0.5)])
+    own = case("puma560")
+    q, qd, qdd = own.q[:, :5], own.qd[:, :5], own.qdd[:, :5]
+    tau = coupled.inverse_dynamics(q, qd, qdd) + 0.4 * qd
+    fit = ls.identify(coupled, own.t, q, tau, cutoff=np.inf, unknown=("inertia", "armature", "viscous"))
+    assert fit.rms.shape == (5,) and fit.rms.max() < 1e-5
+    again = fit.robot.inverse_dynamics(q, qd, qdd)
+    assert isinstance(fit.robot, CoupledRobot) and again.shape == tau.shape
+
+
+def test_the_study_meets_its_checks(tmp_path: Path):
+    written = studies.run("identify", tmp_path, iterations=8)
+    assert written.ok, written
+    text = (tmp_path / "identify.md").read_text(encoding="utf-8")
+    assert "MX1 = " in text and "| iv |" in text
+
+
+# ---- the commands --------------------------------------------------------------------------------------------------
+
+
+def run(*words: Any, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "linksweep", *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=600
+    )
+
+
+def write_log(path: Path, seed: int = 0, rates: bool = False) -> None:
+    t, q, tau = logged(seed)
+    blocks = ("q", "qd", "tau") if rates else ("q", "tau")
+    table = np.column_stack([t, q, *([case("puma560", seed=seed).qd] if rates else []), tau])
+    write_table(path, block_columns(arm("puma560").model, blocks), [table], {})
+
+
+def test_identify_from_files(tmp_path: Path):
+    write_log(tmp_path / "a.csv")
+    write_log(tmp_path / "b.csv", 0, rates=True)
+    done = run("identify", "puma560", "a.csv", "--out", "one", "--cutoff", 20, cwd=tmp_path)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert "58 of 58 base parameters" in done.stdout and (tmp_path / "one" / "report.md").is_file()
+    words = ["-o", "two", "--cutoff", 20, "--method", "entropic", "--drive", "pair=joint5-2*joint6", "--json"]
+    words += ["--unknown", "inertia,armature,viscous,coulomb"]
+    done = run("identify", "puma560", "a.csv", "b.csv", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["method"] == "entropic" and "pair.coulomb" in facts["parameters"]
+    assert abs(facts["parameters"]["joint1.viscous"]["value"] - case("puma560").viscous[0]) < 0.05
+
+
+def test_a_file_is_read_as_it_was_logged(tmp_path: Path):
+    """Repeated times and NaN are named, as in arrays."""
+    write_log(tmp_path / "a.csv")
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    lines[40] = ",".join([lines[40].split(",")[0], *["nan"] * 12])
+    (tmp_path / "a.csv").write_text("\n".join([*lines[:4], lines[3], *lines[4:]]) + "\n")
+    done = run("identify", "puma560", "a.csv", "-o", "one", "--cutoff", 20, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "repeats: 1 rows repeat" in done.stderr and "missing: 1 of " in done.stderr
+    text = (tmp_path / "one" / "report.md").read_text(encoding="utf-8")
+    assert "**repeats**" in text and "**missing**" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["none.csv"], "cannot be read"),
+        (["a.csv", "--method", "magic"], "--method is 'magic'"),
+        (["a.csv", "--drive", "joint5+joint6"], "expected NAME=JOINT+JOINT"),
+        (["a.csv", "--drive", "m=elbow"], "'m' turns with 'elbow'"),
+        (["a.csv", "--unknown", "mass"], "there is no 'mass'"),
+        (["a.csv", "--cutoff", "1000"], "less than half the log's rate"),
+        (["a.csv", "--out", "a.csv"], "is a file, expected a folder"),
+        (["back.csv"], "t goes back from"),
+        (["empty.csv"], "is empty, expected a header"),
+        (["one.csv"], "t has shape (1,)"),
+        (["header.csv"], "has a header but no rows"),
+        (["other.csv"], "no column 't', expected t (in seconds) and, for each joint, q, tau"),
+        (["hole.csv"], "line 3: q.joint2 is '', expected a number"),
+        (["degrees.csv"], "it seems to be in degrees"),
+        (["a.npz"], "expected .csv with a row per sample"),
+        (["no_torque.csv"], "no column 'tau.joint1'"),
+    ],
+)
+def test_mistakes_on_the_command_line(tmp_path: Path, words: list[str], sentence: str):
+    write_log(tmp_path / "a.csv")
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    table = np.loadtxt(tmp_path / "a.csv", delimiter=",", skiprows=1)
+    files = {
+        "back": [*lines[:9], lines[3], *lines[9:]], "empty": [], "one": lines[:2], "header": lines[:1],
+        "other": ["time," + ",".join(f"{w}{k}" for w in ("pos", "torque") for k in range(1, 7)), *lines[1:]],
+        "hole": [*lines[:2], ",".join("" if k == 2 else x for k, x in enumerate(lines[2].split(",")))],
+        "degrees": [lines[0], *(",".join(map(repr, row)) for row in np.hstack(
+            [table[:, :1], np.degrees(table[:, 1:7]), table[:, 7:]]).tolist())],
+    }  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join(text) + "\n" * bool(text))
+    (tmp_path / "a.npz").write_bytes(b"PK")
+    (tmp_path / "no_torque.csv").write_text("\n".join(",".join(line.split(",")[:7]) for line in lines) + "\n")
+    done = run("identify", "puma560", *words, cwd=tmp_path)
+    assert done.returncode == 2 and sentence in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_excite_writes_a_motion(tmp_path: Path):
+    done = run("excite", "puma560", "-o", "motion.csv", "--duration", 4, "--harmonics", 3, "--plot", "motion.png",
+               "--box", "tool=-2,-2,-2:2,2,2", cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "condition number" in done.stdout and (tmp_path / "motion.png").is_file()
+    torques = run("inverse", "puma560", "--trajectory", "motion.csv", "-o", "tau.csv", cwd=tmp_path)
+    assert torques.returncode == 0 and len((tmp_path / "tau.csv").read_text().splitlines()) == 402
+    for words, sentence in (
+        (["--box", "tool=1,2"], "expected FRAME=X,Y,Z:X,Y,Z"),
+        (["--kind", "sine"], "kind is 'sine'"),
+        (["-o", "motion.txt"], "ends in '.txt'"),
+    ):
+        done = run("excite", "puma560", *words, cwd=tmp_path)
+        assert done.returncode == 2 and sentence in done.stderr, done.stderr
