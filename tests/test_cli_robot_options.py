@@ -19,7 +19,7 @@ from test_cli_dynamics import run, table_of  # noqa: F401  # pyright: ignore[rep
 import linksweep as ls
 from linksweep.cli import COMMANDS, app
 
-NAMED = ("info", "check", "count", "export", "inverse", "forward", "simulate", "view", "explain", "bench")
+NAMED = ("info", "check", "count", "export", "inverse", "forward", "simulate", "view", "explain", "identify", "excite", "bench")
 GRIPPER = """<robot name="gripper"><link name="palm"/>
   <link name="left"><inertial><origin xyz="0 0 0.1"/><mass value="0.2"/><inertia ixx="0.01" iyy="0.01" izz="0.01"
     ixy="0" ixz="0" iyz="0"/></inertial></link>
@@ -50,7 +50,7 @@ def test_output_has_one_spelling():
     for name, options in commands().items():
         assert ("--output" in options) == ("-o" in options) and "--out" not in options, name
     assert {name for name, options in commands().items() if "-o" in options} == {
-        "demo", "explain", "export", "inverse", "forward", "simulate", "study"
+        "demo", "excite", "explain", "export", "identify", "inverse", "forward", "simulate", "study"
     }  # fmt: skip
 
 
