@@ -88,7 +88,7 @@ class Client:
     """A page that reads and draws nothing."""
 
     def __init__(self, viewer: Viewer):
-        import viser
+        import viser  # pyright: ignore[reportMissingImports]
         from websockets.sync.client import connect
 
         address = viewer.url.replace("http://", "ws://")

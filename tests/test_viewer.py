@@ -95,7 +95,7 @@ def test_nodes_stand_where_the_links_are(name: str, opened: Callable[..., Viewer
 def test_nodes_are_placed_without_viser_s_own_messages_too(
     opened: Callable[..., Viewer], monkeypatch: pytest.MonkeyPatch
 ):
-    import viser._messages
+    import viser._messages  # pyright: ignore[reportMissingImports]
 
     bot = robot("puma560")
     viewer = opened(bot)
@@ -466,8 +466,8 @@ def test_a_law_that_fails_stops_and_is_said(opened: Callable[..., Viewer]):
 
 def messages_of(path: Path) -> dict[str, Any]:
     """What a recording holds, by viser's own format."""
-    import msgspec
-    import zstandard
+    import msgspec  # pyright: ignore[reportMissingImports]
+    import zstandard  # pyright: ignore[reportMissingImports]
 
     data = base64.b64decode(re.search(r'__VISER_EMBED_DATA__="([^"]+)"', path.read_text())[1])  # pyright: ignore
     inner = zstandard.ZstdDecompressor().decompressobj().decompress(data[8:])

@@ -60,7 +60,7 @@ def screenshot(server: Any, path: str | Path, width: int, height: int, transpare
 
 
 def _write_png(to: Path, pixels: np.ndarray, transparent: bool) -> None:
-    import imageio.v3 as imageio
+    import imageio.v3 as imageio  # pyright: ignore[reportMissingImports]
 
     if pixels.shape[-1] == 4 and not transparent:
         opacity = pixels[..., 3:].astype(float) / 255.0

@@ -35,7 +35,7 @@ def start_server(host: str = LOCAL, port: int | None = None) -> Any:
 def viser_module() -> Any:
     """viser, or one sentence that says what to install."""
     try:
-        import viser
+        import viser  # pyright: ignore[reportMissingImports]
     except ImportError as missing:
         raise BackendError(
             "The viewer needs viser, which is not installed: pip install 'linksweep[viewer]'."

@@ -165,7 +165,7 @@ def place_all(server: Any, nodes: list[Any], positions: np.ndarray, wxyzs: np.nd
     has none, every node is placed on its own.
     """
     try:
-        from viser._messages import SetOrientationMessage, SetPositionMessage
+        from viser._messages import SetOrientationMessage, SetPositionMessage  # pyright: ignore[reportMissingImports]
 
         queue = server.scene._queue_scene_message
     except (ImportError, AttributeError):

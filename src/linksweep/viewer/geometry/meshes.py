@@ -68,7 +68,7 @@ def read_mesh(path: Path, scale: Vector = (1.0, 1.0, 1.0)) -> tuple[Surface, ...
 
 
 def _surfaces(path: Path, scale: Vector) -> tuple[Surface, ...]:
-    import trimesh
+    import trimesh  # pyright: ignore[reportMissingImports]
 
     kind = path.suffix.lower().removeprefix(".")
     size = path.stat().st_size

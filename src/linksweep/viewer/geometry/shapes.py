@@ -120,7 +120,7 @@ def _pattern(name: str) -> Surface:
 
     The capsule has a radius of 1, and its halves of a sphere begin at z = 1 and z = -1.
     """
-    from trimesh import creation
+    from trimesh import creation  # pyright: ignore[reportMissingImports]
 
     if name == "box":
         made: Any = creation.box((1.0, 1.0, 1.0))
