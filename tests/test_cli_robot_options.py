@@ -19,7 +19,20 @@ from test_cli_dynamics import run, table_of  # noqa: F401  # pyright: ignore[rep
 import linksweep as ls
 from linksweep.cli import COMMANDS, app
 
-NAMED = ("info", "check", "count", "export", "inverse", "forward", "simulate", "view", "explain", "identify", "excite", "bench")
+NAMED = (
+    "info",
+    "check",
+    "count",
+    "export",
+    "inverse",
+    "forward",
+    "simulate",
+    "view",
+    "explain",
+    "identify",
+    "excite",
+    "bench",
+)
 GRIPPER = """<robot name="gripper"><link name="palm"/>
   <link name="left"><inertial><origin xyz="0 0 0.1"/><mass value="0.2"/><inertia ixx="0.01" iyy="0.01" izz="0.01"
     ixy="0" ixz="0" iyz="0"/></inertial></link>

@@ -3,6 +3,7 @@
 The page itself is asked where it has drawn a link; that must be where the robot's own `pose` has it, to 1e-6.
 """
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 import os
@@ -28,11 +29,11 @@ if CHROMIUM is None or DRIVER is None:
         "chromium and chromedriver are not installed (Debian: chromium chromium-driver)", allow_module_level=True
     )
 
-from selenium import webdriver  # noqa: E402 # pyright: ignore[reportMissingImports]
-from selenium.common.exceptions import TimeoutException, WebDriverException  # noqa: E402 # pyright: ignore[reportMissingImports]
-from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402 # pyright: ignore[reportMissingImports]
-from selenium.webdriver.common.by import By  # noqa: E402 # pyright: ignore[reportMissingImports]
-from selenium.webdriver.common.keys import Keys  # noqa: E402 # pyright: ignore[reportMissingImports]
+from selenium import webdriver  # noqa: E402
+from selenium.common.exceptions import TimeoutException, WebDriverException  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
 
 from linksweep.viewer import Viewer, show  # noqa: E402
 
@@ -288,7 +289,7 @@ def test_a_recording_plays_without_python_and_network(page: Page, tmp_path: Path
 
 
 def test_a_picture_is_drawn_by_the_open_page(page: Page, tmp_path: Path):
-    import imageio.v3 as imageio  # pyright: ignore[reportMissingImports]
+    import imageio.v3 as imageio
 
     with shown(ls.robots.puma560()) as viewer:
         page.open(viewer)
@@ -302,7 +303,7 @@ def test_a_picture_is_drawn_by_the_open_page(page: Page, tmp_path: Path):
 
 @pytest.mark.slow
 def test_a_picture_is_drawn_by_a_browser_of_its_own(tmp_path: Path):
-    import imageio.v3 as imageio  # pyright: ignore[reportMissingImports]
+    import imageio.v3 as imageio
 
     with shown(ls.robots.stanford()) as viewer:
         viewer.screenshot(tmp_path / "stanford.png", 400, 300)
