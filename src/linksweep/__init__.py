@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from linksweep.robot.loading import load as load
     from linksweep.robot.robot import Robot as Robot
     from linksweep.simulation import simulate as simulate
+    from linksweep.simulation import stepper as stepper
     from linksweep.spatial_operators import operators as operators
 
 _HOMES = {
@@ -53,6 +54,7 @@ _HOMES = {
     "operators": "linksweep.spatial_operators",
     "prove": "linksweep.exact",
     "simulate": "linksweep.simulation",
+    "stepper": "linksweep.simulation",
 }
 _MODULES = {"conventions": "linksweep.analysis.conventions"}
 _SUBPACKAGES = ("motion", "plots", "robots", "simulation", "studies")
@@ -81,6 +83,7 @@ __all__ = [
     "robots",
     "simulate",
     "simulation",
+    "stepper",
     "studies",
 ]
 

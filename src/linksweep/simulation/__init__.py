@@ -1,8 +1,12 @@
 """Integrating forward dynamics in time: `simulate`, the laws that drive the joints, and what comes out."""
 
+from .control.composed import FrictionCompensation, GravityCompensation, OperationalSpace, saturated
+from .control.motor import Motor
+from .control.sampled import Sampling
 from .laws import PD, ComputedTorque, Constant, FeedForward, Sampled, Zero
 from .result import Event, LimitCrossing, Simulation, SimulationWarning
 from .run import simulate
+from .stepper import State, Stepper, stepper
 from .storage import load
 
 __all__ = [
@@ -11,13 +15,22 @@ __all__ = [
     "Constant",
     "Event",
     "FeedForward",
+    "FrictionCompensation",
+    "GravityCompensation",
     "LimitCrossing",
+    "Motor",
+    "OperationalSpace",
     "Sampled",
+    "Sampling",
     "Simulation",
     "SimulationWarning",
+    "State",
+    "Stepper",
     "Zero",
     "load",
+    "saturated",
     "simulate",
+    "stepper",
 ]
 
 

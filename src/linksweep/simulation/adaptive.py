@@ -12,7 +12,8 @@ from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
 from ..support.messages import shown
 from .columns import CompiledDynamics, checked_torque
-from .laws import Function, Grid, Law, torque_of
+from .control.signals import Grid
+from .laws import Function, Law
 from .result import Event, LimitCrossing, Simulation, limited_joints
 
 if TYPE_CHECKING:
@@ -141,11 +142,12 @@ def _stuck(
 def _torques(robot: Robot, law: Law, grid: Grid, dynamics: CompiledDynamics) -> Callable[..., np.ndarray]:
     if isinstance(law, Function):
         return lambda t, q, qd: checked_torque(law.function, t, q, qd)
-    at, constants = law.at(robot, grid), law.constants(robot)
+    form, at = law.form(robot), law.at(robot, grid)
+    constants = law.constants(robot)
 
     def torque(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        given = {**at(t), **constants}
-        return np.asarray(torque_of(law.kind, dynamics, q.tolist(), qd.tolist(), given), dtype=float).reshape(robot.nv)
+        given = {name: np.ravel(value) for name, value in {**at(t), **constants}.items()}
+        return np.asarray(form.torque(dynamics, q.tolist(), qd.tolist(), given), dtype=float).reshape(robot.nv)
 
     return torque
 

@@ -17,7 +17,8 @@ from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
 from .checks import broadcast_batch, check_memory
 from .columns import ColumnKernel
-from .laws import GIVEN, Function, Grid, Law
+from .control.signals import Grid
+from .laws import Function, Law
 from .step_program import StepRecipe
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _PIECE = 0.1  # seconds of work between two looks at the clock, and at whether t
 
 def step_kernel(robot: Robot, law: Law, integrator: str, request: Request, dtype: str, backend: str) -> Any:
     """The kernel of one step: machine code or interpreter, or Python around compiled dynamics."""
-    recipe = StepRecipe(robot.canonical, (request,), integrator=integrator, law=law.kind)
+    recipe = StepRecipe(robot.canonical, (request,), integrator=integrator, law=law.form(robot))
     if isinstance(law, Function):
         return ColumnKernel(recipe, dtype, backend, law.function)
     return _compiled_step(recipe, dtype, backend)
@@ -46,16 +47,16 @@ def feeds_of(
 ) -> list[Feed]:
     """dt, the signals of the law at each stage, and its constants, in the order of the step's inputs."""
     feeds = [Feed(np.full((1, 1, 1), grid.dt, dtype))]
-    signals, constants = GIVEN[law.kind]
+    form = law.form(robot)
     given = law.signals(robot, grid)
-    for name in signals:
+    for name in form.signals():
         signal = given[name]
         values = _rows(name, signal.values, batch, dtype)
         offsets = (0, 1, 2) if signal.rows == 2 else (0, 0, 0)
         feeds += [Feed(values, offset, signal.rows) for offset in offsets[: grid.stages]]
     fixed = law.constants(robot)
-    feeds += [Feed(_rows(name, fixed[name][None], batch, dtype)) for name in constants]
-    recipe = StepRecipe(robot.canonical, (request,), integrator=integrator, law=law.kind)
+    feeds += [Feed(_rows(name, fixed[name][None], batch, dtype)) for name in form.constants()]
+    recipe = StepRecipe(robot.canonical, (request,), integrator=integrator, law=form)
     for feed, array in zip(feeds, recipe.inputs()[STATES:], strict=True):  # machine code reads them without looking
         last = feed.first + feed.advance * (grid.steps - 1)
         if feed.values.shape[2] != array.size or len(feed.values) <= last:

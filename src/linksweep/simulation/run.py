@@ -16,8 +16,10 @@ from ..errors import ArgumentError
 from ..support.messages import nearest, shown
 from .adaptive import integrate_adaptively
 from .checks import broadcast_batch, check_memory, positive, real_array, step_count, whole
+from .control.sampled import Controller, Sampling, Schedule, law_policy, policy_of, roll_sampled, schedule
+from .control.signals import Grid
 from .fixed_step import feeds_of, roll, step_kernel
-from .laws import Grid, Law, as_law
+from .laws import Constant, Law, as_law
 from .progress import ProgressBar
 from .result import Simulation
 from .stepping import STAGES
@@ -35,7 +37,8 @@ def simulate(
     integrator: str = "rk4", every: int = 1, dissipation: bool = False, limits: str = "record",
     method: str | None = None, dtype: Any = "float64", threads: int = 1, backend: str | None = None,
     events: Sequence[Callable[..., Any]] = (), rtol: float = 1e-9, atol: float = 1e-9, max_steps: int = 5_000,
-    progress: bool = True,
+    progress: bool = True, policy: Callable[..., Any] | None = None, control_period: float | None = None,
+    sampling: Sampling | None = None,
 ) -> Simulation:  # fmt: skip
     """Integrate forward dynamics in time from q0 (..., nq) and qd0 (..., nv; None: at rest).
 
@@ -47,6 +50,11 @@ def simulate(
     "ignore" them, or, adaptive only, "stop" at the first. method: of forward dynamics. max_steps: adaptive, from one
     record to the next; a run that needs more ends there, and says so. progress: a bar on long runs, where stderr is a
     terminal.
+
+    policy: in the place of torque, a function policy(t, q, qd) that gets the whole batch, (..., nq) and (..., nv), at
+    every control instant and gives torques (..., nv). control_period: seconds between two of them, a whole number of
+    steps; torques hold in between. Without a policy, the law `torque` is sampled so. sampling: delay, encoders, noise,
+    bounds of the torques.
     """
     if not hasattr(robot, "canonical"):
         raise ArgumentError(f"simulate got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
@@ -69,6 +77,13 @@ def simulate(
     request = make_request(robot, "forward_dynamics", method, dissipation=checked_flag("dissipation", dissipation))
     law = as_law(torque)
     law.check(robot)
+    if policy is None and control_period is None and sampling is not None:
+        raise ArgumentError("sampling is given without control_period, expected seconds between two control instants.")
+    if policy is not None and torque is not None:
+        raise ArgumentError("policy and torque are both given, expected one: a policy may add law.torque(t, q, qd).")
+    sampled = policy is not None or control_period is not None
+    if sampled and adaptive:
+        raise ArgumentError("a policy and control_period need fixed steps: choose integrator='rk4' with a small dt.")
     q0 = robot.normalize(real_array("q0", q0, robot.nq))
     qd0 = np.zeros(robot.nv) if qd0 is None else real_array("qd0", qd0, robot.nv)
     batch = broadcast_batch(q0=q0.shape[:-1], qd0=qd0.shape[:-1])
@@ -79,6 +94,9 @@ def simulate(
     t = np.arange(steps // every + 1) * (every * grid.dt)
     t[-1] = duration
     settings = _settings(law, grid, integrator, every, request.method, dtype)
+    if sampled:
+        settings |= {"torque": "policy" if policy is not None else repr(law), "control_period": control_period or dt}
+        settings |= {"sampling": repr(sampling)} if sampling else {}
     with ProgressBar(f"simulating {robot.name}", progress) as watch:
         if adaptive:
             _check_single(batch, dtype)
@@ -89,11 +107,24 @@ def simulate(
                 watch=watch, settings=settings | tolerances, **tolerances,
             )  # fmt: skip
         else:
-            feeds = feeds_of(robot, law, integrator, request, grid, batch, dtype)
-            kernel = step_kernel(robot, law, integrator, request, dtype, chosen_backend(backend))
+            own_backend = chosen_backend(backend)
             recording = _recording(q0, qd0, batch, len(t), every, dtype)
-            if math.prod(batch):
-                roll(kernel, recording, feeds, threads, watch)
+            if sampled:
+                plan, chosen = _sampled(control_period, sampling, grid, every)
+                acting = (
+                    policy_of(policy, batch, robot.nv)
+                    if policy is not None
+                    else law_policy(law, robot, grid, batch, dtype, own_backend)
+                )
+                kernel = step_kernel(robot, Constant(np.zeros(robot.nv)), integrator, request, dtype, own_backend)
+                if math.prod(batch):
+                    controller = Controller(acting, chosen, robot, plan.period * grid.dt, batch)
+                    roll_sampled(kernel, recording, controller, plan, grid, threads, watch)
+            else:
+                feeds = feeds_of(robot, law, integrator, request, grid, batch, dtype)
+                kernel = step_kernel(robot, law, integrator, request, dtype, own_backend)
+                if math.prod(batch):
+                    roll(kernel, recording, feeds, threads, watch)
             arrays = (*recording.states, *recording.results)
             q, qd, qdd, tau = (x.reshape(len(t), *batch, x.shape[-1]) for x in arrays)
             result = Simulation(robot, t, q, qd, qdd, tau, settings)
@@ -111,6 +142,13 @@ def _recording(
     for state, start in zip(states, (q0, qd0), strict=True):
         state[0] = np.broadcast_to(start, (*batch, start.shape[-1])).reshape(count, start.shape[-1])
     return Recording(states, [np.empty_like(states[1]) for _ in range(2)], every)
+
+
+def _sampled(period: Any, sampling: Any, grid: Grid, every: int) -> tuple[Schedule, Sampling]:
+    if sampling is not None and not isinstance(sampling, Sampling):
+        raise ArgumentError(f"sampling is {shown(sampling)}, expected a linksweep.simulation.Sampling.")
+    chosen = Sampling() if sampling is None else sampling
+    return schedule(grid.dt if period is None else period, chosen.delay, grid.dt, every), chosen
 
 
 def _settings(law: Law, grid: Grid, integrator: str, every: int, method: str, dtype: str) -> dict[str, Any]:
