@@ -19,6 +19,7 @@ from .checks import broadcast_batch, check_memory
 from .columns import ColumnKernel
 from .control.signals import Grid
 from .laws import Function, Law
+from .resting import Rest
 from .step_program import StepRecipe
 
 if TYPE_CHECKING:
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
 _PIECE = 0.1  # seconds of work between two looks at the clock, and at whether the user wants to stop
 
 
-def step_kernel(robot: Robot, law: Law, integrator: str, request: Request, dtype: str, backend: str) -> Any:
+def step_kernel(
+    robot: Robot, law: Law, integrator: str, request: Request, dtype: str, backend: str, rest: Rest | None
+) -> Any:
     """The kernel of one step: machine code or interpreter, or Python around compiled dynamics."""
-    recipe = StepRecipe(robot.canonical, (request,), integrator=integrator, law=law.form(robot))
+    recipe = StepRecipe(robot.canonical, (request,), integrator=integrator, law=law.form(robot), rest=rest)
     if isinstance(law, Function):
         return ColumnKernel(recipe, dtype, backend, law.function)
     return _compiled_step(recipe, dtype, backend)

@@ -21,6 +21,7 @@ from .control.signals import Grid
 from .fixed_step import feeds_of, roll, step_kernel
 from .laws import Constant, Law, as_law
 from .progress import ProgressBar
+from .resting import check_inside, rest_of
 from .result import Simulation
 from .stepping import STAGES
 from .verdicts import warn_of
@@ -38,7 +39,7 @@ def simulate(
     method: str | None = None, dtype: Any = "float64", threads: int = 1, backend: str | None = None,
     events: Sequence[Callable[..., Any]] = (), rtol: float = 1e-9, atol: float = 1e-9, max_steps: int = 5_000,
     progress: bool = True, policy: Callable[..., Any] | None = None, control_period: float | None = None,
-    sampling: Sampling | None = None,
+    sampling: Sampling | None = None, stops: Any = None,
 ) -> Simulation:  # fmt: skip
     """Integrate forward dynamics in time from q0 (..., nq) and qd0 (..., nv; None: at rest).
 
@@ -54,7 +55,7 @@ def simulate(
     policy: in the place of torque, a function policy(t, q, qd) that gets the whole batch, (..., nq) and (..., nv), at
     every control instant and gives torques (..., nv). control_period: seconds between two of them, a whole number of
     steps; torques hold in between. Without a policy, the law `torque` is sampled so. sampling: delay, encoders, noise,
-    bounds of the torques.
+    bounds of the torques. stops: what ends joints at their limits: "inelastic", or (stiffness, damping) of springs.
     """
     if not hasattr(robot, "canonical"):
         raise ArgumentError(f"simulate got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
@@ -81,11 +82,13 @@ def simulate(
         raise ArgumentError("sampling is given without control_period, expected seconds between two control instants.")
     if policy is not None and torque is not None:
         raise ArgumentError("policy and torque are both given, expected one: a policy may add law.torque(t, q, qd).")
+    rest = rest_of(robot, request.dissipation, stops)
     sampled = policy is not None or control_period is not None
     if sampled and adaptive:
         raise ArgumentError("a policy and control_period need fixed steps: choose integrator='rk4' with a small dt.")
     q0 = robot.normalize(real_array("q0", q0, robot.nq))
     qd0 = np.zeros(robot.nv) if qd0 is None else real_array("qd0", qd0, robot.nv)
+    check_inside(robot, rest, q0)
     batch = broadcast_batch(q0=q0.shape[:-1], qd0=qd0.shape[:-1])
     check_memory(
         "the result", (steps // every + 1, math.prod(batch), robot.nq + 3 * robot.nv), np.dtype(dtype).itemsize
@@ -97,6 +100,7 @@ def simulate(
     if sampled:
         settings |= {"torque": "policy" if policy is not None else repr(law), "control_period": control_period or dt}
         settings |= {"sampling": repr(sampling)} if sampling else {}
+    settings |= {"stops": repr(stops)} if stops is not None else {}
     with ProgressBar(f"simulating {robot.name}", progress) as watch:
         if adaptive:
             _check_single(batch, dtype)
@@ -104,7 +108,7 @@ def simulate(
             tolerances["max_steps"] = whole("max_steps", max_steps)
             result = integrate_adaptively(
                 robot, law, q0, qd0, grid, request, chosen_backend(backend), t=t, limits=limits, events=events,
-                watch=watch, settings=settings | tolerances, **tolerances,
+                watch=watch, settings=settings | tolerances, rest=rest, **tolerances,
             )  # fmt: skip
         else:
             own_backend = chosen_backend(backend)
@@ -116,13 +120,13 @@ def simulate(
                     if policy is not None
                     else law_policy(law, robot, grid, batch, dtype, own_backend)
                 )
-                kernel = step_kernel(robot, Constant(np.zeros(robot.nv)), integrator, request, dtype, own_backend)
+                kernel = step_kernel(robot, Constant(np.zeros(robot.nv)), integrator, request, dtype, own_backend, rest)
                 if math.prod(batch):
                     controller = Controller(acting, chosen, robot, plan.period * grid.dt, batch)
                     roll_sampled(kernel, recording, controller, plan, grid, threads, watch)
             else:
                 feeds = feeds_of(robot, law, integrator, request, grid, batch, dtype)
-                kernel = step_kernel(robot, law, integrator, request, dtype, own_backend)
+                kernel = step_kernel(robot, law, integrator, request, dtype, own_backend, rest)
                 if math.prod(batch):
                     roll(kernel, recording, feeds, threads, watch)
             arrays = (*recording.states, *recording.results)

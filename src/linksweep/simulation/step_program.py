@@ -12,6 +12,8 @@ from ..tracing.expression import Graph
 from ..tracing.program import Array, Program, block_program
 from .control.forms import Dynamics, Form
 from .control.traced import TracedDynamics
+from .resting import Rest
+from .resting_step import resting_step
 from .stepping import INTEGRATORS, STAGES, Values
 
 Torque = Callable[[Values, Values, dict[str, Values]], Values]
@@ -23,6 +25,7 @@ class StepRecipe(Recipe):
 
     integrator: str = "rk4"
     law: Form = field(default_factory=Form)
+    rest: Rest | None = None
 
     def inputs(self) -> tuple[Array, ...]:
         """q, qd, dt, then each signal at each moment of the step, then the constants."""
@@ -50,12 +53,19 @@ class StepRecipe(Recipe):
         named = dict(zip((array.name for array in self.inputs()), columns, strict=True))
         signals, constants = self.law.signals(), self.law.constants()
 
-        def accelerate(stage: int, q: Values, qd: Values) -> tuple[Values, Values]:
+        def driven(stage: int, q: Values, qd: Values) -> Values:
             given = {name: named[f"{name}_{stage}"] for name in signals} | {name: named[name] for name in constants}
-            tau = torque(q, qd, given) if torque else self.law.torque(dynamics, q, qd, given)
+            return torque(q, qd, given) if torque else self.law.torque(dynamics, q, qd, given)
+
+        def accelerate(stage: int, q: Values, qd: Values) -> tuple[Values, Values]:
+            tau = driven(stage, q, qd)
             return dynamics.forward(q, qd, tau), tau
 
-        return INTEGRATORS[self.integrator](self.model, accelerate, named["q"], named["qd"], named["dt"][0])
+        start = named["q"], named["qd"], named["dt"][0]
+        integrator = INTEGRATORS[self.integrator]
+        if self.rest is None:
+            return integrator(self.model, accelerate, *start)
+        return resting_step(self.rest, dynamics, integrator, driven, *start)
 
     def signature(self) -> Signature:
         return Signature(

@@ -17,6 +17,7 @@ from ..support.messages import nearest, shown
 from .checks import broadcast_batch, check_memory, positive, real_array
 from .fixed_step import step_kernel
 from .laws import Constant
+from .resting import Rest, check_inside, rest_of
 from .stepping import STAGES
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ class Stepper:
     No array is made in a step (by machine code): tau is copied into the state, and the state is overwritten.
     """
 
-    def __init__(self, robot: Robot, dt: float, kernel: Any, dtype: str, threads: int):
+    def __init__(self, robot: Robot, dt: float, kernel: Any, dtype: str, threads: int, rest: Rest | None):
+        self._rest = rest
         self.robot, self.dt, self.dtype = robot, dt, np.dtype(dtype)
         self._kernel, self._threads = kernel, threads
 
@@ -83,6 +85,7 @@ class Stepper:
         robot = self.robot
         q0 = robot.normalize(real_array("q0", q0, robot.nq))
         qd0 = np.zeros(robot.nv) if qd0 is None else real_array("qd0", qd0, robot.nv)
+        check_inside(robot, self._rest, q0)
         batch = broadcast_batch(q0=q0.shape[:-1], qd0=qd0.shape[:-1])
         check_memory("the state", (*batch, robot.nq + 3 * robot.nv), self.dtype.itemsize)
         q, qd = (np.array(np.broadcast_to(x, (*batch, x.shape[-1])), self.dtype, order="C") for x in (q0, qd0))
@@ -109,7 +112,7 @@ class Stepper:
 
 def stepper(
     robot: Robot, dt: float, *, integrator: str = "rk4", dissipation: bool = False, method: str | None = None,
-    dtype: str = "float64", threads: int = 1, backend: str | None = None,
+    dtype: str = "float64", threads: int = 1, backend: str | None = None, stops: Any = None,
 ) -> Stepper:  # fmt: skip
     """A step of dt for batches of states, with torques that hold for the step; options are those of `simulate`.
 
@@ -126,5 +129,6 @@ def stepper(
         raise ArgumentError(f"dtype is {shown(dtype)}, expected float64 or float32.")
     request = make_request(robot, "forward_dynamics", method, dissipation=checked_flag("dissipation", dissipation))
     law = Constant(np.zeros(robot.nv))
-    kernel = step_kernel(robot, law, integrator, request, name, chosen_backend(backend))
-    return Stepper(robot, positive("dt", dt), kernel, name, checked_threads(threads))
+    rest = rest_of(robot, request.dissipation, stops)
+    kernel = step_kernel(robot, law, integrator, request, name, chosen_backend(backend), rest)
+    return Stepper(robot, positive("dt", dt), kernel, name, checked_threads(threads), rest)

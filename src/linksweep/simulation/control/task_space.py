@@ -9,14 +9,10 @@ Jacobians have rows [angular; linear] in the base's directions at the frame's or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...spatial.algebra import Vec
+from ...spatial.dense import Rows, Values, dot, inward, ldl, solved, transpose_times
 from ...spatial.scalars import Scalar
-from ...spatial.square_root import factored
 
-Values = Sequence[Scalar]
-Rows = Sequence[Values]
 REGULAR = 1e-10  # of the mean of Lambda^-1's diagonal, added to it: a singular pose keeps finite torques
 
 
@@ -43,43 +39,13 @@ def frame_impedance(J: Rows, T: Rows, qd: Values, given: dict[str, Values]) -> l
 
 def posture_in_null_space(J: Rows, M: Rows, tau: Values) -> list[Scalar]:
     """tau - J^T Lambda J M^-1 tau: what of these torques does not accelerate the frame, (53)."""
-    U, d = factored([list(row) for row in M])
-    whitened = [_inner(U, row) for row in J]  # columns of U^-1 J^T
+    L, d = ldl(M)
+    whitened = [inward(L, row) for row in J]  # columns of L^-1 J^T
     scaled = [[x / pivot for x, pivot in zip(column, d, strict=True)] for column in whitened]
     inverse = [[dot(a, b) for b in scaled] for a in whitened]  # Lambda^-1 = J M^-1 J^T, (51)
     mean = sum((inverse[k][k] for k in range(1, 6)), inverse[0][0]) * (REGULAR / 6.0)
     for k in range(6):
         inverse[k][k] = inverse[k][k] + mean
-    own = _inner(U, tau)
-    force = _solved(inverse, [dot(column, own) for column in scaled])  # Lambda J M^-1 tau
+    own = inward(L, tau)
+    force = solved(inverse, [dot(column, own) for column in scaled])  # Lambda J M^-1 tau
     return [x - y for x, y in zip(tau, transpose_times(J, force), strict=True)]
-
-
-def _inner(U: Rows, b: Values) -> list[Scalar]:
-    """U^-1 b, U unit upper triangular."""
-    x = list(b)
-    for j in reversed(range(len(x))):
-        for i in range(j):
-            x[i] = x[i] - U[i][j] * x[j]
-    return x
-
-
-def _solved(A: Rows, b: Values) -> list[Scalar]:
-    """A^-1 b, A symmetric and positive."""
-    U, d = factored([list(row) for row in A])
-    x = [value / pivot for value, pivot in zip(_inner(U, b), d, strict=True)]
-    for j in range(len(x)):
-        for i in range(j):
-            x[j] = x[j] - U[i][j] * x[i]
-    return x
-
-
-def transpose_times(J: Rows, F: Values) -> list[Scalar]:
-    return [dot([row[j] for row in J], F) for j in range(len(J[0]))]
-
-
-def dot(a: Values, b: Values) -> Scalar:
-    total = a[0] * b[0]
-    for x, y in zip(a[1:], b[1:], strict=True):
-        total = total + x * y
-    return total

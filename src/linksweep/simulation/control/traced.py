@@ -46,6 +46,10 @@ class AskedDynamics:
     def forward(self, q: Values, qd: Values, tau: Values) -> Values:
         return self.value(self.model, self.request, q, qd, tau)
 
+    def forward_without_friction(self, q: Values, qd: Values, tau: Values) -> Values:
+        """With damping, where there is dissipation at all."""
+        return self.value(self._smooth, self.request, q, qd, tau)
+
     def inverse(self, q: Values, qd: Values, qdd: Values) -> Values:
         request = law_request("inverse_dynamics", self.model, self.dissipation)
         return self.value(self._smooth, request, q, qd, qdd)
