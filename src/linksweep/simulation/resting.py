@@ -29,7 +29,7 @@ from ..support.messages import shown
 if TYPE_CHECKING:
     from ..robot.robot import Robot
 
-SWEEPS = 10
+SWEEPS, MANY = 16, 12  # of robots with at most so many rates; of larger ones, whose programs are long, 10
 FAR = 1e30  # a bound that no rate reaches
 MOST = 40  # rates: beyond, a program with all their couplings is too large, and friction does not hold
 
@@ -93,7 +93,7 @@ def settled(M: Rows, free: Values, s: Values, p: Values, low: Values, high: Valu
     n = len(free)
     v = list(free)
     inverse = [1.0 / M[i][i] for i in range(n)]
-    for _ in range(SWEEPS if n > 1 else 1):
+    for _ in range(1 if n == 1 else SWEEPS if n <= MANY else 10):
         for i in range(n):
             rest = M[i][i] * free[i]
             for j in range(n):
