@@ -244,3 +244,19 @@ def test_saturation_needs_limits_and_a_torque_its_robot(panda: ls.Robot):
     assert GravityCompensation(controller_robot=panda).torque(0.0, np.zeros(7), np.zeros(7)).shape == (7,)
     with pytest.raises(ArgumentError, match="samples, expected"):
         Sampled(np.zeros((4, 7))).torque(0.0, np.zeros(7), np.zeros(7), panda)
+
+
+def test_sums_within_sums_keep_their_numbers_apart():
+    """Signals and constants of parts have names; the same name twice would be one number."""
+    robot = ls.robots.planar(2)
+    t, one = np.array([0.0, 1.0]), np.ones(2)
+    inner = saturated(Constant(3 * one) + Constant(5 * one), 6.0)
+    law = (
+        inner
+        + Sampled(np.array([one, one]) * 20.0, t, hold="linear")
+        + saturated(saturated(Constant(9 * one), 4.0), 7.0)
+    )
+    assert np.array_equal(law.torque(0.0, np.zeros(2), np.zeros(2), robot), 30.0 * one)
+    run = ls.simulate(robot, np.zeros(2), None, law, 1e-3)
+    assert np.array_equal(run.tau, np.full((2, 2), 30.0))
+    assert np.array_equal(ls.simulate(robot, np.zeros(2), None, sum([inner, inner]), 1e-3).tau[0], 12.0 * one)

@@ -1,4 +1,4 @@
-"""Friction that holds and joints that end at stops, in fixed and adaptive steps: against closed forms and each other."""
+"""Friction that holds and joints that end at stops, in fixed and adaptive steps: against closed forms."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def test_a_ramp_of_torque_breaks_away_where_it_should(options: dict):
     assert np.abs(run.q[:, 0] - moved).max() < (1e-7 if options.get("integrator") else 1e-4)
 
 
-def settled_by_enumeration(M: np.ndarray, free: np.ndarray, s: np.ndarray, p: np.ndarray, high: np.ndarray) -> np.ndarray:
+def settled_by_enumeration(
+    M: np.ndarray, free: np.ndarray, s: np.ndarray, p: np.ndarray, high: np.ndarray
+) -> np.ndarray:
     """Every combination of signs and bounds: the one with the least cost that is allowed."""
     n, best, least = len(free), None, np.inf
     for modes in itertools.product((-1, 0, 1, 2), repeat=n):
@@ -97,7 +99,12 @@ def test_rates_are_those_of_the_convex_problem():
         s = np.where(rng.random(4) < 0.5, np.sign(rng.normal(size=4)), rng.uniform(-1, 1, 4)) * (p > 0)
         high = np.where(rng.random(4) < 0.2, 0.0, np.inf)
         found = resting.settled(
-            M.tolist(), free.tolist(), s.tolist(), p.tolist(), [-resting.FAR] * 4, np.minimum(high, resting.FAR).tolist()
+            M.tolist(),
+            free.tolist(),
+            s.tolist(),
+            p.tolist(),
+            [-resting.FAR] * 4,
+            np.minimum(high, resting.FAR).tolist(),
         )
         wanted = settled_by_enumeration(M, free, s, p, high)
         wrong += not np.allclose(found, wanted, atol=1e-9)
@@ -133,7 +140,9 @@ def test_batches_threads_and_records_change_nothing():
     robot = rough(ls.robots.puma560(), [5.0, 0.5, 20.0, 1.0, 0.1, 0.2])
     q0 = np.random.default_rng(0).normal(size=(70, 6)) * 0.3
     whole = ls.simulate(robot, q0, None, None, 0.1, dissipation=True)
-    assert np.array_equal(ls.simulate(robot, q0, None, None, 0.1, dissipation=True, every=10, threads=2).q, whole.q[::10])
+    assert np.array_equal(
+        ls.simulate(robot, q0, None, None, 0.1, dissipation=True, every=10, threads=2).q, whole.q[::10]
+    )
     assert np.array_equal(ls.simulate(robot, q0[33], None, None, 0.1, dissipation=True).q, whole.q[:, 33])
     held = ls.simulate(robot, q0[:4], None, PD(q0[:4], 50.0, 5.0), 0.1, dissipation=True, control_period=2e-3)
     assert held.finite.all()
@@ -149,7 +158,13 @@ def test_a_hard_stop_takes_all_speed_of_its_joint(options: dict):
     assert (run.q[:, 0] <= 0.5).all() and run.q[-1, 0] == pytest.approx(0.5, abs=1e-12)
     assert (run.qd[run.t > 1.0] == 0.0).all() and (run.qdd[run.t > 1.0] == 0.0).all()  # gravity presses it on
     lifted = ls.simulate(
-        robot, [0.5], None, Sampled(np.array([[0.0], [-8.0]]), [0.0, 2.0], hold="linear"), 2.0, stops="inelastic", **options
+        robot,
+        [0.5],
+        None,
+        Sampled(np.array([[0.0], [-8.0]]), [0.0, 2.0], hold="linear"),
+        2.0,
+        stops="inelastic",
+        **options,
     )
     leaves = lifted.t[(lifted.qd[:, 0] < -1e-3).argmax()]
     assert leaves == pytest.approx(LOAD * np.cos(0.5) / 4.0, abs=0.03)  # where the torque is the load

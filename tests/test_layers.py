@@ -45,6 +45,7 @@ SEES_ONLY = {
 # (who, whom): what is asked for by name when a file is read, and never when a module is imported.
 LAZILY = {
     ("simulation.storage", ""),  # a saved run gives back its Robot
+    ("simulation.answers", ""),  # a run shows its picture
 }
 
 

@@ -20,7 +20,7 @@ def panda() -> ls.Robot:
 
 
 def pushed(robot: ls.Robot, frame: str, seed: int, cases: int = CASES):
-    """States, driving torques, a wrench in the base's directions, and accelerations by f_ext, which knows no Jacobian."""
+    """States, torques, a wrench in the base's directions, and accelerations by f_ext, which knows no Jacobian."""
     rng = np.random.default_rng(seed)
     q, qd = rng.uniform(-2, 2, (cases, robot.nv)), rng.normal(size=(cases, robot.nv))
     tau, w = 20 * rng.normal(size=(cases, robot.nv)), rng.normal(size=(cases, 6)) * [5, 5, 5, 50, 50, 50]
@@ -70,7 +70,9 @@ def test_what_the_joints_do_not_show_needs_a_prior(panda: ls.Robot):
     assert np.allclose(J.T @ found.wrench, J.T @ w, rtol=1e-5)
     assert found.covariance[0, 0] <= 1e-6 * (1 + 1e-9)  # what is not shown keeps its prior
     with pytest.raises(ArgumentError, match=r"in state \(1,\) of the batch panda is singular"):
-        panda.wrench_from_torques(np.array([[0.1, 0.4, 0.5, -1.0, 0.3, 1.0, 0.2], np.zeros(7)]), np.zeros(7), np.zeros(7), TOOL)
+        panda.wrench_from_torques(
+            np.array([[0.1, 0.4, 0.5, -1.0, 0.3, 1.0, 0.2], np.zeros(7)]), np.zeros(7), np.zeros(7), TOOL
+        )
     for options in ({"noise": 0.0}, {"noise": [1, 2]}, {"prior": -1.0}, {"noise": "x"}):
         with pytest.raises(ArgumentError, match="expected one standard deviation above 0"):
             panda.wrench_from_torques(np.ones(7), np.zeros(7), np.zeros(7), TOOL, **options)

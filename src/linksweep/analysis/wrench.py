@@ -23,9 +23,11 @@ RANK = 1e-10  # of the largest singular value: below, a direction cannot be told
 
 
 class Wrench(NamedTuple):
-    """wrench (..., 6), [moment; force] on the robot at the frame's origin; its covariance (..., 6, 6); `mismatch` (...):
-    the squared length of what is left, in standard deviations of the torques' noise. If only noise is left, that is a
-    chi-square variable of nv - 6 freedoms: more says that the push is elsewhere, or that the model is wrong."""
+    """wrench (..., 6), [moment; force] on the robot at the frame's origin, and its covariance (..., 6, 6).
+
+    mismatch (...): the squared length of what is left, in standard deviations of the torques' noise. If only noise is
+    left, that is a chi-square variable of nv - 6 freedoms: more says that the push is elsewhere, or the model wrong.
+    """
 
     wrench: np.ndarray
     covariance: np.ndarray
@@ -52,8 +54,8 @@ def wrench_from_residual(
     sigma, expected = _deviations("noise", noise, robot.nv), None if prior is None else _deviations("prior", prior, 6)
     if expected is None and robot.nv < 6:
         raise ArgumentError(
-            f"wrench_from_torques: {robot.name} has {robot.nv} rates, which do not show all six components of a wrench: "
-            f"pass prior=, their standard deviations as expected beforehand (N m, N)."
+            f"wrench_from_torques: {robot.name} has {robot.nv} rates, which do not show all six components of a "
+            f"wrench: pass prior=, their standard deviations as expected beforehand (N m, N)."
         )
     J = robot.jacobian(q, frame, reference=reference)
     A = np.swapaxes(J, -1, -2) / sigma[:, None]  # torques in standard deviations
@@ -83,7 +85,8 @@ def _deviations(name: str, value: Any, size: int) -> np.ndarray:
         array = np.array([-1.0])
     if not (np.isfinite(array).all() and (array > 0.0).all()):
         raise ArgumentError(
-            f"wrench_from_torques: {name} is {shown(value)}, expected one standard deviation above 0, or {size} of them."
+            f"wrench_from_torques: {name} is {shown(value)}, expected one standard deviation above 0, or {size} of "
+            f"them."
         )
     return array
 

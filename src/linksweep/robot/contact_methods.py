@@ -18,11 +18,11 @@ class ContactMethods:
         """The wrench on a frame that explains measured torques: (wrench, covariance, mismatch), batches as elsewhere.
 
         wrench (..., 6): [moment; force] that the environment applies at the frame's origin, in the base's directions
-        (or as `reference` says, as of Jacobians). qdd: accelerations, 0 unless given: for robots that hold still or move
-        evenly. noise: standard deviations of the torques, one or (nv,), which weigh them and give the covariance (..., 6,
-        6). prior: standard deviations of the wrench as expected beforehand, one or six; needed where the joints do not
-        show all of it. mismatch (...): what is left, squared, in deviations of the noise. dissipation: with damping and
-        friction in the model.
+        (or as `reference` says, as of Jacobians). qdd: accelerations, 0 unless given: for robots that hold still or
+        move evenly. noise: standard deviations of the torques, one or (nv,), which weigh them and give the covariance
+        (..., 6, 6). prior: standard deviations of the wrench as expected beforehand, one or six; needed where the
+        joints do not show all of it. mismatch (...): what is left, squared, in deviations of the noise. dissipation:
+        with damping and friction in the model.
         """
         from ..analysis.wrench import wrench_from_torques
 

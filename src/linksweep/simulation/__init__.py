@@ -1,6 +1,7 @@
 """Integrating forward dynamics in time: `simulate`, the laws that drive the joints, and what comes out."""
 
-from .control.composed import FrictionCompensation, GravityCompensation, OperationalSpace, saturated
+from .answers import LimitExcess, Table, TrackingError, compare
+from .control.composed import FrictionCompensation, GravityCompensation, OperationalSpace, Push, saturated
 from .control.motor import Motor
 from .control.sampled import Sampling
 from .laws import PD, ComputedTorque, Constant, FeedForward, Sampled, Zero
@@ -18,15 +19,20 @@ __all__ = [
     "FrictionCompensation",
     "GravityCompensation",
     "LimitCrossing",
+    "LimitExcess",
     "Motor",
     "OperationalSpace",
+    "Push",
     "Sampled",
     "Sampling",
     "Simulation",
     "SimulationWarning",
     "State",
     "Stepper",
+    "Table",
+    "TrackingError",
     "Zero",
+    "compare",
     "load",
     "saturated",
     "simulate",

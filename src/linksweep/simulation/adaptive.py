@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def integrate_adaptively(
     robot: Robot, law: Law, q0: np.ndarray, qd0: np.ndarray, grid: Grid, request: Request, backend: str,
     *, t: np.ndarray, limits: str, events: Sequence[Callable[..., Any]], rtol: float, atol: float, max_steps: int,
-    watch: Callable[[float], None], settings: dict[str, Any], rest: Rest | None = None,
+    watch: Callable[[float], None], settings: dict[str, Any], rest: Rest | None = None, push: Law | None = None,
 ) -> Simulation:  # fmt: skip
     """The motion at times t, or up to a limit or terminal event; NaN from where it ends early."""
     from scipy.integrate import solve_ivp
@@ -39,14 +39,20 @@ def integrate_adaptively(
         "forward_dynamics", method=request.method, dissipation=request.dissipation, dtype="float64", backend=backend
     )
 
-    modes = None if rest is None else Modes(robot, rest, _without_friction(robot, request, backend), torque)
+    by_world = None if push is None else _torques(robot, push, grid, dynamics)
+
+    def felt(time: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        tau = torque(time, q, qd)
+        return tau if by_world is None else tau + by_world(time, q, qd)
+
+    modes = None if rest is None else Modes(robot, rest, _without_friction(robot, request, backend), felt)
 
     def rate(time: float, state: np.ndarray) -> np.ndarray:
         q, qd = state[:nq], state[nq:]
         if not np.isfinite(state).all():
             return np.full(nq + nv, np.nan)
         watch(time / grid.duration)
-        qdd = forward(q, qd, torque(time, q, qd)) if modes is None else modes.accelerations(time, q, qd)[0]
+        qdd = forward(q, qd, felt(time, q, qd)) if modes is None else modes.accelerations(time, q, qd)[0]
         return np.concatenate([robot.coordinate_rates(q, qd), qdd])
 
     bounded = [] if limits == "ignore" else limited_joints(robot)
@@ -85,11 +91,12 @@ def integrate_adaptively(
     tau = np.array([torque(*row) if np.isfinite(row[1]).all() else np.full(nv, np.nan) for row in rows])
     crossings = [LimitCrossing(joint, bound, 0.0) for joint, bound in _outside(bounded, q0)]
     crossings += [LimitCrossing(*stop[:2], float(m[0])) for stop, m in zip(stops, moments, strict=False) if len(m)]
-    if modes is None:
+    if modes is None and push is None:
         qdd = forward(q, qd, tau)
     else:
-        asked = zip(times, q, qd, strict=True)
-        qdd = np.array([modes.asked(*row) if np.isfinite(row[1]).all() else np.full(nv, np.nan) for row in asked])
+        asked = modes.asked if modes is not None else lambda t, q, qd: forward(q, qd, felt(t, q, qd))
+        rows = zip(times, q, qd, strict=True)
+        qdd = np.array([asked(*row) if np.isfinite(row[1]).all() else np.full(nv, np.nan) for row in rows])
     own = zip(moments[len(stops) : -1], at_events[len(stops) : -1], strict=True)
     return Simulation(
         robot, times, q, qd, qdd, tau, settings,

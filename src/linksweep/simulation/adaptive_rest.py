@@ -100,7 +100,11 @@ class Modes:
         qd[(self.friction > 0.0) & (np.abs(qd) <= tiny) & (self.sliding * qd <= tiny * 1e-3)] = 0.0
         for place, rate, lower, upper in self.rest.stops if self.rest.spring is None else ():
             for bound, outward in ((upper, 1.0), (lower, -1.0)):
-                if abs(bound) < FAR and abs(q[place] - bound) <= 1e-9 * max(1.0, abs(bound)) and outward * qd[rate] >= 0.0:
+                if (
+                    abs(bound) < FAR
+                    and abs(q[place] - bound) <= 1e-9 * max(1.0, abs(bound))
+                    and outward * qd[rate] >= 0.0
+                ):
                     q[place] = bound
         if self.rest.stops and self.rest.spring is None:
             zero = [0.0] * self.nv

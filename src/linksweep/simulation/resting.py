@@ -66,7 +66,7 @@ class Rest:
         return tau
 
     def bounds(self, q: Values, qd: Values | None = None) -> tuple[list[Scalar], list[Scalar]]:
-        """Of rates at q: none into a hard stop that is reached. With qd, of accelerations: of joints that rest there."""
+        """Of rates at q: none into a hard stop that is reached. With qd, of accelerations of joints that rest there."""
         size = len(self.friction)
         low: list[Scalar] = [-FAR] * size
         high: list[Scalar] = [FAR] * size
@@ -192,7 +192,9 @@ def rest_of(robot: Robot, dissipation: bool, stops: Any = None) -> Rest | None:
             if KINDS[link.kind].nq == 1 and (lower > -FAR or upper < FAR):
                 places.append((link.q_start, link.start, max(lower, -FAR), min(upper, FAR)))
         if not places:
-            raise ArgumentError(f"stops is given, but no joint of {robot.name} has limits, expected some: leave it out.")
+            raise ArgumentError(
+                f"stops is given, but no joint of {robot.name} has limits, expected some: leave it out."
+            )
     friction = friction_of(robot.canonical) if dissipation else (0.0,) * robot.nv
     found = Rest(friction, tuple(places), spring)
     if found.is_hard and robot.nv > MOST:
@@ -221,10 +223,13 @@ def check_inside(robot: Robot, rest: Rest | None, q0: np.ndarray) -> None:
     """Refuse a start beyond a hard stop."""
     if rest is None or rest.spring is not None:
         return
-    names = {link.q_start: described.joint.name for link, described in zip(robot.canonical.links, robot.model.links, strict=True)}
+    names = {
+        link.q_start: described.joint.name
+        for link, described in zip(robot.canonical.links, robot.model.links, strict=True)
+    }
     for place, _, lower, upper in rest.stops:
         if (q0[..., place] < lower).any() or (q0[..., place] > upper).any():
             raise ArgumentError(
-                f"q0 is outside the limits {lower:g} to {upper:g} of joint {names[place]}, where it has hard stops: start "
-                f"inside, or use springs, stops=(stiffness, damping)."
+                f"q0 is outside the limits {lower:g} to {upper:g} of joint {names[place]}, where it has hard stops: "
+                f"start inside, or use springs, stops=(stiffness, damping)."
             )

@@ -15,20 +15,22 @@ from .control.forms import Dynamics, added, between
 from .resting import Rest, resting_acceleration, settled
 from .stepping import Values, moved
 
-Driven = Callable[[int, Values, Values], Values]
+# (stage, q, qd) -> driving torques, and (stage, q, qd, those) -> with what the world pushes
+Torques = tuple[Callable[..., Values], Callable[..., Values]]
 
 
 def resting_step(
-    rest: Rest, dynamics: Dynamics, integrator: Callable[..., tuple[Values, ...]], driven: Driven, q: Values, qd: Values,
-    dt: Scalar,
+    rest: Rest, dynamics: Dynamics, integrator: Callable[..., tuple[Values, ...]], torques: Torques, q: Values,
+    qd: Values, dt: Scalar,
 ) -> tuple[Values, ...]:  # fmt: skip
     """q and qd after dt; qdd and the driving torques at its beginning."""
-    model = dynamics.model
+    model, (driven, by_world) = dynamics.model, torques
     if not rest.is_hard:  # springs at the stops, and no friction: a torque like any other
 
         def pushed(stage: int, at: Values, rate: Values) -> tuple[Values, Values]:
             tau = driven(stage, at, rate)
-            return dynamics.forward(at, rate, added(tau, rest.spring_torque(at, rate))), tau
+            felt = added(by_world(stage, at, rate, tau), rest.spring_torque(at, rate))
+            return dynamics.forward(at, rate, felt), tau
 
         return integrator(model, pushed, q, qd, dt)
     M = dynamics.mass_matrix(q)
@@ -37,7 +39,7 @@ def resting_step(
 
     def accelerate(stage: int, at: Values, rate: Values) -> tuple[Values, Values]:
         tau = driven(stage, at, rate)
-        pushed = added(tau, rest.spring_torque(at, rate))
+        pushed = added(by_world(stage, at, rate, tau), rest.spring_torque(at, rate))
         if "force" not in kept:
             free = dynamics.forward_without_friction(at, rate, added(pushed, sliding))
             qdd, force, kept["felt"] = resting_acceleration(rest, M, free, at, rate)

@@ -18,8 +18,8 @@ from .adaptive import integrate_adaptively
 from .checks import broadcast_batch, check_memory, positive, real_array, step_count, whole
 from .control.sampled import Controller, Sampling, Schedule, law_policy, policy_of, roll_sampled, schedule
 from .control.signals import Grid
-from .fixed_step import feeds_of, roll, step_kernel
-from .laws import Constant, Law, as_law
+from .fixed_step import feeds_of, held_feeds, roll, step_kernel
+from .laws import Constant, Function, Law, as_law
 from .progress import ProgressBar
 from .resting import check_inside, rest_of
 from .result import Simulation
@@ -39,7 +39,7 @@ def simulate(
     method: str | None = None, dtype: Any = "float64", threads: int = 1, backend: str | None = None,
     events: Sequence[Callable[..., Any]] = (), rtol: float = 1e-9, atol: float = 1e-9, max_steps: int = 5_000,
     progress: bool = True, policy: Callable[..., Any] | None = None, control_period: float | None = None,
-    sampling: Sampling | None = None, stops: Any = None,
+    sampling: Sampling | None = None, stops: Any = None, disturbance: Law | None = None,
 ) -> Simulation:  # fmt: skip
     """Integrate forward dynamics in time from q0 (..., nq) and qd0 (..., nv; None: at rest).
 
@@ -56,6 +56,7 @@ def simulate(
     every control instant and gives torques (..., nv). control_period: seconds between two of them, a whole number of
     steps; torques hold in between. Without a policy, the law `torque` is sampled so. sampling: delay, encoders, noise,
     bounds of the torques. stops: what ends joints at their limits: "inelastic", or (stiffness, damping) of springs.
+    disturbance: a `Push`, or a sum of them: what the world does, which the recorded torques leave out.
     """
     if not hasattr(robot, "canonical"):
         raise ArgumentError(f"simulate got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
@@ -78,6 +79,10 @@ def simulate(
     request = make_request(robot, "forward_dynamics", method, dissipation=checked_flag("dissipation", dissipation))
     law = as_law(torque)
     law.check(robot)
+    if disturbance is not None:
+        if not isinstance(disturbance, Law) or isinstance(disturbance, Function):
+            raise ArgumentError(f"disturbance is {shown(disturbance)}, expected a Push, or a sum of them.")
+        disturbance.check(robot)
     if policy is None and control_period is None and sampling is not None:
         raise ArgumentError("sampling is given without control_period, expected seconds between two control instants.")
     if policy is not None and torque is not None:
@@ -101,6 +106,7 @@ def simulate(
         settings |= {"torque": "policy" if policy is not None else repr(law), "control_period": control_period or dt}
         settings |= {"sampling": repr(sampling)} if sampling else {}
     settings |= {"stops": repr(stops)} if stops is not None else {}
+    settings |= {"disturbance": repr(disturbance)} if disturbance is not None else {}
     with ProgressBar(f"simulating {robot.name}", progress) as watch:
         if adaptive:
             _check_single(batch, dtype)
@@ -108,7 +114,7 @@ def simulate(
             tolerances["max_steps"] = whole("max_steps", max_steps)
             result = integrate_adaptively(
                 robot, law, q0, qd0, grid, request, chosen_backend(backend), t=t, limits=limits, events=events,
-                watch=watch, settings=settings | tolerances, rest=rest, **tolerances,
+                watch=watch, settings=settings | tolerances, rest=rest, push=disturbance, **tolerances,
             )  # fmt: skip
         else:
             own_backend = chosen_backend(backend)
@@ -120,13 +126,15 @@ def simulate(
                     if policy is not None
                     else law_policy(law, robot, grid, batch, dtype, own_backend)
                 )
-                kernel = step_kernel(robot, Constant(np.zeros(robot.nv)), integrator, request, dtype, own_backend, rest)
+                still = Constant(np.zeros(robot.nv))
+                kernel = step_kernel(robot, still, integrator, request, dtype, own_backend, rest, disturbance)
+                feeds, held = held_feeds(robot, integrator, request, grid, batch, dtype, disturbance)
                 if math.prod(batch):
                     controller = Controller(acting, chosen, robot, plan.period * grid.dt, batch)
-                    roll_sampled(kernel, recording, controller, plan, grid, threads, watch)
+                    roll_sampled(kernel, recording, feeds, held, controller, plan, grid, threads, watch)
             else:
-                feeds = feeds_of(robot, law, integrator, request, grid, batch, dtype)
-                kernel = step_kernel(robot, law, integrator, request, dtype, own_backend, rest)
+                feeds = feeds_of(robot, law, integrator, request, grid, batch, dtype, disturbance)
+                kernel = step_kernel(robot, law, integrator, request, dtype, own_backend, rest, disturbance)
                 if math.prod(batch):
                     roll(kernel, recording, feeds, threads, watch)
             arrays = (*recording.states, *recording.results)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..compiled.arrays import Argument, Signature
 from ..compiled.function import Recipe
 from ..mechanism.joints import KINDS
 from ..tracing.expression import Graph
 from ..tracing.program import Array, Program, block_program
-from .control.forms import Dynamics, Form
+from .control.forms import Dynamics, Form, added
 from .control.traced import TracedDynamics
 from .resting import Rest
 from .resting_step import resting_step
@@ -26,16 +27,23 @@ class StepRecipe(Recipe):
     integrator: str = "rk4"
     law: Form = field(default_factory=Form)
     rest: Rest | None = None
+    push: Form = field(default_factory=Form)  # of the world: felt in every stage, and no driving torque
 
     def inputs(self) -> tuple[Array, ...]:
         """q, qd, dt, then each signal at each moment of the step, then the constants."""
         nq, nv = (sum(getattr(KINDS[link.kind], name) for link in self.model.links) for name in ("nq", "nv"))
         sizes = {"q": nq, "v": nv}
-        signals, constants = self.law.signals(), self.law.constants()
+        signals, constants = self.signals(), self.constants()
         arrays = [Array("q", (nq,)), Array("qd", (nv,)), Array("dt", (1,))]
         for name, size in signals.items():
-            arrays += [Array(f"{name}_{stage}", (sizes.get(size, size),)) for stage in range(STAGES[self.integrator])]
+            arrays += [Array(f"{name}_at{stage}", (sizes.get(size, size),)) for stage in range(STAGES[self.integrator])]
         return (*arrays, *(Array(name, (sizes.get(size, size),)) for name, size in constants.items()))
+
+    def signals(self) -> dict[str, Any]:
+        return self.law.signals() | {f"push_{name}": size for name, size in self.push.signals().items()}
+
+    def constants(self) -> dict[str, Any]:
+        return self.law.constants() | {f"push_{name}": size for name, size in self.push.constants().items()}
 
     def outputs(self) -> tuple[Array, ...]:
         q, qd = self.inputs()[:2]
@@ -51,21 +59,29 @@ class StepRecipe(Recipe):
     def step(self, dynamics: Dynamics, columns: Sequence[Values], torque: Torque | None = None) -> tuple[Values, ...]:
         """The outputs from the inputs, over any scalar. `torque`: in the place of the law's."""
         named = dict(zip((array.name for array in self.inputs()), columns, strict=True))
-        signals, constants = self.law.signals(), self.law.constants()
+
+        def given(form: Form, stage: int, prefix: str) -> dict[str, Values]:
+            found = {name: named[f"{prefix}{name}_at{stage}"] for name in form.signals()}
+            return found | {name: named[f"{prefix}{name}"] for name in form.constants()}
 
         def driven(stage: int, q: Values, qd: Values) -> Values:
-            given = {name: named[f"{name}_{stage}"] for name in signals} | {name: named[name] for name in constants}
-            return torque(q, qd, given) if torque else self.law.torque(dynamics, q, qd, given)
+            own = given(self.law, stage, "")
+            return torque(q, qd, own) if torque else self.law.torque(dynamics, q, qd, own)
+
+        def pushed(stage: int, q: Values, qd: Values, tau: Values) -> Values:
+            if type(self.push) is Form:
+                return tau
+            return added(tau, self.push.torque(dynamics, q, qd, given(self.push, stage, "push_")))
 
         def accelerate(stage: int, q: Values, qd: Values) -> tuple[Values, Values]:
             tau = driven(stage, q, qd)
-            return dynamics.forward(q, qd, tau), tau
+            return dynamics.forward(q, qd, pushed(stage, q, qd, tau)), tau
 
         start = named["q"], named["qd"], named["dt"][0]
         integrator = INTEGRATORS[self.integrator]
         if self.rest is None:
             return integrator(self.model, accelerate, *start)
-        return resting_step(self.rest, dynamics, integrator, driven, *start)
+        return resting_step(self.rest, dynamics, integrator, (driven, pushed), *start)
 
     def signature(self) -> Signature:
         return Signature(

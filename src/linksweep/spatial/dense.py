@@ -1,4 +1,4 @@
-"""Small dense symmetric positive matrices over any scalar: A = L diag(d) L^T, L unit lower triangular, and solutions."""
+"""Small dense symmetric positive matrices over any scalar: A = L diag(d) L^T, L unit lower triangular."""
 
 from __future__ import annotations
 

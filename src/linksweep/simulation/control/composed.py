@@ -12,7 +12,7 @@ from ...mechanism.joints import KINDS
 from ...support.messages import nearest, shown
 from ..checks import positive, real_array
 from ..laws import Function, Law
-from .forms import Form, Gravity, Saturated, SmoothFriction, Sum, TaskSpace
+from .forms import Form, Gravity, Saturated, SmoothFriction, Sum, TaskSpace, WrenchAt
 from .signals import Grid, Signal, along, check_alike, checked_controller, gain
 
 if TYPE_CHECKING:
@@ -106,12 +106,7 @@ class OperationalSpace(Law):
 
     def check(self, robot: Robot) -> None:
         check_alike(self, robot)
-        names = self.known(robot).frame_names
-        if not isinstance(self.frame, str) or self.frame not in names:
-            raise ArgumentError(
-                f"OperationalSpace: {self.known(robot).name} has no frame {shown(self.frame)}"
-                f"{nearest(self.frame, names)}: expected one of {', '.join(names[:8])} (robot.frame_names)."
-            )
+        _check_frame(self, self.known(robot), self.frame)
 
     def form(self, robot: Robot) -> Form:
         return self._seen(TaskSpace(self.frame, self.posture is not None, self.gravity))
@@ -153,6 +148,40 @@ class OperationalSpace(Law):
 
     def __repr__(self) -> str:
         return f"OperationalSpace({self.frame!r}, stiffness={shown(self.stiffness.tolist())})"
+
+
+class Push(Law):
+    """A wrench of the world on a frame, from `start` to `end` (s): [moment; force] (..., 6) in the base's directions.
+
+    Several pushes add up (+). Fixed steps feel it for a whole step or not at all.
+    """
+
+    def __init__(self, frame: str, wrench: Any, start: float = 0.0, end: float = np.inf):
+        self.frame, self.wrench = frame, real_array("Push: wrench", wrench, 6)
+        if not (isinstance(start, (int, float)) and isinstance(end, (int, float)) and start < end):
+            raise ArgumentError(
+                f"Push: it goes from {shown(start)} to {shown(end)}, expected two times, the later one last."
+            )
+        self.start, self.end = float(start), float(end)
+
+    def check(self, robot: Robot) -> None:
+        _check_frame(self, robot, self.frame)
+
+    def form(self, robot: Robot) -> Form:
+        return WrenchAt(self.frame)
+
+    def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
+        on = self._on(grid.times[:: grid.rows] + 1e-9 * grid.dt).reshape(-1, *(1,) * self.wrench.ndim)
+        return {"wrench": Signal(np.where(on, self.wrench, 0.0), 1)}
+
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+        return lambda t: {"wrench": np.where(self._on(np.array(t)), self.wrench, 0.0)}
+
+    def _on(self, t: np.ndarray) -> np.ndarray:
+        return (t >= self.start) & (t < self.end)
+
+    def __repr__(self) -> str:
+        return f"Push({self.frame!r}, {shown(self.wrench.tolist())}, {self.start:g}, {self.end:g})"
 
 
 class SumOfLaws(Law):
@@ -226,7 +255,9 @@ class SaturatedLaw(Law):
 
 def saturated(law: Any, limits: Any = None) -> Law:
     """The law with every torque within its limits: (..., nv), or the effort limits of the robot's description."""
-    return SaturatedLaw(_part("saturated", law), limits)
+    part = _part("saturated", law)
+    # a sum of one names the inner limits apart from the outer ones
+    return SaturatedLaw(SumOfLaws([part]) if isinstance(part, SaturatedLaw) else part, limits)
 
 
 def summed(a: Any, b: Any) -> Law:
@@ -240,6 +271,15 @@ def effort_limits(robot: Robot) -> np.ndarray:
     for link, described in zip(robot.canonical.links, robot.model.links, strict=True):
         most[link.start : link.start + KINDS[link.kind].nv] = float(described.joint.limits.effort)
     return most
+
+
+def _check_frame(law: Law, robot: Robot, frame: Any) -> None:
+    names = robot.frame_names
+    if not isinstance(frame, str) or frame not in names:
+        raise ArgumentError(
+            f"{type(law).__name__}: {robot.name} has no frame {shown(frame)}{nearest(frame, names)}: expected one of "
+            f"{', '.join(names[:8])} (robot.frame_names)."
+        )
 
 
 def _part(where: str, law: Any) -> Law:

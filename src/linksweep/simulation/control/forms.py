@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ...mechanism.canonical import CanonicalModel
+from ...spatial.dense import transpose_times
 from ...spatial.scalars import Scalar, sqrt, where
 from ..stepping import Values, tracking_error, without_motors
 from .task_space import frame_impedance, posture_in_null_space
@@ -162,6 +163,19 @@ class TaskSpace(Form):
         if self.gravity:
             tau = added(tau, dynamics.gravity(q))
         return without_motors(dynamics.model, tau)
+
+
+@dataclass(frozen=True)
+class WrenchAt(Form):
+    """J^T wrench: what a wrench [moment; force] in the base's directions at a frame's origin does to the joints."""
+
+    frame: str
+
+    def signals(self) -> Sizes:
+        return {"wrench": 6}
+
+    def torque(self, dynamics: Dynamics, q: Values, qd: Values, given: Given) -> Values:
+        return transpose_times(dynamics.jacobian(self.frame, q), given["wrench"])
 
 
 @dataclass(frozen=True)

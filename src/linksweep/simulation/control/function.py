@@ -38,9 +38,8 @@ class LawRecipe(Recipe):
         nq, nv = (sum(getattr(KINDS[link.kind], name) for link in self.model.links) for name in ("nq", "nv"))
         sizes = {"q": nq, "v": nv}
         given = {**self.law.signals(), **self.law.constants()}
-        return (
-            Array("q", (nq,)), Array("qd", (nv,)), *(Array(name, (sizes.get(size, size),)) for name, size in given.items())
-        )  # fmt: skip
+        further = (Array(name, (sizes.get(size, size),)) for name, size in given.items())
+        return Array("q", (nq,)), Array("qd", (nv,)), *further
 
     def trace(self) -> Program:
         inputs, graph = self.inputs(), Graph()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -167,8 +167,8 @@ def _flat(name: str, value: Any, batch: tuple[int, ...], dtype: str) -> np.ndarr
         full = np.broadcast_to(array, (*batch, array.shape[-1]))
     except ValueError:
         raise ArgumentError(
-            f"{name} is given for a batch {array.shape[:-1]}, expected one that the rollouts' {batch} can hold: give q0 "
-            f"that batch."
+            f"{name} is given for a batch {array.shape[:-1]}, expected one that the rollouts' {batch} can hold: give "
+            f"q0 that batch."
         ) from None
     return np.ascontiguousarray(full.reshape(-1, array.shape[-1]))
 
@@ -235,14 +235,15 @@ def _sizes(name: str, value: Any, batch: tuple[int, ...], nv: int) -> np.ndarray
 
 
 def roll_sampled(
-    kernel: Any, recording: Recording, controller: Controller, plan: Schedule, grid: Grid, threads: int,
-    watch: Callable[[float], None],
+    kernel: Any, recording: Recording, feeds: Sequence[Feed], held: np.ndarray, controller: Controller, plan: Schedule,
+    grid: Grid, threads: int, watch: Callable[[float], None],
 ) -> None:  # fmt: skip
-    """Fill the recording from its first state on, with torques that hold from one arrival to the next."""
+    """Fill the recording from its first state on, with torques that hold from one arrival to the next.
+
+    held: the torque among the feeds, (1, n, nv), which is written anew at every arrival.
+    """
     every, piece = recording.every, plan.piece
     q, qd = recording.states
-    held = np.zeros((1, *qd.shape[1:]), qd.dtype)
-    feeds = [Feed(np.full((1, 1, 1), grid.dt, qd.dtype)), Feed(held)]
     inner = None if piece % every == 0 else _inner(recording, piece)
     underway: deque[tuple[int, np.ndarray]] = deque()  # torques, and the step at which each arrives
     for step in range(0, grid.steps, piece):
@@ -256,7 +257,7 @@ def roll_sampled(
         if inner is None:
             run(kernel, recording, feeds, record, min(record + piece // every, len(q) - 1), threads)
         else:
-            run(kernel, inner, feeds, 0, 1, threads)
+            run(kernel, inner, _from(feeds, step), 0, 1, threads)
             if step % every == 0:
                 for kept, found in zip(recording.results, inner.results, strict=True):
                     kept[record] = found[0]
@@ -267,7 +268,13 @@ def roll_sampled(
                     kept[record + 1] = found[0]
         watch(min(1.0, (step + piece) / grid.steps))
     outputs = [np.empty_like(q[-1]), np.empty_like(qd[-1]), *(x[-1] for x in recording.results)]
-    kernel([q[-1], qd[-1], *(feed.values[0] for feed in feeds)], outputs)  # accelerations at the end
+    ends = [feed.values[min(feed.first + feed.advance * grid.steps, len(feed.values) - 1)] for feed in feeds]
+    kernel([q[-1], qd[-1], *ends], outputs)  # accelerations at the end
+
+
+def _from(feeds: Sequence[Feed], step: int) -> list[Feed]:
+    """The feeds as a run sees them that begins at this step."""
+    return [Feed(feed.values, feed.first + feed.advance * step, feed.advance) for feed in feeds]
 
 
 def _inner(recording: Recording, piece: int) -> Recording:
