@@ -15,7 +15,7 @@ import linksweep as ls
 from linksweep.description.assembly import Part, assemble
 from linksweep.description.model import Inertial, Joint
 from linksweep.errors import ArgumentError
-from linksweep.simulation import PD, SimulationWarning
+from linksweep.simulation import PD, SimulationWarning, resting
 from linksweep.simulation.checks import MOST_STEPS
 
 BODY = Inertial(1.0, (0.2, 0.0, 0.0), ((0.01, 0.0, 0.0), (0.0, 0.01, 0.0), (0.0, 0.0, 0.01)))
@@ -27,12 +27,18 @@ def arm(friction: float = 6 * LOAD, damping: float = 0.0) -> ls.Robot:
     return ls.Robot(assemble("arm", [Part("link", "base", joint, BODY)], base="base"))
 
 
+@pytest.fixture
+def not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on robots of so many rates that friction does not hold them."""
+    monkeypatch.setattr(resting, "MOST", 0)
+
+
 def test_adaptive_steps_under_friction_at_rest_end():
     """In a process of its own: without a budget it never ends."""
     code = (
         "import sys, warnings; sys.path[:0] = ['tests']\n"
         "from test_integration_ends import *\n"
-        "warnings.simplefilter('ignore')\n"
+        "warnings.simplefilter('ignore'); resting.MOST = 0\n"
         "run = ls.simulate(arm(), [0.0], [1.0], None, 1.0, dt=0.01, dissipation=True, integrator='adaptive',"
         " max_steps=300)\n"
         "print(run.ended_early)"
@@ -41,6 +47,7 @@ def test_adaptive_steps_under_friction_at_rest_end():
     assert done.returncode == 0 and "300 steps from t = 0 s on did not come to the next record" in done.stdout, done
 
 
+@pytest.mark.usefixtures("not_held")
 def test_what_a_run_that_ends_early_leaves():
     """It is right up to there: the arm slows down by friction, and rests after 0.005 s."""
     bot = arm()
@@ -88,6 +95,7 @@ def test_fixed_steps_have_a_budget_too():
     assert MOST_STEPS == 10**9
 
 
+@pytest.mark.usefixtures("not_held")
 @pytest.mark.parametrize("integrator", ["rk4", "semi_implicit_euler"])
 @pytest.mark.parametrize("every", [1, 7])
 @pytest.mark.parametrize("speed", [0.0, 1.0])
@@ -111,6 +119,7 @@ def test_a_joint_that_chatters_about_rest_is_named(integrator: str, every: int, 
         )  # the first is still on its way
 
 
+@pytest.mark.usefixtures("not_held")
 def test_it_creeps_as_far_as_the_page_says():
     """docs/simulation.md, Friction at rest."""
     with pytest.warns(SimulationWarning, match="chatters about rest"):

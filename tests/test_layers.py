@@ -51,6 +51,7 @@ LAZILY = {
     ("simulation.result", "viewer"),  # run.show()
     ("robot.view_methods", "viewer"),
     ("robot.coupling", "viewer"),
+    ("simulation.answers", ""),  # a run shows its picture
 }
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from linksweep.robot.loading import load as load
     from linksweep.robot.robot import Robot as Robot
     from linksweep.simulation import simulate as simulate
+    from linksweep.simulation import stepper as stepper
     from linksweep.spatial_operators import operators as operators
     from linksweep.support.settings import use_backend as use_backend
 
@@ -63,6 +64,7 @@ _HOMES = {
     "prove": "linksweep.exact",
     "simulate": "linksweep.simulation",
     "use_backend": "linksweep.support.settings",
+    "stepper": "linksweep.simulation",
 }
 _MODULES = {"conventions": "linksweep.analysis.conventions"}
 _SUBPACKAGES = ("identification", "motion", "plots", "robots", "simulation", "studies", "viewer")
@@ -95,6 +97,7 @@ __all__ = [
     "robots",
     "simulate",
     "simulation",
+    "stepper",
     "studies",
     "use_backend",
     "viewer",

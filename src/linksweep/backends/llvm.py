@@ -120,6 +120,11 @@ class SharedRun:
     def stop(self) -> None:
         self._counter.value = self._count
 
+    def again(self) -> SharedRun:
+        """The same run from the first sample on, over what the arrays hold by now."""
+        self._counter.value = 0
+        return self
+
 
 def _pointers(arrays: Sequence[np.ndarray], count: int) -> tuple[Any, Any]:
     """Base addresses and row strides in elements; one shared row has stride 0."""

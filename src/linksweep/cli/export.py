@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from linksweep.cli.common import AskedRobot, complete_function, find_robot, names_a_robot
+from linksweep.cli.experiment import is_experiment, read_experiment
 from linksweep.errors import ArgumentError
 from linksweep.support.messages import nearest
 
@@ -17,15 +18,16 @@ LANGUAGES = ("c",)
 @names_a_robot
 def export(
     robot: AskedRobot,
-    function: Annotated[
-        str,
-        typer.Argument(
-            help="What to compute: inverse_dynamics, mass_matrix, jacobian ...", autocompletion=complete_function
-        ),
-    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The .c file; the header goes beside it.")
     ],
+    function: Annotated[
+        str | None,
+        typer.Argument(
+            help="What to compute: inverse_dynamics, mass_matrix, jacobian ...", autocompletion=complete_function
+        ),
+    ] = None,
+    law: Annotated[bool, typer.Option("--law", help="Of an experiment (.toml) in ROBOT's place: its law.")] = False,
     language: Annotated[str, typer.Option(help="Only c, so far.")] = "c",
     method: Annotated[str | None, typer.Option(help="By which method; `linksweep info` lists them.")] = None,
     dtype: Annotated[str, typer.Option(help="double or float.")] = "double",
@@ -42,6 +44,14 @@ def export(
     from linksweep.catalogue.functions import FUNCTIONS
     from linksweep.compiled.c_export import export_c
 
+    if law or (function is None and is_experiment(robot.name)):
+        _export_law(robot.name, function, output, name, dtype)
+        return
+    if function is None:
+        raise ArgumentError(
+            "nothing is said of what to export, expected a function such as inverse_dynamics: linksweep export "
+            f"{robot.name} inverse_dynamics -o FILE.c; or --law with an experiment."
+        )
     if robot.name in FUNCTIONS and function not in FUNCTIONS:
         raise ArgumentError(
             f"The robot is {robot.name!r} and the function {function!r}, expected them the other way round: linksweep "
@@ -63,4 +73,21 @@ def export(
             raise ArgumentError(f"{function} takes no {option}: leave out --{option.replace('_', '-')}.")
     replaced = output.exists() or output.with_suffix(".h").exists()
     written = export_c(compiled, output, name=name, dtype=dtype, robot=found)
+    print("Replaced:" if replaced else "Written:", *written)
+
+
+def _export_law(file: str | None, function: str | None, output: Path, name: str | None, dtype: str) -> None:
+    """The law of an experiment, for the robot that it drives."""
+    if function is not None or not is_experiment(file):
+        raise ArgumentError(
+            f"--law got {file!r}, expected an experiment alone, a .toml that says robot and law: linksweep export "
+            f"experiment.toml --law -o law.c."
+        )
+    experiment = read_experiment(Path(str(file)))
+    if experiment.law is None:
+        raise ArgumentError(f"{file} has no [[law]], expected one to export: add it.")
+    replaced = output.exists() or output.with_suffix(".h").exists()
+    written = experiment.law.to_c(
+        output, experiment.robot, name=name, dtype=dtype, dissipation=bool(experiment.options.get("dissipation"))
+    )
     print("Replaced:" if replaced else "Written:", *written)

@@ -10,6 +10,7 @@ import typer
 
 from linksweep.cli.common import AsJson, AskedRobot, OutputFile, check_plot, find_robot, names_a_robot, print_whole
 from linksweep.cli.dynamics import Dissipation, method_option
+from linksweep.cli.experiment import is_experiment, read_experiment
 from linksweep.errors import ArgumentError
 from linksweep.support.messages import nearest, shown
 
@@ -72,10 +73,12 @@ def simulate(
     show: Annotated[str, typer.Option(help=f"What to plot: {', '.join(PLOTTED)}.")] = "q",
     as_json: AsJson = False,
 ) -> None:
-    """Let a robot move: t, q, qd, qdd, tau and energy to a file (-o), a plot, and a summary."""
+    """Let a robot move: t, q, qd, qdd, tau and energy to a file (-o), a plot, and a summary.
+
+    In the place of ROBOT, an experiment: a .toml that says robot, motion, laws, sampling and disturbances.
+    """
     from linksweep.simulation import simulate as run
     from linksweep.tables import check_output
-    from linksweep.tables.limit_watch import LimitWatch
     from linksweep.tables.motion_files import read_motion
 
     if output is not None:
@@ -84,6 +87,19 @@ def simulate(
         check_plot(plot)
     if show not in PLOTTED:
         raise ArgumentError(f"--show is {show!r}{nearest(show, PLOTTED)}, expected one of {', '.join(PLOTTED)}.")
+    if is_experiment(robot.name):
+        said = {"duration": duration, "q0": q0, "qd0": qd0, "torque": torque, "motion": motion, "method": method}
+        said |= {"dt": dt if dt != 1e-3 else None, "every": every if every != 1 else None}
+        said |= {"integrator": integrator if integrator != "rk4" else None, "dissipation": dissipation or None}
+        beside = [f"--{name}" for name, value in said.items() if value is not None] + robot.changes
+        if beside:
+            raise ArgumentError(
+                f"{robot.name} is an experiment, which says all itself, got {', '.join(beside)} beside it: write "
+                f"that there."
+            )
+        experiment = read_experiment(Path(str(robot.name)))
+        _finish(experiment.run(), experiment.reference, output, plot, show, as_json)
+        return
     arm = find_robot(robot)
     path = None if motion is None else read_motion(motion, arm.model)
     start, rates = arm.neutral(), None
@@ -101,15 +117,28 @@ def simulate(
         arm, start, rates, law, duration, dt=dt, integrator=integrator, every=every, dissipation=dissipation,
         method=method,
     )  # fmt: skip
+    _finish(found, None, output, plot, show, as_json)
+
+
+def _finish(
+    found: Simulation, reference: Any, output: Path | None, plot: Path | None, show: str, as_json: bool
+) -> None:
+    """Files, picture and summary of a run; with a reference, how well it was followed."""
+    from linksweep.tables.limit_watch import LimitWatch
+
     if output is not None:
         {".csv": found.to_csv, ".npz": found.to_npz, ".parquet": found.to_parquet}[output.suffix.lower()](output)
     if plot is not None:
         from linksweep import plots
 
-        plots.save(plots.time_series(arm, found.t, getattr(found, show), show), plot)
-    watch = LimitWatch(arm.model, simulated=True)
+        plots.save(found.plot(show, reference if show == "q" else None), plot)
+    watch = LimitWatch(found.robot.model, simulated=True)
     watch.add(found.t, q=found.q, qd=found.qd, tau=found.tau)
-    _print(found, watch, as_json, output, plot)
+    tracking = None
+    if reference is not None and found.finite.all():
+        error = found.tracking_error(reference)
+        tracking = {"rms": _plain(error.rms), "largest": _plain(error.largest)}
+    _print(found, watch, as_json, output, plot, tracking)
 
 
 def _law(arm: Robot, torque: str, path: Any, start: np.ndarray, gains: tuple[float, float]) -> Any:
@@ -177,7 +206,10 @@ def _numbers(arm: Robot, block: str, text: str) -> np.ndarray:
     return values
 
 
-def _print(found: Simulation, watch: LimitWatch, as_json: bool, output: Path | None, plot: Path | None) -> None:
+def _print(
+    found: Simulation, watch: LimitWatch, as_json: bool, output: Path | None, plot: Path | None,
+    tracking: dict[str, Any] | None,
+) -> None:  # fmt: skip
     import numpy as np
 
     energy = found.energy
@@ -195,6 +227,7 @@ def _print(found: Simulation, watch: LimitWatch, as_json: bool, output: Path | N
         },
         "limit_crossings": [{"joint": c.joint, "bound": c.bound, "t": c.time} for c in found.limit_crossings],
         **watch.as_dict(),
+        **({"tracking_error": tracking} if tracking else {}),
         "output": None if output is None else str(output),
         "plot": None if plot is None else str(plot),
     }
@@ -221,6 +254,8 @@ def _print(found: Simulation, watch: LimitWatch, as_json: bool, output: Path | N
     print_whole(table)
     if kept and np.isfinite(found.energy_drift):
         print(f"energy drift over the range of potential energy: {float(found.energy_drift):.1e}")
+    if tracking:
+        print(f"tracking error: rms {max(tracking['rms']):.3g}, largest {max(tracking['largest']):.3g} (rad, m)")
     for line in watch.lines():
         print(line)
     for path in filter(None, (output, plot)):

@@ -44,6 +44,20 @@ MEANINGS = {
     "com": "mass centre in the base frame (m)",
     "h": "momentum [angular; linear] (N m s, N s)",
     "energy": "energy (J)",
+    "q_ref": "wanted coordinates (rad, m)",
+    "qd_ref": "wanted rates (rad/s, m/s)",
+    "qdd_ref": "wanted accelerations (rad/s^2, m/s^2)",
+    "kp": "stiffness of each rate",
+    "kd": "damping of each rate",
+    "pose_ref": "wanted rotation of the frame row by row, then its position (m), in the base",
+    "twist_ref": "wanted velocity of the frame, [angular; linear] in the base's directions",
+    "stiffness": "of the frame, [angular; linear] (N m/rad, N/m)",
+    "posture": "coordinates that the null space is drawn to (rad, m)",
+    "kp_posture": "stiffness of the posture, of each rate",
+    "kd_posture": "damping of the posture, of each rate",
+    "friction": "Coulomb friction of each joint (N m, N)",
+    "width": "the rate at which Coulomb friction fades (rad/s, m/s)",
+    "effort_limit": "the largest torque of each joint (N m, N)",
 }
 
 
@@ -121,7 +135,7 @@ def _about(
     """The lines of the comment on top of both files."""
     requests, links = function.recipe.requests, function.recipe.model.links
     of = f" of {robot.name}" if robot is not None else ""
-    what = " and ".join(_described(request) for request in requests)
+    what = " and ".join(_described(request) for request in requests) or "torques of a law of control"
     yield f"{name}: {what}{of}."
     yield f"{GENERATED} {__version__}: do not edit, export again."
     yield ""
@@ -169,7 +183,7 @@ def _described(request: Any) -> str:
 
 def _argument(name: str, array: Array) -> str:
     shape = "".join(f"[{size}]" for size in array.shape) or "[1]"
-    meaning = MEANINGS.get(array.name.partition(":")[0], "")
+    meaning = MEANINGS.get(re.sub(r"_\d+$", "", array.name.partition(":")[0]), "")  # parts of a sum are numbered
     return f"{name}{shape}{f': {meaning}' if meaning else ''}"
 
 

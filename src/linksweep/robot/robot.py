@@ -30,6 +30,7 @@ from ..support.lazy import Once, lazy
 from ..support.messages import listing, shown
 from .analysis_methods import AnalysisMethods
 from .body_methods import BodyMethods
+from .contact_methods import ContactMethods
 from .edit_methods import EditMethods
 from .kinematics_methods import KinematicsMethods
 from .parameter_methods import ParameterMethods
@@ -40,7 +41,7 @@ MOST_KEPT = 64  # functions of `compile`: one that is asked for again is there
 
 class Robot(
     AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, EditMethods, KinematicsMethods, FactorMethods,
-    SingularMethods, ViewMethods,
+    SingularMethods, ContactMethods, ViewMethods,
 ):  # fmt: skip
     """A robot arm: a frozen description, and its dynamics as compiled functions of NumPy arrays.
 

@@ -1,8 +1,13 @@
 """Integrating forward dynamics in time: `simulate`, the laws that drive the joints, and what comes out."""
 
+from .answers import LimitExcess, Table, TrackingError, compare
+from .control.composed import FrictionCompensation, GravityCompensation, OperationalSpace, Push, saturated
+from .control.motor import Motor
+from .control.sampled import Sampling
 from .laws import PD, ComputedTorque, Constant, FeedForward, Sampled, Zero
 from .result import Event, LimitCrossing, Simulation, SimulationWarning
 from .run import simulate
+from .stepper import State, Stepper, stepper
 from .storage import load
 
 __all__ = [
@@ -11,13 +16,27 @@ __all__ = [
     "Constant",
     "Event",
     "FeedForward",
+    "FrictionCompensation",
+    "GravityCompensation",
     "LimitCrossing",
+    "LimitExcess",
+    "Motor",
+    "OperationalSpace",
+    "Push",
     "Sampled",
+    "Sampling",
     "Simulation",
     "SimulationWarning",
+    "State",
+    "Stepper",
+    "Table",
+    "TrackingError",
     "Zero",
+    "compare",
     "load",
+    "saturated",
     "simulate",
+    "stepper",
 ]
 
 

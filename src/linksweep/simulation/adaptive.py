@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..catalogue.functions import Request
+from ..compiled.function import CompiledFunction, Recipe
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
 from ..support.messages import shown
+from .adaptive_rest import Modes, solve_in_modes
 from .columns import CompiledDynamics, checked_torque
-from .laws import Function, Grid, Law, torque_of
+from .control.signals import Grid
+from .control.traced import without_friction
+from .laws import Function, Law
+from .resting import Rest
 from .result import Event, LimitCrossing, Simulation, limited_joints
 
 if TYPE_CHECKING:
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
 def integrate_adaptively(
     robot: Robot, law: Law, q0: np.ndarray, qd0: np.ndarray, grid: Grid, request: Request, backend: str,
     *, t: np.ndarray, limits: str, events: Sequence[Callable[..., Any]], rtol: float, atol: float, max_steps: int,
-    watch: Callable[[float], None], settings: dict[str, Any],
+    watch: Callable[[float], None], settings: dict[str, Any], rest: Rest | None = None, push: Law | None = None,
 ) -> Simulation:  # fmt: skip
     """The motion at times t, or up to a limit or terminal event; NaN from where it ends early."""
     from scipy.integrate import solve_ivp
@@ -34,12 +39,21 @@ def integrate_adaptively(
         "forward_dynamics", method=request.method, dissipation=request.dissipation, dtype="float64", backend=backend
     )
 
+    by_world = None if push is None else _torques(robot, push, grid, dynamics)
+
+    def felt(time: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        tau = torque(time, q, qd)
+        return tau if by_world is None else tau + by_world(time, q, qd)
+
+    modes = None if rest is None else Modes(robot, rest, _without_friction(robot, request, backend), felt)
+
     def rate(time: float, state: np.ndarray) -> np.ndarray:
         q, qd = state[:nq], state[nq:]
         if not np.isfinite(state).all():
             return np.full(nq + nv, np.nan)
         watch(time / grid.duration)
-        return np.concatenate([robot.coordinate_rates(q, qd), forward(q, qd, torque(time, q, qd))])
+        qdd = forward(q, qd, felt(time, q, qd)) if modes is None else modes.accelerations(time, q, qd)[0]
+        return np.concatenate([robot.coordinate_rates(q, qd), qdd])
 
     bounded = [] if limits == "ignore" else limited_joints(robot)
     stops = [event for joint in bounded for event in _limit_events(joint, limits == "stop")]
@@ -47,11 +61,18 @@ def integrate_adaptively(
     asked = [_user_event(event, nq) for event in events]
     budget = _Budget(t, max_steps)
     start, watched = np.concatenate([q0, qd0]), [event for _, _, event in stops] + asked + [budget]
+    if modes is not None:
+        start = modes.after(start)
+        modes.choose(0.0, start[:nq], start[nq:])
     with np.errstate(all="ignore"):
-        found = _stuck(rate, start, grid.duration, rtol, atol, len(watched)) or solve_ivp(
-            rate, (0.0, grid.duration), start, method="DOP853", t_eval=t, rtol=rtol, atol=atol, events=watched,
-            dense_output=True,
-        )  # fmt: skip
+        found = _stuck(rate, start, grid.duration, rtol, atol, len(watched))
+        if found is None and modes is not None:
+            found = solve_in_modes(modes, rate, grid.duration, start, t, watched, max_steps, rtol=rtol, atol=atol)
+        elif found is None:
+            found = solve_ivp(
+                rate, (0.0, grid.duration), start, method="DOP853", t_eval=t, rtol=rtol, atol=atol, events=watched,
+                dense_output=True,
+            )  # fmt: skip
     times, states = np.asarray(found.t), np.asarray(found.y).T.reshape(-1, nq + nv)
     moments = list(found.t_events or [])
     at_events = [np.asarray(y).reshape(-1, nq + nv) for y in (found.y_events or [])]
@@ -70,13 +91,25 @@ def integrate_adaptively(
     tau = np.array([torque(*row) if np.isfinite(row[1]).all() else np.full(nv, np.nan) for row in rows])
     crossings = [LimitCrossing(joint, bound, 0.0) for joint, bound in _outside(bounded, q0)]
     crossings += [LimitCrossing(*stop[:2], float(m[0])) for stop, m in zip(stops, moments, strict=False) if len(m)]
+    if modes is None and push is None:
+        qdd = forward(q, qd, tau)
+    else:
+        asked = modes.asked if modes is not None else lambda t, q, qd: forward(q, qd, felt(t, q, qd))
+        rows = zip(times, q, qd, strict=True)
+        qdd = np.array([asked(*row) if np.isfinite(row[1]).all() else np.full(nv, np.nan) for row in rows])
     own = zip(moments[len(stops) : -1], at_events[len(stops) : -1], strict=True)
     return Simulation(
-        robot, times, q, qd, forward(q, qd, tau), tau, settings,
+        robot, times, q, qd, qdd, tau, settings,
         tuple(Event(np.asarray(m), _normalized(robot, y[:, :nq]), y[:, nq:]) for m, y in own),
         found.sol and _dense(robot, found.sol, end),
         tuple(sorted(crossings, key=lambda crossing: crossing.time)),
     )  # fmt: skip
+
+
+def _without_friction(robot: Robot, request: Request, backend: str) -> Any:
+    """Forward dynamics with damping, if there is dissipation at all, and without Coulomb friction."""
+    recipe = Recipe(without_friction(robot.canonical), (request,))
+    return CompiledFunction(recipe, "float64", 1, backend)
 
 
 class _Budget:
@@ -141,11 +174,12 @@ def _stuck(
 def _torques(robot: Robot, law: Law, grid: Grid, dynamics: CompiledDynamics) -> Callable[..., np.ndarray]:
     if isinstance(law, Function):
         return lambda t, q, qd: checked_torque(law.function, t, q, qd)
-    at, constants = law.at(robot, grid), law.constants(robot)
+    form, at = law.form(robot), law.at(robot, grid)
+    constants = law.constants(robot)
 
     def torque(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        given = {**at(t), **constants}
-        return np.asarray(torque_of(law.kind, dynamics, q.tolist(), qd.tolist(), given), dtype=float).reshape(robot.nv)
+        given = {name: np.ravel(value) for name, value in {**at(t), **constants}.items()}
+        return np.asarray(form.torque(dynamics, q.tolist(), qd.tolist(), given), dtype=float).reshape(robot.nv)
 
     return torque
 

@@ -16,35 +16,34 @@ from ..compiled.function import CompiledFunction, Recipe
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalModel
 from ..support.foreign import refuse_foreign
-from .step_program import StepRecipe, law_request
+from .control.traced import AskedDynamics
+from .step_program import StepRecipe
 from .stepping import Values
 
 
-class CompiledDynamics:
+class CompiledDynamics(AskedDynamics):
     """The dynamics of a robot on columns: one array (n,) for each coordinate."""
 
     def __init__(self, model: CanonicalModel, request: Request, dtype: str, backend: str):
-        self.model = model
+        super().__init__(model, request.dissipation, request)
         self._options = (dtype, 1, backend)
-        self._request = request
-        self._functions: dict[str, CompiledFunction] = {}
+        self._functions: dict[Any, CompiledFunction] = {}  # a recipe keeps its model, and so its id
+        self._others: dict[CanonicalModel, CompiledDynamics] = {}
 
-    def forward(self, q: Values, qd: Values, tau: Values) -> Values:
-        return self._call(self._request, q, qd, tau)
-
-    def inverse(self, q: Values, qd: Values, qdd: Values) -> Values:
-        return self._call(law_request("inverse_dynamics", self.model, self._request.dissipation), q, qd, qdd)
-
-    def gravity(self, q: Values) -> Values:
-        return self._call(law_request("gravity_forces", self.model), q)
-
-    def _call(self, request: Request, *args: Values) -> Values:
-        function = self._functions.get(request.function)
+    def value(self, model: CanonicalModel, request: Request, *given: Values) -> list[Any]:
+        function = self._functions.get((id(model), request))
         if function is None:
-            recipe = Recipe(self.model, (request,))
-            function = self._functions[request.function] = CompiledFunction(recipe, *self._options)
-        result = function(*(stacked(columns) for columns in args))
-        return [result[..., i] for i in range(result.shape[-1])]
+            function = CompiledFunction(Recipe(model, (request,)), *self._options)
+            self._functions[id(model), request] = function
+        result = function(*(stacked(columns) for columns in given))
+        flat = result.reshape(*result.shape[: result.ndim - len(function.signature.outputs[0].shape)], -1)
+        return [flat[..., i] for i in range(flat.shape[-1])]
+
+    def of(self, model: CanonicalModel) -> CompiledDynamics:
+        other = self._others.get(model)
+        if other is None:
+            other = self._others[model] = CompiledDynamics(model, self.request, self._options[0], self._options[2])
+        return other
 
 
 class ColumnKernel:

@@ -17,7 +17,10 @@ from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
 from .checks import broadcast_batch, check_memory
 from .columns import ColumnKernel
-from .laws import GIVEN, Function, Grid, Law
+from .control.forms import Form
+from .control.signals import Grid
+from .laws import Constant, Function, Law
+from .resting import Rest
 from .step_program import StepRecipe
 
 if TYPE_CHECKING:
@@ -26,9 +29,14 @@ if TYPE_CHECKING:
 _PIECE = 0.1  # seconds of work between two looks at the clock, and at whether the user wants to stop
 
 
-def step_kernel(robot: Robot, law: Law, integrator: str, request: Request, dtype: str, backend: str) -> Any:
+def step_kernel(
+    robot: Robot, law: Law, integrator: str, request: Request, dtype: str, backend: str, rest: Rest | None,
+    push: Law | None = None,
+) -> Any:  # fmt: skip
     """The kernel of one step: machine code or interpreter, or Python around compiled dynamics."""
-    recipe = StepRecipe(robot.canonical, (request,), integrator=integrator, law=law.kind)
+    recipe = StepRecipe(
+        robot.canonical, (request,), integrator=integrator, law=law.form(robot), rest=rest, push=_form(push, robot)
+    )
     if isinstance(law, Function):
         return ColumnKernel(recipe, dtype, backend, law.function)
     return _compiled_step(recipe, dtype, backend)
@@ -41,21 +49,29 @@ def _compiled_step(recipe: StepRecipe, dtype: str, backend: str) -> Any:
     return CompiledFunction(recipe, dtype, 1, backend).kernel(dtype)
 
 
+def _form(law: Law | None, robot: Robot) -> Form:
+    return Form() if law is None else law.form(robot)
+
+
 def feeds_of(
-    robot: Robot, law: Law, integrator: str, request: Request, grid: Grid, batch: tuple[int, ...], dtype: str
-) -> list[Feed]:
+    robot: Robot, law: Law, integrator: str, request: Request, grid: Grid, batch: tuple[int, ...], dtype: str,
+    push: Law | None = None,
+) -> list[Feed]:  # fmt: skip
     """dt, the signals of the law at each stage, and its constants, in the order of the step's inputs."""
     feeds = [Feed(np.full((1, 1, 1), grid.dt, dtype))]
-    signals, constants = GIVEN[law.kind]
-    given = law.signals(robot, grid)
-    for name in signals:
+    recipe = StepRecipe(
+        robot.canonical, (request,), integrator=integrator, law=law.form(robot), push=_form(push, robot)
+    )
+    given, fixed = law.signals(robot, grid), law.constants(robot)
+    if push is not None:
+        given |= {f"push_{name}": signal for name, signal in push.signals(robot, grid).items()}
+        fixed |= {f"push_{name}": values for name, values in push.constants(robot).items()}
+    for name in recipe.signals():
         signal = given[name]
         values = _rows(name, signal.values, batch, dtype)
         offsets = (0, 1, 2) if signal.rows == 2 else (0, 0, 0)
         feeds += [Feed(values, offset, signal.rows) for offset in offsets[: grid.stages]]
-    fixed = law.constants(robot)
-    feeds += [Feed(_rows(name, fixed[name][None], batch, dtype)) for name in constants]
-    recipe = StepRecipe(robot.canonical, (request,), integrator=integrator, law=law.kind)
+    feeds += [Feed(_rows(name, fixed[name][None], batch, dtype)) for name in recipe.constants()]
     for feed, array in zip(feeds, recipe.inputs()[STATES:], strict=True):  # machine code reads them without looking
         last = feed.first + feed.advance * (grid.steps - 1)
         if feed.values.shape[2] != array.size or len(feed.values) <= last:
@@ -64,6 +80,20 @@ def feeds_of(
                 f"of {last + 1} moments: correct its signals and constants."
             )
     return feeds
+
+
+def held_feeds(
+    robot: Robot, integrator: str, request: Request, grid: Grid, batch: tuple[int, ...], dtype: str, push: Law | None
+) -> tuple[list[Feed], np.ndarray]:
+    """The feeds of a step with a constant torque, and that torque (1, n, nv), to be written between two runs."""
+    law = Constant(np.zeros(robot.nv))
+    feeds = feeds_of(robot, law, integrator, request, grid, batch, dtype, push)
+    recipe = StepRecipe(
+        robot.canonical, (request,), integrator=integrator, law=law.form(robot), push=_form(push, robot)
+    )
+    held = np.zeros((1, math.prod(batch), robot.nv), dtype)
+    feeds[[array.name for array in recipe.inputs()[STATES:]].index("tau")] = Feed(held)
+    return feeds, held
 
 
 def _rows(name: str, values: np.ndarray, batch: tuple[int, ...], dtype: str) -> np.ndarray:

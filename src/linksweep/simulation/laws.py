@@ -1,110 +1,49 @@
 """What drives the joints: constant and sampled torques, feed-forward along a path, and laws of feedback.
 
-A law has two sides. `torque_of` computes its torques over any scalar, and is traced into the step. The classes say
-what a step needs for it: signals, sampled in time, and constants.
+A law has two sides. Its form (control/forms.py) computes torques over any scalar, and is traced into the step. The
+classes here hold what a form needs: signals, sampled in time, and constants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import ArgumentError
-from ..mechanism.canonical import CanonicalModel
-from ..spatial.scalars import Scalar
 from ..support.messages import nearest, shown
-from .checks import check_memory, real_array
-from .stepping import Values, tracking_error, without_motors
+from .checks import real_array
+from .control.forms import Form, GivenTorque, OnModel, PythonFunction, Tracking
+from .control.signals import (
+    Grid,
+    Signal,
+    along,
+    check_alike,
+    checked_controller,
+    checked_path,
+    gain,
+    held,
+    interpolator,
+)
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
 
 HOLDS = ("cubic", "linear", "zero")
-# law -> signals, then constants, each with its size
-GIVEN: dict[str, tuple[dict[str, str], dict[str, str]]] = {
-    "zero": ({}, {}),
-    "constant": ({}, {"tau": "v"}),
-    "sampled": ({"tau": "v"}, {}),
-    "pd": ({"q_ref": "q", "qd_ref": "v"}, {"kp": "v", "kd": "v"}),
-    "pd_gravity": ({"q_ref": "q", "qd_ref": "v"}, {"kp": "v", "kd": "v"}),
-    "computed_torque": ({"q_ref": "q", "qd_ref": "v", "qdd_ref": "v"}, {"kp": "v", "kd": "v"}),
-    "function": ({"t": "1"}, {}),
-}
-
-
-class Dynamics(Protocol):
-    """What a step asks of a robot, over whatever scalar it runs on."""
-
-    model: CanonicalModel
-
-    def forward(self, q: Values, qd: Values, tau: Values) -> Values: ...
-
-    def inverse(self, q: Values, qd: Values, qdd: Values) -> Values: ...
-
-    def gravity(self, q: Values) -> Values: ...
-
-
-def torque_of(law: str, dynamics: Dynamics, q: Values, qd: Values, given: dict[str, Values]) -> Values:
-    """The torques of a law in the state (q, qd). Free joints get none, unless the torques were given as numbers."""
-    if law == "zero":
-        return [0.0] * len(qd)
-    if law in ("constant", "sampled"):
-        return given["tau"]
-    model = dynamics.model
-    error = tracking_error(model, q, given["q_ref"])
-    feedback: list[Scalar] = [
-        kp * e + kd * (wanted - rate)
-        for kp, e, kd, wanted, rate in zip(given["kp"], error, given["kd"], given["qd_ref"], qd, strict=True)
-    ]
-    if law == "pd":
-        tau: Values = feedback
-    elif law == "pd_gravity":
-        tau = [a + b for a, b in zip(dynamics.gravity(q), feedback, strict=True)]
-    else:
-        tau = dynamics.inverse(q, qd, [a + b for a, b in zip(given["qdd_ref"], feedback, strict=True)])
-    return without_motors(model, tau)
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The steps of a simulation: how many, how long, and at how many moments of each a law is evaluated."""
-
-    steps: int
-    dt: float
-    stages: int
-    dissipation: bool
-
-    @property
-    def duration(self) -> float:
-        return self.steps * self.dt
-
-    @property
-    def times(self) -> np.ndarray:
-        """Every moment at which a law is evaluated: steps, and with several stages the middles of steps."""
-        check_memory("the torques", (self.steps * self.rows + 1, 1))
-        return np.arange(self.steps * self.rows + 1) * (self.dt / self.rows)
-
-    @property
-    def rows(self) -> int:
-        """Moments of `times` in each step."""
-        return 2 if self.stages > 1 else 1
-
-
-@dataclass(frozen=True)
-class Signal:
-    """Values (moments, ..., size): `rows` of them for each step, or with rows = 1 one that holds for the step."""
-
-    values: np.ndarray
-    rows: int
 
 
 class Law:
-    """A law by its name in GIVEN, with its signals and constants."""
+    """Torques as a function of time and state. Laws add up (+), and `saturated(law)` bounds them.
 
-    kind: str = "zero"
+    controller_robot: the robot that the law computes with, where that is not the one that it drives.
+    """
+
+    controller_robot: Robot | None = None
+
+    def form(self, robot: Robot) -> Form:
+        """What it computes, as a structure without numbers."""
+        return Form()
 
     def check(self, robot: Robot) -> None:
         """Refuse a robot that the law cannot drive."""
@@ -119,6 +58,38 @@ class Law:
         """The signals at any one time, for steps that are not known beforehand."""
         return lambda t: {}
 
+    def torque(self, t: float, q: Any, qd: Any, robot: Robot | None = None, dissipation: bool = False) -> np.ndarray:
+        """The torques (..., nv) at time t in the states q (..., nq) and qd (..., nv), by the law's own compiled code.
+
+        robot: the one that is driven; without it, the law's controller_robot. dissipation: of the simulation.
+        """
+        from .control.function import law_torque
+
+        return law_torque(self, t, q, qd, robot, dissipation)
+
+    def to_c(self, path: Any, robot: Robot | None = None, **options: Any) -> Any:
+        """Write the law as C99, a .c and a .h file: see `linksweep.simulation.control.function.export_law`."""
+        from .control.function import export_law
+
+        return export_law(self, path, robot, **options)
+
+    def __add__(self, other: Any) -> Law:
+        from .control.composed import summed
+
+        return summed(self, other)
+
+    def __radd__(self, other: Any) -> Law:
+        from .control.composed import summed
+
+        return self if other == 0 and isinstance(other, int) else summed(other, self)
+
+    def known(self, robot: Robot) -> Robot:
+        """The robot that the law computes with."""
+        return robot if self.controller_robot is None else self.controller_robot
+
+    def _seen(self, form: Form) -> Form:
+        return form if self.controller_robot is None else OnModel(form, self.controller_robot.canonical)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
@@ -130,10 +101,11 @@ class Zero(Law):
 class Constant(Law):
     """The same torques (..., nv) all the time; leading axes are those of the batch."""
 
-    kind = "constant"
-
     def __init__(self, tau: Any):
         self.tau = real_array("Constant: tau", tau)
+
+    def form(self, robot: Robot) -> Form:
+        return GivenTorque(sampled=False)
 
     def constants(self, robot: Robot) -> dict[str, np.ndarray]:
         return {"tau": real_array("torque", self.tau, robot.nv)}
@@ -150,8 +122,6 @@ class Sampled(Law):
     between samples: "cubic" (a spline through them), "linear", or "zero" (what holds at a step's beginning holds for
     the step; then one sample for each step is enough).
     """
-
-    kind = "sampled"
 
     def __init__(self, tau: Any, times: Any = None, hold: str = "cubic"):
         self.tau = real_array("Sampled: tau", tau)
@@ -172,21 +142,24 @@ class Sampled(Law):
                 f"at least two, every one later than the one before."
             )
 
+    def form(self, robot: Robot) -> Form:
+        return GivenTorque(sampled=True)
+
     def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
         times, values = self._placed(robot, grid)
         if self.hold == "zero":
             if len(values) in (grid.steps, grid.steps + 1) and self.times is None:
                 return {"tau": Signal(values, 1)}
-            return {"tau": Signal(_held(times, values, grid.times[:: grid.rows], grid.dt), 1)}
+            return {"tau": Signal(held(times, values, grid.times[:: grid.rows], grid.dt), 1)}
         if self.times is None and len(values) == len(grid.times):
             return {"tau": Signal(values, grid.rows)}
-        return {"tau": Signal(_interpolator(times, values, self.hold)(grid.times), grid.rows)}
+        return {"tau": Signal(interpolator(times, values, self.hold)(grid.times), grid.rows)}
 
     def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
         times, values = self._placed(robot, grid)
         if self.hold == "zero":
-            return lambda t: {"tau": _held(times, values, np.array([t]), 0.0)[0]}
-        between = _interpolator(times, values, self.hold)
+            return lambda t: {"tau": held(times, values, np.array([t]), 0.0)[0]}
+        between = interpolator(times, values, self.hold)
         return lambda t: {"tau": between(min(max(t, times[0]), times[-1]))}
 
     def _placed(self, robot: Robot, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
@@ -221,10 +194,15 @@ class FeedForward(Law):
     path: anything that gives (q, qd, qdd) at times t, such as those of `linksweep.motion`.
     """
 
-    kind = "sampled"
+    def __init__(self, path: Callable[[Any], Any], *, controller_robot: Robot | None = None):
+        self.path = checked_path("FeedForward", path)
+        self.controller_robot = checked_controller("FeedForward", controller_robot)
 
-    def __init__(self, path: Callable[[Any], Any]):
-        self.path = _checked_path("FeedForward", path)
+    def check(self, robot: Robot) -> None:
+        check_alike(self, robot)
+
+    def form(self, robot: Robot) -> Form:
+        return GivenTorque(sampled=True)
 
     def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
         return {"tau": Signal(self._torques(robot, grid, grid.times), grid.rows)}
@@ -233,38 +211,47 @@ class FeedForward(Law):
         return lambda t: {"tau": self._torques(robot, grid, np.array([t]))[0]}
 
     def _torques(self, robot: Robot, grid: Grid, t: np.ndarray) -> np.ndarray:
-        q, qd, qdd = _along("FeedForward", self.path, robot, t)
-        return robot.inverse_dynamics(q, qd, qdd, dissipation=grid.dissipation)
+        q, qd, qdd = along("FeedForward", self.path, robot, t)
+        return self.known(robot).inverse_dynamics(q, qd, qdd, dissipation=grid.dissipation)
 
 
 class _Tracking(Law):
     """What PD and ComputedTorque share: a reference and gains."""
 
-    def __init__(self, reference: Any, kp: Any, kd: Any):
+    kind = "pd"
+
+    def __init__(self, reference: Any, kp: Any, kd: Any, controller_robot: Robot | None):
         name = type(self).__name__
         self.reference = reference if callable(reference) else real_array(f"{name}: reference", reference)
         self.kp, self.kd = real_array(f"{name}: kp", kp), real_array(f"{name}: kd", kd)
+        self.controller_robot = checked_controller(name, controller_robot)
+
+    def check(self, robot: Robot) -> None:
+        check_alike(self, robot)
+
+    def form(self, robot: Robot) -> Form:
+        return self._seen(Tracking(self.kind))
 
     def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
-        wanted = GIVEN[self.kind][0]
+        wanted = Tracking(self.kind).signals()
         if not callable(self.reference):
             q = real_array(f"{type(self).__name__}: reference", self.reference, robot.nq)
             still = np.zeros((1, robot.nv))
             values = {"q_ref": robot.normalize(q)[None], "qd_ref": still, "qdd_ref": still}
             return {name: Signal(values[name], 0) for name in wanted}
-        motion = _along(type(self).__name__, self.reference, robot, grid.times)
+        motion = along(type(self).__name__, self.reference, robot, grid.times)
         return {name: Signal(values, grid.rows) for name, values in zip(wanted, motion, strict=False)}
 
     def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
-        names = list(GIVEN[self.kind][0])
+        names = list(Tracking(self.kind).signals())
         if not callable(self.reference):
             fixed = {name: signal.values[0] for name, signal in self.signals(robot, grid).items()}
             return lambda t: fixed
         label, path = type(self).__name__, self.reference
-        return lambda t: dict(zip(names, (x[0] for x in _along(label, path, robot, np.array([t]))), strict=False))
+        return lambda t: dict(zip(names, (x[0] for x in along(label, path, robot, np.array([t]))), strict=False))
 
     def constants(self, robot: Robot) -> dict[str, np.ndarray]:
-        return {"kp": _gain(self, "kp", robot.nv), "kd": _gain(self, "kd", robot.nv)}
+        return {name: gain(self, name, robot.nv) for name in ("kp", "kd")}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(kp={shown(self.kp.tolist())}, kd={shown(self.kd.tolist())})"
@@ -273,25 +260,31 @@ class _Tracking(Law):
 class PD(_Tracking):
     """tau = g(q) + kp (q_ref - q) + kd (qd_ref - qd): springs and dampers, and what holds the robot against gravity.
 
-    reference: coordinates (..., nq) to hold, or a path that gives (q, qd, qdd) at times t. kp, kd: one number, or one
-    for each rate. gravity=False leaves g(q) out.
+    reference: coordinates (..., nq) to hold, or a path that gives (q, qd, qdd) at times t. kp, kd: one number, one for
+    each rate, or (..., nv) with a batch of rollouts in front. gravity=False leaves g(q) out.
     """
 
-    def __init__(self, reference: Any, kp: Any, kd: Any, gravity: bool = True):
-        super().__init__(reference, kp, kd)
+    def __init__(
+        self, reference: Any, kp: Any, kd: Any, gravity: bool = True, *, controller_robot: Robot | None = None
+    ):
+        super().__init__(reference, kp, kd, controller_robot)
         self.kind = "pd_gravity" if gravity else "pd"
 
 
 class ComputedTorque(_Tracking):
     """tau = inverse dynamics of (q, qd, qdd_ref + kp (q_ref - q) + kd (qd_ref - qd)): every error decays as a spring's.
 
-    reference: a path that gives (q, qd, qdd) at times t, or coordinates (..., nq) to hold. kp, kd: one number, or one
-    for each rate.
+    reference: a path that gives (q, qd, qdd) at times t, or coordinates (..., nq) to hold. kp, kd: one number, one for
+    each rate, or (..., nv) with a batch of rollouts in front.
     """
 
     kind = "computed_torque"
 
+    def __init__(self, reference: Any, kp: Any, kd: Any, *, controller_robot: Robot | None = None):
+        super().__init__(reference, kp, kd, controller_robot)
+
     def check(self, robot: Robot) -> None:
+        check_alike(self, robot)
         if any(link.kind == "free" for link in robot.canonical.links):
             raise ArgumentError(
                 f"ComputedTorque needs a motor at every freedom, but {robot.name} has a free joint, which has none: "
@@ -302,10 +295,11 @@ class ComputedTorque(_Tracking):
 class Function(Law):
     """A Python function torque(t, q, qd) -> tau, called for every evaluation."""
 
-    kind = "function"
-
     def __init__(self, function: Callable[..., Any]):
         self.function = function
+
+    def form(self, robot: Robot) -> Form:
+        return PythonFunction()
 
     def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
         return {"t": Signal(grid.times[:, None], grid.rows)}
@@ -329,53 +323,3 @@ def as_law(torque: Any) -> Law:
         return Function(torque)
     array = real_array("torque", torque)
     return Constant(array) if array.ndim == 1 else Sampled(array)
-
-
-def _gain(law: Any, name: str, nv: int) -> np.ndarray:
-    gain = getattr(law, name)
-    if gain.shape not in ((), (nv,)):
-        raise ArgumentError(
-            f"{type(law).__name__}: {name} has shape {gain.shape}, expected one number, or {nv}: one for each rate."
-        )
-    return np.broadcast_to(gain, (nv,)).copy()
-
-
-def _checked_path(name: str, path: Any) -> Callable[[Any], Any]:
-    if not callable(path):
-        raise ArgumentError(
-            f"{name} got {shown(path)}, expected a path that gives (q, qd, qdd) at times t, such as motion.Quintic."
-        )
-    return path
-
-
-def _along(name: str, path: Callable[[Any], Any], robot: Robot, t: np.ndarray) -> Sequence[np.ndarray]:
-    """q, qd and qdd of a path at times t (moments,), each checked."""
-    try:
-        q, qd, qdd = path(t)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, ArgumentError):
-            raise
-        raise ArgumentError(
-            f"{name}: the path gave no (q, qd, qdd) for an array of times ({error}): it must take t of shape (n,)."
-        ) from error
-    found = []
-    for label, value, size in (("q", q, robot.nq), ("qd", qd, robot.nv), ("qdd", qdd, robot.nv)):
-        array = real_array(f"{name}: {label} of the path", value, size)
-        if array.shape[0] != len(t) or array.ndim != 2:
-            raise ArgumentError(
-                f"{name}: {label} of the path has shape {array.shape} at {len(t)} times, expected ({len(t)}, {size})."
-            )
-        found.append(array)
-    return found
-
-
-def _held(times: np.ndarray, values: np.ndarray, t: np.ndarray, dt: float) -> np.ndarray:
-    """The last sample at or before each t; a sample that rounding puts just after a step belongs to it."""
-    place = np.searchsorted(times, t + 1e-9 * dt, side="right") - 1
-    return values[np.clip(place, 0, len(times) - 1)]
-
-
-def _interpolator(times: np.ndarray, values: np.ndarray, hold: str) -> Callable[[Any], np.ndarray]:
-    from scipy.interpolate import CubicSpline, make_interp_spline
-
-    return CubicSpline(times, values, axis=0) if hold == "cubic" else make_interp_spline(times, values, k=1, axis=0)

@@ -17,6 +17,7 @@ from ..tables import joint_columns
 if TYPE_CHECKING:
     from ..robot.robot import Robot
     from ..viewer import Viewer
+    from .answers import LimitExcess, Table, TrackingError
 
 
 class SimulationWarning(UserWarning):
@@ -132,6 +133,46 @@ class Simulation:
         from ..viewer import show_run
 
         return show_run(self, rollouts=rollouts, **options)
+
+    @property
+    def work(self) -> np.ndarray:
+        """What the driving torques gave and took back, (...), J: the integral of tau qd over the records."""
+        from .answers import work_of
+
+        return work_of(self)
+
+    def table(self) -> Table:
+        """Every coordinate, rate and torque: first, last, least, most, root mean square; `print` it."""
+        from .answers import table_of
+
+        return table_of(self)
+
+    def limits(self) -> tuple[LimitExcess, ...]:
+        """Who is beyond a limit of position, velocity or effort at a recorded moment: by how much, when, when first."""
+        from .answers import limits_of
+
+        return limits_of(self)
+
+    def tracking_error(self, reference: Any) -> TrackingError:
+        """(error (moments, ..., nv), rms (..., nv), largest (..., nv)) against a path, or coordinates to hold."""
+        from .answers import tracking_error
+
+        return tracking_error(self, reference)
+
+    def settling_time(self, goal: Any = None, within: float = 0.02) -> np.ndarray:
+        """From when on each joint (..., nv) stays within so many rad or m of the goal: coordinates, a path, or the end.
+
+        Infinite where it never does.
+        """
+        from .answers import settling_time
+
+        return settling_time(self, goal, within)
+
+    def plot(self, show: str = "q", reference: Any = None) -> Any:
+        """A figure of q, qd, qdd or tau over time, one panel for each joint; `linksweep.plots.save` writes it."""
+        from .answers import plot_of
+
+        return plot_of(self, show, reference)
 
     def to_csv(self, path: str | Path) -> None:
         """One row for each moment: t, then q, qd, qdd, tau of every joint by name, and the energy; in a batch all

@@ -16,9 +16,12 @@ from ..errors import ArgumentError
 from ..support.messages import nearest, shown
 from .adaptive import integrate_adaptively
 from .checks import broadcast_batch, check_memory, positive, real_array, step_count, whole
-from .fixed_step import feeds_of, roll, step_kernel
-from .laws import Grid, Law, as_law
+from .control.sampled import Controller, Sampling, Schedule, law_policy, policy_of, roll_sampled, schedule
+from .control.signals import Grid
+from .fixed_step import feeds_of, held_feeds, roll, step_kernel
+from .laws import Constant, Function, Law, as_law
 from .progress import ProgressBar
+from .resting import check_inside, rest_of
 from .result import Simulation
 from .stepping import STAGES
 from .verdicts import warn_of
@@ -35,7 +38,8 @@ def simulate(
     integrator: str = "rk4", every: int = 1, dissipation: bool = False, limits: str = "record",
     method: str | None = None, dtype: Any = "float64", threads: int = 1, backend: str | None = None,
     events: Sequence[Callable[..., Any]] = (), rtol: float = 1e-9, atol: float = 1e-9, max_steps: int = 5_000,
-    progress: bool = True,
+    progress: bool = True, policy: Callable[..., Any] | None = None, control_period: float | None = None,
+    sampling: Sampling | None = None, stops: Any = None, disturbance: Law | None = None,
 ) -> Simulation:  # fmt: skip
     """Integrate forward dynamics in time from q0 (..., nq) and qd0 (..., nv; None: at rest).
 
@@ -47,6 +51,12 @@ def simulate(
     "ignore" them, or, adaptive only, "stop" at the first. method: of forward dynamics. max_steps: adaptive, from one
     record to the next; a run that needs more ends there, and says so. progress: a bar on long runs, where stderr is a
     terminal.
+
+    policy: in the place of torque, a function policy(t, q, qd) that gets the whole batch, (..., nq) and (..., nv), at
+    every control instant and gives torques (..., nv). control_period: seconds between two of them, a whole number of
+    steps; torques hold in between. Without a policy, the law `torque` is sampled so. sampling: delay, encoders, noise,
+    bounds of the torques. stops: what ends joints at their limits: "inelastic", or (stiffness, damping) of springs.
+    disturbance: a `Push`, or a sum of them: what the world does, which the recorded torques leave out.
     """
     if not hasattr(robot, "canonical"):
         raise ArgumentError(f"simulate got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
@@ -69,8 +79,21 @@ def simulate(
     request = make_request(robot, "forward_dynamics", method, dissipation=checked_flag("dissipation", dissipation))
     law = as_law(torque)
     law.check(robot)
+    if disturbance is not None:
+        if not isinstance(disturbance, Law) or isinstance(disturbance, Function):
+            raise ArgumentError(f"disturbance is {shown(disturbance)}, expected a Push, or a sum of them.")
+        disturbance.check(robot)
+    if policy is None and control_period is None and sampling is not None:
+        raise ArgumentError("sampling is given without control_period, expected seconds between two control instants.")
+    if policy is not None and torque is not None:
+        raise ArgumentError("policy and torque are both given, expected one: a policy may add law.torque(t, q, qd).")
+    rest = rest_of(robot, request.dissipation, stops)
+    sampled = policy is not None or control_period is not None
+    if sampled and adaptive:
+        raise ArgumentError("a policy and control_period need fixed steps: choose integrator='rk4' with a small dt.")
     q0 = robot.normalize(real_array("q0", q0, robot.nq))
     qd0 = np.zeros(robot.nv) if qd0 is None else real_array("qd0", qd0, robot.nv)
+    check_inside(robot, rest, q0)
     batch = broadcast_batch(q0=q0.shape[:-1], qd0=qd0.shape[:-1])
     check_memory(
         "the result", (steps // every + 1, math.prod(batch), robot.nq + 3 * robot.nv), np.dtype(dtype).itemsize
@@ -79,6 +102,11 @@ def simulate(
     t = np.arange(steps // every + 1) * (every * grid.dt)
     t[-1] = duration
     settings = _settings(law, grid, integrator, every, request.method, dtype)
+    if sampled:
+        settings |= {"torque": "policy" if policy is not None else repr(law), "control_period": control_period or dt}
+        settings |= {"sampling": repr(sampling)} if sampling else {}
+    settings |= {"stops": repr(stops)} if stops is not None else {}
+    settings |= {"disturbance": repr(disturbance)} if disturbance is not None else {}
     with ProgressBar(f"simulating {robot.name}", progress) as watch:
         if adaptive:
             _check_single(batch, dtype)
@@ -86,14 +114,29 @@ def simulate(
             tolerances["max_steps"] = whole("max_steps", max_steps)
             result = integrate_adaptively(
                 robot, law, q0, qd0, grid, request, chosen_backend(backend), t=t, limits=limits, events=events,
-                watch=watch, settings=settings | tolerances, **tolerances,
+                watch=watch, settings=settings | tolerances, rest=rest, push=disturbance, **tolerances,
             )  # fmt: skip
         else:
-            feeds = feeds_of(robot, law, integrator, request, grid, batch, dtype)
-            kernel = step_kernel(robot, law, integrator, request, dtype, chosen_backend(backend))
+            own_backend = chosen_backend(backend)
             recording = _recording(q0, qd0, batch, len(t), every, dtype)
-            if math.prod(batch):
-                roll(kernel, recording, feeds, threads, watch)
+            if sampled:
+                plan, chosen = _sampled(control_period, sampling, grid, every)
+                acting = (
+                    policy_of(policy, batch, robot.nv)
+                    if policy is not None
+                    else law_policy(law, robot, grid, batch, dtype, own_backend)
+                )
+                still = Constant(np.zeros(robot.nv))
+                kernel = step_kernel(robot, still, integrator, request, dtype, own_backend, rest, disturbance)
+                feeds, held = held_feeds(robot, integrator, request, grid, batch, dtype, disturbance)
+                if math.prod(batch):
+                    controller = Controller(acting, chosen, robot, plan.period * grid.dt, batch)
+                    roll_sampled(kernel, recording, feeds, held, controller, plan, grid, threads, watch)
+            else:
+                feeds = feeds_of(robot, law, integrator, request, grid, batch, dtype, disturbance)
+                kernel = step_kernel(robot, law, integrator, request, dtype, own_backend, rest, disturbance)
+                if math.prod(batch):
+                    roll(kernel, recording, feeds, threads, watch)
             arrays = (*recording.states, *recording.results)
             q, qd, qdd, tau = (x.reshape(len(t), *batch, x.shape[-1]) for x in arrays)
             result = Simulation(robot, t, q, qd, qdd, tau, settings)
@@ -111,6 +154,13 @@ def _recording(
     for state, start in zip(states, (q0, qd0), strict=True):
         state[0] = np.broadcast_to(start, (*batch, start.shape[-1])).reshape(count, start.shape[-1])
     return Recording(states, [np.empty_like(states[1]) for _ in range(2)], every)
+
+
+def _sampled(period: Any, sampling: Any, grid: Grid, every: int) -> tuple[Schedule, Sampling]:
+    if sampling is not None and not isinstance(sampling, Sampling):
+        raise ArgumentError(f"sampling is {shown(sampling)}, expected a linksweep.simulation.Sampling.")
+    chosen = Sampling() if sampling is None else sampling
+    return schedule(grid.dt if period is None else period, chosen.delay, grid.dt, every), chosen
 
 
 def _settings(law: Law, grid: Grid, integrator: str, every: int, method: str, dtype: str) -> dict[str, Any]:

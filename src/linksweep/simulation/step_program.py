@@ -3,60 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from ..catalogue.defaults import default_method
-from ..catalogue.functions import Request, record_of, regrouped
 from ..compiled.arrays import Argument, Signature
 from ..compiled.function import Recipe
-from ..mechanism.canonical import CanonicalModel
 from ..mechanism.joints import KINDS
-from ..mechanism.sweeps import PerLink, Unrolled
 from ..tracing.expression import Graph
 from ..tracing.program import Array, Program, block_program
-from .laws import GIVEN, Dynamics, torque_of
+from .control.forms import Dynamics, Form, added
+from .control.traced import TracedDynamics
+from .resting import Rest
+from .resting_step import resting_step
 from .stepping import INTEGRATORS, STAGES, Values
 
 Torque = Callable[[Values, Values, dict[str, Values]], Values]
-
-
-class _Stage(Unrolled):
-    """The sweeps at one stage: the inputs of the algorithm are values of the same graph."""
-
-    def __init__(self, model: CanonicalModel, **values: Values):
-        self.inputs = tuple(Array(name, (len(value),)) for name, value in values.items())
-        self.values = tuple(values.values())
-        super().__init__(model, values["q"])
-
-    def read(self, source: int) -> PerLink:
-        return self.split(self.values[source])
-
-
-def law_request(function: str, model: CanonicalModel, dissipation: bool = False) -> Request:
-    """What a law of torques computes, by the function's default method."""
-    return Request(function, default_method(function, model), dissipation=dissipation)
-
-
-class TracedDynamics:
-    """The dynamics of a robot as expressions."""
-
-    def __init__(self, model: CanonicalModel, request: Request):
-        self.model = model
-        self.request = request
-
-    def forward(self, q: Values, qd: Values, tau: Values) -> Values:
-        return self._run(self.request, "qdd", q=q, qd=qd, tau=tau)
-
-    def inverse(self, q: Values, qd: Values, qdd: Values) -> Values:
-        request = law_request("inverse_dynamics", self.model, self.request.dissipation)
-        return self._run(request, "tau", q=q, qd=qd, qdd=qdd)
-
-    def gravity(self, q: Values) -> Values:
-        return self._run(law_request("gravity_forces", self.model), "tau", q=q)
-
-    def _run(self, request: Request, result: str, **values: Values) -> Values:
-        stage = _Stage(regrouped(self.model, [request]), **values)
-        return stage.join(getattr(record_of(stage, request), result))
 
 
 @dataclass(frozen=True)
@@ -64,17 +25,25 @@ class StepRecipe(Recipe):
     """A step: `requests` holds forward dynamics with its options."""
 
     integrator: str = "rk4"
-    law: str = "zero"
+    law: Form = field(default_factory=Form)
+    rest: Rest | None = None
+    push: Form = field(default_factory=Form)  # of the world: felt in every stage, and no driving torque
 
     def inputs(self) -> tuple[Array, ...]:
         """q, qd, dt, then each signal at each moment of the step, then the constants."""
         nq, nv = (sum(getattr(KINDS[link.kind], name) for link in self.model.links) for name in ("nq", "nv"))
-        sizes = {"q": nq, "v": nv, "1": 1}
-        signals, constants = GIVEN[self.law]
+        sizes = {"q": nq, "v": nv}
+        signals, constants = self.signals(), self.constants()
         arrays = [Array("q", (nq,)), Array("qd", (nv,)), Array("dt", (1,))]
         for name, size in signals.items():
-            arrays += [Array(f"{name}_{stage}", (sizes[size],)) for stage in range(STAGES[self.integrator])]
-        return (*arrays, *(Array(name, (sizes[size],)) for name, size in constants.items()))
+            arrays += [Array(f"{name}_at{stage}", (sizes.get(size, size),)) for stage in range(STAGES[self.integrator])]
+        return (*arrays, *(Array(name, (sizes.get(size, size),)) for name, size in constants.items()))
+
+    def signals(self) -> dict[str, Any]:
+        return self.law.signals() | {f"push_{name}": size for name, size in self.push.signals().items()}
+
+    def constants(self) -> dict[str, Any]:
+        return self.law.constants() | {f"push_{name}": size for name, size in self.push.constants().items()}
 
     def outputs(self) -> tuple[Array, ...]:
         q, qd = self.inputs()[:2]
@@ -83,20 +52,36 @@ class StepRecipe(Recipe):
     def trace(self) -> Program:
         inputs, graph = self.inputs(), Graph()
         columns = [[graph.leaf("input", (k, i)) for i in range(array.size)] for k, array in enumerate(inputs)]
-        results = self.step(TracedDynamics(self.model, self.requests[0]), columns)
+        request = self.requests[0]
+        results = self.step(TracedDynamics(self.model, request.dissipation, request), columns)
         return block_program("step", inputs, list(zip(self.outputs(), results, strict=True))).verify()
 
     def step(self, dynamics: Dynamics, columns: Sequence[Values], torque: Torque | None = None) -> tuple[Values, ...]:
         """The outputs from the inputs, over any scalar. `torque`: in the place of the law's."""
         named = dict(zip((array.name for array in self.inputs()), columns, strict=True))
-        signals, constants = GIVEN[self.law]
+
+        def given(form: Form, stage: int, prefix: str) -> dict[str, Values]:
+            found = {name: named[f"{prefix}{name}_at{stage}"] for name in form.signals()}
+            return found | {name: named[f"{prefix}{name}"] for name in form.constants()}
+
+        def driven(stage: int, q: Values, qd: Values) -> Values:
+            own = given(self.law, stage, "")
+            return torque(q, qd, own) if torque else self.law.torque(dynamics, q, qd, own)
+
+        def pushed(stage: int, q: Values, qd: Values, tau: Values) -> Values:
+            if type(self.push) is Form:
+                return tau
+            return added(tau, self.push.torque(dynamics, q, qd, given(self.push, stage, "push_")))
 
         def accelerate(stage: int, q: Values, qd: Values) -> tuple[Values, Values]:
-            given = {name: named[f"{name}_{stage}"] for name in signals} | {name: named[name] for name in constants}
-            tau = torque(q, qd, given) if torque else torque_of(self.law, dynamics, q, qd, given)
-            return dynamics.forward(q, qd, tau), tau
+            tau = driven(stage, q, qd)
+            return dynamics.forward(q, qd, pushed(stage, q, qd, tau)), tau
 
-        return INTEGRATORS[self.integrator](self.model, accelerate, named["q"], named["qd"], named["dt"][0])
+        start = named["q"], named["qd"], named["dt"][0]
+        integrator = INTEGRATORS[self.integrator]
+        if self.rest is None:
+            return integrator(self.model, accelerate, *start)
+        return resting_step(self.rest, dynamics, integrator, (driven, pushed), *start)
 
     def signature(self) -> Signature:
         return Signature(

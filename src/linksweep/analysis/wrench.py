@@ -1,0 +1,144 @@
+"""What pushes a robot, read from its torques: wrenches at a frame with their covariance, and an observer of momentum.
+
+M qdd + h(q, qd) = tau + J^T w: torques that the model does not explain, r = M qdd + h - tau, are J^T w and noise. With
+noise of covariance S the best estimate is that of weighted least squares, w = P J S^-1 r with covariance
+P = (J S^-1 J^T + P0^-1)^-1, P0 that of what is expected beforehand: an innovation and its gain, as in the filter by
+which Rodriguez (1987) reads the dynamics of a chain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..support.foreign import refuse_foreign
+from ..support.messages import shown
+
+if TYPE_CHECKING:
+    from ..robot.robot import Robot
+
+RANK = 1e-10  # of the largest singular value: below, a direction cannot be told from noise
+
+
+class Wrench(NamedTuple):
+    """wrench (..., 6), [moment; force] on the robot at the frame's origin, and its covariance (..., 6, 6).
+
+    mismatch (...): the squared length of what is left, in standard deviations of the torques' noise. If only noise is
+    left, that is a chi-square variable of nv - 6 freedoms: more says that the push is elsewhere, or the model wrong.
+    """
+
+    wrench: np.ndarray
+    covariance: np.ndarray
+    mismatch: np.ndarray
+
+
+def wrench_from_torques(
+    robot: Robot, q: Any, qd: Any, tau: Any, frame: str, qdd: Any = None, *, noise: Any = 1.0, prior: Any = None,
+    reference: str = "world_aligned", dissipation: bool = False,
+) -> Wrench:  # fmt: skip
+    qdd = np.zeros(robot.nv) if qdd is None else qdd
+    explained = robot.inverse_dynamics(q, qd, qdd, dissipation=dissipation)
+    refuse_foreign("tau", tau)
+    return wrench_from_residual(
+        robot, q, explained - np.asarray(tau, float), frame, noise=noise, prior=prior, reference=reference
+    )
+
+
+def wrench_from_residual(
+    robot: Robot, q: Any, residual: Any, frame: str, *, noise: Any = 1.0, prior: Any = None,
+    reference: str = "world_aligned",
+) -> Wrench:  # fmt: skip
+    """The wrench that explains torques (..., nv) which the model does not."""
+    sigma, expected = _deviations("noise", noise, robot.nv), None if prior is None else _deviations("prior", prior, 6)
+    if expected is None and robot.nv < 6:
+        raise ArgumentError(
+            f"wrench_from_torques: {robot.name} has {robot.nv} rates, which do not show all six components of a "
+            f"wrench: pass prior=, their standard deviations as expected beforehand (N m, N)."
+        )
+    J = robot.jacobian(q, frame, reference=reference)
+    A = np.swapaxes(J, -1, -2) / sigma[:, None]  # torques in standard deviations
+    b = np.asarray(residual, float) / sigma
+    A, b = np.broadcast_arrays(A, b[..., None])[0], np.broadcast_to(b, (*A.shape[:-2], A.shape[-2]))
+    if expected is not None:
+        A = np.concatenate([A, np.broadcast_to(np.diag(1.0 / expected), (*A.shape[:-2], 6, 6))], axis=-2)
+        b = np.concatenate([b, np.zeros((*b.shape[:-1], 6))], axis=-1)
+    U, S, Vt = np.linalg.svd(A, full_matrices=False)
+    if (S[..., -1] <= RANK * S[..., 0]).any():
+        first = tuple(int(i) for i in np.argwhere(np.atleast_1d(S[..., -1] <= RANK * S[..., 0]))[0])
+        raise ArgumentError(
+            f"wrench_from_torques: in state {first} of the batch {robot.name} is singular, and its torques do not show "
+            f"the whole wrench at {frame}: leave it out, or pass prior=, standard deviations as expected beforehand."
+        )
+    scaled = np.swapaxes(Vt, -1, -2) / S[..., None, :]
+    w = np.einsum("...ij,...kj,...k->...i", scaled, U, b)
+    left = b - np.einsum("...ij,...j->...i", A, w)
+    return Wrench(w, scaled @ np.swapaxes(scaled, -1, -2), np.einsum("...i,...i->...", left, left))
+
+
+def _deviations(name: str, value: Any, size: int) -> np.ndarray:
+    refuse_foreign(name, value)
+    try:
+        array = np.broadcast_to(np.asarray(value, float), (size,))
+    except (TypeError, ValueError):
+        array = np.array([-1.0])
+    if not (np.isfinite(array).all() and (array > 0.0).all()):
+        raise ArgumentError(
+            f"wrench_from_torques: {name} is {shown(value)}, expected one standard deviation above 0, or {size} of "
+            f"them."
+        )
+    return array
+
+
+class MomentumObserver:
+    """External torques from q, qd and tau alone, without accelerations: r' = gain (p' - p' by the model - r).
+
+    De Luca and Mattone, "Sensorless robot collision detection and hybrid force/motion control" (ICRA 2005): with the
+    momentum p = M qd and p' = tau + C^T qd - g + r, the residual r follows the external torques as a first-order filter
+    of `gain` (1/s) does. Call it at every sample, dt apart, with states (..., size) and the torques that held since the
+    last one. `collided` says where |r| is beyond a threshold.
+    """
+
+    def __init__(self, robot: Robot, dt: float, gain: float = 50.0, dissipation: bool = False):
+        for name, value in (("dt", dt), ("gain", gain)):
+            if not (isinstance(value, (int, float, np.floating)) and np.isfinite(value) and value > 0.0):
+                raise ArgumentError(f"MomentumObserver: {name} is {shown(value)}, expected a finite number above 0.")
+        self.robot, self.dt, self.gain, self.dissipation = robot, float(dt), float(gain), bool(dissipation)
+        self._terms = robot.compile(["mass_matrix", "coriolis_matrix", "gravity_forces"])
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was observed."""
+        self.residual: np.ndarray | None = None
+        self._integral: Any = 0.0
+        self._before: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __call__(self, q: Any, qd: Any, tau: Any) -> np.ndarray:
+        """The external torques (..., nv) as they are known by now; tau is what held since the last call."""
+        q, qd, tau = (np.asarray(x, float) for x in (q, qd, tau))
+        M, C, g = self._terms(q, qd)
+        p = np.einsum("...ij,...j->...i", M, qd)
+        known = np.einsum("...ji,...j->...i", C, qd) - g
+        if self.dissipation:
+            known = known - (
+                self.robot.bias_forces(q, qd, dissipation=True) - self.robot.bias_forces(q, qd, dissipation=False)
+            )
+        if self._before is None:
+            self._first = p
+            self.residual = np.zeros_like(p)
+        else:
+            # the trapezoid of what the model knows; of r itself implicitly, which is stable for every gain
+            self._integral = self._integral + self.dt * (tau + 0.5 * (known + self._before[0]))
+            change = self.gain * (p - self._first - self._integral - self._before[1])
+            self.residual = change / (1.0 + self.gain * self.dt)
+            self._before = known, self._before[1] + self.dt * self.residual
+            return self.residual
+        self._before = known, np.zeros_like(p)
+        return self.residual
+
+    def collided(self, threshold: Any) -> np.ndarray:
+        """Whether some joint (...) feels more than the threshold, one number or (nv,)."""
+        if self.residual is None:
+            raise ArgumentError("MomentumObserver: nothing was observed yet, expected a call with q, qd and tau first.")
+        return (np.abs(self.residual) > np.asarray(threshold, float)).any(axis=-1)

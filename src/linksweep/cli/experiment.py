@@ -1,0 +1,238 @@
+"""An experiment as a file: robot, motion, laws, sampling, disturbances in TOML; what `linksweep simulate` runs.
+
+robot = "puma560"              # a bundled name, or a file beside this one
+duration = 2.0
+dt = 1e-3
+q0 = [0, 0, 0, 0, 0, 0]        # or the motion's start
+motion = "motion.toml"         # beside this file
+dissipation = true
+saturate = true                # by the description's efforts, or a list
+
+[[law]]
+kind = "computed_torque"
+kp = 100
+kd = 20
+
+[controller]                   # what the laws know, where that is not the robot
+payload = { mass = 0.0 }
+
+[sampling]
+period = 0.004
+delay = 0.001
+
+[[push]]
+frame = "link6"
+wrench = [0, 0, 0, 10, 0, 0]
+start = 1.0
+end = 1.2
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from linksweep.errors import ArgumentError, LinksweepError
+from linksweep.support.messages import nearest, shown
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from linksweep.robot.robot import Robot
+    from linksweep.simulation import Simulation
+
+KEYS = (
+    "robot", "base", "payload", "gravity", "motion", "q0", "qd0", "duration", "dt", "every", "integrator",
+    "dissipation", "stops", "saturate", "law", "controller", "sampling", "push", "title",
+)  # fmt: skip
+LAWS = {
+    "pd": ("reference", "kp", "kd", "gravity"),
+    "computed_torque": ("reference", "kp", "kd"),
+    "gravity": (),
+    "friction": ("friction", "damping", "width"),
+    "feed_forward": (),
+    "constant": ("tau",),
+    "operational_space": ("frame", "target", "stiffness", "damping", "posture", "kp_posture", "kd_posture", "gravity"),
+}
+SAMPLING = ("period", "delay", "encoder", "rates", "q_noise", "qd_noise", "tau_noise", "seed", "effort", "effort_rate")
+PAYLOAD = ("mass", "com", "inertia", "frame")
+LARGEST = 1_000_000  # bytes
+
+
+def is_experiment(name: str | None) -> bool:
+    """Whether this names a TOML file whose first level says `robot`."""
+    if name is None or Path(name).suffix.lower() != ".toml":
+        return False
+    try:
+        text = Path(name).read_bytes()[:LARGEST].decode("utf-8-sig", "replace")
+    except OSError:
+        return False
+    first = (line.partition("=")[0].strip() for line in text.split("\n[")[0].splitlines())
+    return "robot" in first
+
+
+@dataclass
+class Experiment:
+    """What a file asks for, ready to run."""
+
+    path: Path
+    robot: Robot
+    reference: Any  # a path, or None
+    law: Any
+    start: tuple[np.ndarray, np.ndarray | None]
+    options: dict[str, Any]
+
+    def run(self) -> Simulation:
+        from linksweep.simulation import simulate
+
+        return simulate(self.robot, *self.start, self.law, **self.options)
+
+
+def read_experiment(path: Path) -> Experiment:
+    """The experiment of a file; every mistake is one sentence with the file's name."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ArgumentError(f"it is larger than {LARGEST:,} bytes, expected an experiment")
+        given = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return _Reader(path, given).experiment()
+    except OSError as error:
+        raise ArgumentError(f"{path} cannot be read ({error.strerror}), expected an experiment in TOML.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ArgumentError(f"{path} is no TOML ({error}), expected an experiment: correct that line.") from error
+    except LinksweepError as error:
+        text = str(error)
+        raise ArgumentError(text if text.startswith(str(path)) else f"{path}: {text}") from error
+
+
+class _Reader:
+    def __init__(self, path: Path, given: dict[str, Any]):
+        self.path, self.given = path, given
+        self.known("", given, KEYS)
+
+    def refuse(self, what: str) -> NoReturn:
+        raise ArgumentError(f"{self.path}: {what}.")
+
+    def known(self, where: str, table: Any, keys: tuple[str, ...]) -> dict[str, Any]:
+        if not isinstance(table, dict):
+            self.refuse(f"{where} is {shown(table)}, expected a table: write it as [{where}]")
+        for key in table:
+            if key not in keys:
+                of = f" of [{where}]" if where else ""
+                self.refuse(
+                    f"the key {shown(key)}{of} is not known{nearest(key, keys)}, expected some of {', '.join(keys)}"
+                )
+        return table
+
+    def tables(self, name: str) -> list[dict[str, Any]]:
+        found = self.given.get(name, [])
+        if not isinstance(found, list):
+            self.refuse(f"{name} is {shown(found)}, expected tables: write each as [[{name}]]")
+        return found
+
+    def experiment(self) -> Experiment:
+        from linksweep.simulation import Push, Sampling, saturated
+        from linksweep.tables.motion_files import read_motion
+
+        given = self.given
+        robot = self.payload(self.load(given.get("robot")), given.get("payload"))
+        if "gravity" in given:
+            robot = robot.with_gravity(given["gravity"])
+        motion = given.get("motion")
+        if motion is not None and not isinstance(motion, str):
+            self.refuse(f"motion is {shown(motion)}, expected the name of a motion file beside this one")
+        reference = None if motion is None else read_motion(self.path.parent / motion, robot.model)
+        q0, qd0 = given.get("q0"), given.get("qd0")
+        if q0 is None:
+            q0 = robot.neutral() if reference is None else reference(max(reference.start, 0.0)).q
+        own = None
+        if "controller" in given:
+            table = self.known("controller", given["controller"], ("robot", "payload"))
+            own = self.load(table["robot"]) if "robot" in table else self.load(given.get("robot"))
+            own = self.payload(own, table.get("payload"))
+        laws = [self.law(table, robot, own, reference, q0) for table in self.tables("law")]
+        law = sum(laws[1:], laws[0]) if laws else None
+        if law is not None and given.get("saturate") not in (None, False):
+            law = saturated(law, None if given["saturate"] is True else given["saturate"])
+        options = {k: given[k] for k in ("duration", "dt", "every", "integrator", "dissipation") if k in given}
+        options["stops"] = tuple(given["stops"]) if isinstance(given.get("stops"), list) else given.get("stops")
+        if "duration" not in options and reference is not None:
+            options["duration"] = float(reference.end)
+        if "sampling" in given:
+            table = dict(self.known("sampling", given["sampling"], SAMPLING))
+            if "period" not in table:
+                self.refuse("[sampling] has no period, expected seconds between two control instants")
+            options |= {"control_period": table.pop("period"), "sampling": Sampling(**table)}
+        pushes = [Push(**self.named("push", t, ("frame", "wrench"), ("start", "end"))) for t in self.tables("push")]
+        if pushes:
+            options["disturbance"] = pushes[0] if len(pushes) == 1 else sum(pushes[1:], pushes[0])
+        return Experiment(self.path, robot, reference, law, (q0, qd0), options)
+
+    def named(self, where: str, table: Any, needed: tuple[str, ...], further: tuple[str, ...]) -> dict[str, Any]:
+        self.known(where, table, (*needed, *further))
+        for key in needed:
+            if key not in table:
+                self.refuse(f"[[{where}]] has no {key}, expected one: add it")
+        return table
+
+    def load(self, name: Any) -> Robot:
+        from linksweep import robots
+        from linksweep.robot.loading import load
+
+        if not isinstance(name, str):
+            self.refuse(f"robot is {shown(name)}, expected a bundled name or a file beside this one")
+        beside = self.path.parent / name
+        found = load(
+            name if name in robots.names() or not beside.exists() else str(beside), base=self.given.get("base", "fixed")
+        )
+        return found  # type: ignore[return-value]
+
+    def payload(self, robot: Robot, table: Any) -> Robot:
+        if table is None:
+            return robot
+        self.known("payload", table, PAYLOAD)
+        if not table.get("mass"):
+            return robot
+        frame = table.get("frame", robot.frame_names[-1])
+        return robot.with_payload(frame, table["mass"], table.get("com", (0, 0, 0)), table.get("inertia"))
+
+    def law(self, table: Any, robot: Robot, own: Robot | None, reference: Any, start: Any) -> Any:
+        import numpy as np
+
+        from linksweep import simulation as sim
+
+        kind = table.get("kind") if isinstance(table, dict) else None
+        if kind not in LAWS:
+            self.refuse(f"a law has kind {shown(kind)}{nearest(kind, LAWS)}, expected one of {', '.join(LAWS)}")
+        self.known("law", table, ("kind", *LAWS[kind]))
+        values = {key: value for key, value in table.items() if key != "kind"}
+        if kind in ("pd", "computed_torque"):
+            for key in ("kp", "kd"):
+                if key not in values:
+                    self.refuse(f"the law {kind} has no {key}, expected its gains: add it")
+            wanted = values.pop("reference", start if reference is None else reference)
+            return (sim.PD if kind == "pd" else sim.ComputedTorque)(wanted, **values, controller_robot=own)
+        if kind == "gravity":
+            return sim.GravityCompensation(controller_robot=own)
+        if kind == "friction":
+            return sim.FrictionCompensation(reference, **values, controller_robot=own)
+        if kind == "constant":
+            return sim.Constant(values.get("tau"))
+        if kind == "feed_forward":
+            if reference is None:
+                self.refuse('the law feed_forward needs a motion, got none: add motion = "file.toml"')
+            return sim.FeedForward(reference, controller_robot=own)
+        for key in ("frame", "stiffness", "damping"):
+            if key not in values:
+                self.refuse(f"the law operational_space has no {key}, expected one: add it")
+        frame = values.pop("frame")
+        target = values.pop("target", None)
+        known = robot if own is None else own
+        pose = known.pose(start, frame) if target is None else np.asarray(target, float)
+        if target is not None and pose.shape == (3,):  # a place: the frame keeps its direction
+            pose, place = known.pose(start, frame).copy(), pose
+            pose[:3, 3] = place
+        return sim.OperationalSpace(
+            frame, pose, values.pop("stiffness"), values.pop("damping"), **values, controller_robot=own
+        )

@@ -1,0 +1,1 @@
+"""Control: formulas of laws over any scalar, laws that compose, sampled controllers."""

@@ -1,0 +1,308 @@
+"""Laws made of laws, and laws that stand beside others in a sum: gravity, friction, impedance at a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...mechanism.joints import KINDS
+from ...support.messages import nearest, shown
+from ..checks import positive, real_array
+from ..laws import Function, Law
+from .forms import Form, Gravity, Saturated, SmoothFriction, Sum, TaskSpace, WrenchAt
+from .signals import Grid, Signal, along, check_alike, checked_controller, gain
+
+if TYPE_CHECKING:
+    from ...robot.robot import Robot
+
+
+class GravityCompensation(Law):
+    """tau = g(q): what holds the robot still against gravity."""
+
+    def __init__(self, *, controller_robot: Robot | None = None):
+        self.controller_robot = checked_controller("GravityCompensation", controller_robot)
+
+    def check(self, robot: Robot) -> None:
+        check_alike(self, robot)
+
+    def form(self, robot: Robot) -> Form:
+        return self._seen(Gravity())
+
+
+class FrictionCompensation(Law):
+    """tau = damping v + friction v / sqrt(v^2 + width^2): what friction takes, without its jump at rest.
+
+    reference: a path whose rates are v; without one, the measured rates. friction, damping: (..., nv), those of the
+    robot's description unless said. width: the rate (rad/s, m/s) below which the Coulomb part fades; at 7 times of it,
+    99 % are there.
+    """
+
+    def __init__(
+        self, reference: Any = None, *, friction: Any = None, damping: Any = None, width: float = 0.01,
+        controller_robot: Robot | None = None,
+    ):  # fmt: skip
+        name = "FrictionCompensation"
+        if reference is not None and not callable(reference):
+            raise ArgumentError(
+                f"{name}: reference is {shown(reference)}, expected a path, or None for measured rates."
+            )
+        self.reference, self.width = reference, positive(f"{name}: width", width)
+        self.friction = None if friction is None else real_array(f"{name}: friction", friction)
+        self.damping = None if damping is None else real_array(f"{name}: damping", damping)
+        self.controller_robot = checked_controller(name, controller_robot)
+
+    def check(self, robot: Robot) -> None:
+        check_alike(self, robot)
+
+    def form(self, robot: Robot) -> Form:
+        return self._seen(SmoothFriction(self.reference is not None))
+
+    def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
+        if self.reference is None:
+            return {}
+        return {"qd_ref": Signal(along(type(self).__name__, self.reference, robot, grid.times)[1], grid.rows)}
+
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+        if self.reference is None:
+            return lambda t: {}
+        path = self.reference
+        return lambda t: {"qd_ref": along(type(self).__name__, path, robot, np.array([t]))[1][0]}
+
+    def constants(self, robot: Robot) -> dict[str, np.ndarray]:
+        found = {"width": np.array([self.width])}
+        for name in ("friction", "damping"):
+            described = np.zeros(robot.nv)
+            for link in self.known(robot).canonical.links:
+                described[link.start : link.start + KINDS[link.kind].nv] = getattr(link, name)
+            found[name] = described if getattr(self, name) is None else gain(self, name, robot.nv)
+        return found
+
+
+class OperationalSpace(Law):
+    """tau = J^T (stiffness * error + damping * (wanted twist - twist)) + g(q), and a posture that the frame ignores.
+
+    frame: by name. target: its pose (..., 4, 4) in the base, or a path of poses: target(t) of an array of times gives
+    poses (n, 4, 4), alone or with twists (n, 6). stiffness, damping: one number, or six, [angular; linear] in the
+    base's directions. posture: coordinates (..., nq) to which springs kp_posture and dampers kd_posture draw the
+    joints, in the null space of the frame (Khatib 1987): they do not accelerate it. gravity=False leaves g(q) out.
+    """
+
+    def __init__(
+        self, frame: str, target: Any, stiffness: Any, damping: Any, *, posture: Any = None, kp_posture: Any = 10.0,
+        kd_posture: Any = 2.0, gravity: bool = True, controller_robot: Robot | None = None,
+    ):  # fmt: skip
+        name = "OperationalSpace"
+        self.frame, self.gravity = frame, bool(gravity)
+        self.target = target if callable(target) else _poses(name, target)
+        self.stiffness = real_array(f"{name}: stiffness", stiffness)
+        self.damping = real_array(f"{name}: damping", damping)
+        self.posture = None if posture is None else real_array(f"{name}: posture", posture)
+        self.kp_posture = real_array(f"{name}: kp_posture", kp_posture)
+        self.kd_posture = real_array(f"{name}: kd_posture", kd_posture)
+        self.controller_robot = checked_controller(name, controller_robot)
+
+    def check(self, robot: Robot) -> None:
+        check_alike(self, robot)
+        _check_frame(self, self.known(robot), self.frame)
+
+    def form(self, robot: Robot) -> Form:
+        return self._seen(TaskSpace(self.frame, self.posture is not None, self.gravity))
+
+    def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
+        if callable(self.target):
+            poses, twists = self._along(grid.times)
+            return {"pose_ref": Signal(poses, grid.rows), "twist_ref": Signal(twists, grid.rows)}
+        return {"pose_ref": Signal(self.target[None], 0), "twist_ref": Signal(np.zeros((1, 6)), 0)}
+
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+        if not callable(self.target):
+            fixed = {"pose_ref": self.target, "twist_ref": np.zeros(6)}
+            return lambda t: fixed
+
+        def values(t: float) -> dict[str, Any]:
+            poses, twists = self._along(np.array([t]))
+            return {"pose_ref": poses[0], "twist_ref": twists[0]}
+
+        return values
+
+    def _along(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        name, found = "OperationalSpace: what target(t) gives", self.target(t)
+        found, twists = found if isinstance(found, tuple) and len(found) == 2 else (found, np.zeros((len(t), 6)))
+        poses, twists = _poses(name, found), real_array(f"{name} as twists", twists, 6)
+        for what, array in (("poses", poses), ("twists", twists)):
+            if array.ndim != 2 or len(array) != len(t):
+                raise ArgumentError(
+                    f"{name} as {what} has {array.shape[:-1]} of them at {len(t)} times, expected ({len(t)},)."
+                )
+        return poses, twists
+
+    def constants(self, robot: Robot) -> dict[str, np.ndarray]:
+        found = {"stiffness": gain(self, "stiffness", 6), "damping": gain(self, "damping", 6)}
+        if self.posture is not None:
+            found["posture"] = robot.normalize(real_array("OperationalSpace: posture", self.posture, robot.nq))
+            found |= {name: gain(self, name, robot.nv) for name in ("kp_posture", "kd_posture")}
+        return found
+
+    def __repr__(self) -> str:
+        return f"OperationalSpace({self.frame!r}, stiffness={shown(self.stiffness.tolist())})"
+
+
+class Push(Law):
+    """A wrench of the world on a frame, from `start` to `end` (s): [moment; force] (..., 6) in the base's directions.
+
+    Several pushes add up (+). Fixed steps feel it for a whole step or not at all.
+    """
+
+    def __init__(self, frame: str, wrench: Any, start: float = 0.0, end: float = np.inf):
+        self.frame, self.wrench = frame, real_array("Push: wrench", wrench, 6)
+        if not (isinstance(start, (int, float)) and isinstance(end, (int, float)) and start < end):
+            raise ArgumentError(
+                f"Push: it goes from {shown(start)} to {shown(end)}, expected two times, the later one last."
+            )
+        self.start, self.end = float(start), float(end)
+
+    def check(self, robot: Robot) -> None:
+        _check_frame(self, robot, self.frame)
+
+    def form(self, robot: Robot) -> Form:
+        return WrenchAt(self.frame)
+
+    def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
+        on = self._on(grid.times[:: grid.rows] + 1e-9 * grid.dt).reshape(-1, *(1,) * self.wrench.ndim)
+        return {"wrench": Signal(np.where(on, self.wrench, 0.0), 1)}
+
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+        return lambda t: {"wrench": np.where(self._on(np.array(t)), self.wrench, 0.0)}
+
+    def _on(self, t: np.ndarray) -> np.ndarray:
+        return (t >= self.start) & (t < self.end)
+
+    def __repr__(self) -> str:
+        return f"Push({self.frame!r}, {shown(self.wrench.tolist())}, {self.start:g}, {self.end:g})"
+
+
+class SumOfLaws(Law):
+    """What `a + b` makes: the torques of every one together."""
+
+    def __init__(self, laws: Sequence[Law]):
+        self.laws = tuple(laws)
+
+    def check(self, robot: Robot) -> None:
+        for law in self.laws:
+            law.check(robot)
+
+    def form(self, robot: Robot) -> Form:
+        return Sum(tuple(law.form(robot) for law in self.laws))
+
+    def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
+        return _numbered([law.signals(robot, grid) for law in self.laws])
+
+    def constants(self, robot: Robot) -> dict[str, np.ndarray]:
+        return _numbered([law.constants(robot) for law in self.laws])
+
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+        each = [law.at(robot, grid) for law in self.laws]
+        return lambda t: _numbered([at(t) for at in each])
+
+    @property
+    def controller_robot(self) -> Robot | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return next((law.controller_robot for law in self.laws if law.controller_robot is not None), None)
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.laws))
+
+
+class SaturatedLaw(Law):
+    """What `saturated(law)` makes: torques within effort limits."""
+
+    def __init__(self, law: Law, limits: Any = None):
+        self.law = law
+        self.limits = None if limits is None else real_array("saturated: limits", limits)
+        if self.limits is not None and (self.limits < 0.0).any():
+            raise ArgumentError("saturated: limits holds a negative number, expected sizes of at least 0.")
+
+    def check(self, robot: Robot) -> None:
+        self.law.check(robot)
+        if self.limits is None and not np.isfinite(effort_limits(robot)).any():
+            raise ArgumentError(
+                f"saturated: {robot.name} has no effort limits in its description, expected some: pass limits=."
+            )
+
+    def form(self, robot: Robot) -> Form:
+        return Saturated(self.law.form(robot))
+
+    def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
+        return self.law.signals(robot, grid)
+
+    def constants(self, robot: Robot) -> dict[str, np.ndarray]:
+        most = effort_limits(robot) if self.limits is None else gain(self, "limits", robot.nv)
+        # an input that is not finite would make the whole sample NaN: where there is no limit, no torque is beyond
+        return self.law.constants(robot) | {"effort_limit": np.minimum(most, 1e30)}
+
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+        return self.law.at(robot, grid)
+
+    @property
+    def controller_robot(self) -> Robot | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.law.controller_robot
+
+    def __repr__(self) -> str:
+        return f"saturated({self.law!r})"
+
+
+def saturated(law: Any, limits: Any = None) -> Law:
+    """The law with every torque within its limits: (..., nv), or the effort limits of the robot's description."""
+    part = _part("saturated", law)
+    # a sum of one names the inner limits apart from the outer ones
+    return SaturatedLaw(SumOfLaws([part]) if isinstance(part, SaturatedLaw) else part, limits)
+
+
+def summed(a: Any, b: Any) -> Law:
+    parts = [_part("a sum", law) for law in (a, b)]
+    return SumOfLaws([law for part in parts for law in (part.laws if isinstance(part, SumOfLaws) else (part,))])
+
+
+def effort_limits(robot: Robot) -> np.ndarray:
+    """The largest torque of each rate (nv,), infinite where the description says nothing."""
+    most = np.full(robot.nv, np.inf)
+    for link, described in zip(robot.canonical.links, robot.model.links, strict=True):
+        most[link.start : link.start + KINDS[link.kind].nv] = float(described.joint.limits.effort)
+    return most
+
+
+def _check_frame(law: Law, robot: Robot, frame: Any) -> None:
+    names = robot.frame_names
+    if not isinstance(frame, str) or frame not in names:
+        raise ArgumentError(
+            f"{type(law).__name__}: {robot.name} has no frame {shown(frame)}{nearest(frame, names)}: expected one of "
+            f"{', '.join(names[:8])} (robot.frame_names)."
+        )
+
+
+def _part(where: str, law: Any) -> Law:
+    if isinstance(law, Law) and not isinstance(law, Function):
+        return law
+    raise ArgumentError(
+        f"{where} of laws got {shown(law)}, expected a law: arrays go in as Constant or Sampled, and a Python function "
+        f"is a policy, which calls law.torque(t, q, qd) itself."
+    )
+
+
+def _numbered(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {f"{name}_{k}": value for k, part in enumerate(parts) for name, value in part.items()}
+
+
+def _poses(name: str, value: Any) -> np.ndarray:
+    """Poses (..., 4, 4) as (..., 12): the rotation row by row, then the position."""
+    T = real_array(f"{name}: target" if ":" not in name else name, value)
+    if T.shape[-2:] != (4, 4):
+        raise ArgumentError(f"{name}: poses have shape {T.shape}, expected (..., 4, 4).")
+    R = T[..., :3, :3]
+    if np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max(initial=0.0) > 1e-6 or (np.linalg.det(R) < 0.0).any():
+        raise ArgumentError(
+            f"{name}: a pose's upper left 3 x 3 is no rotation, expected orthonormal, right-handed axes."
+        )
+    return np.concatenate([R.reshape(*T.shape[:-2], 9), T[..., :3, 3]], axis=-1)

@@ -1,0 +1,102 @@
+"""A law as a compiled function of (q, qd), its signals and constants: what Python calls, and what C gets."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...compiled.arrays import Argument, Signature
+from ...compiled.function import CompiledFunction, Recipe, chosen_backend
+from ...errors import ArgumentError
+from ...mechanism.joints import KINDS
+from ...support.messages import shown
+from ...tracing.expression import Graph
+from ...tracing.passes.dead_and_fused import remove_dead
+from ...tracing.passes.factoring import factor_sums
+from ...tracing.program import Array, Program, block_program
+from .forms import Form, PythonFunction
+from .signals import Grid
+from .traced import TracedDynamics
+
+if TYPE_CHECKING:
+    from ...robot.robot import Robot
+    from ..laws import Law
+
+
+@dataclass(frozen=True)
+class LawRecipe(Recipe):
+    """A law alone: q, qd, its signals, its constants -> tau. `requests` stays empty."""
+
+    law: Form = field(default_factory=Form)
+    dissipation: bool = False
+
+    def inputs(self) -> tuple[Array, ...]:
+        nq, nv = (sum(getattr(KINDS[link.kind], name) for link in self.model.links) for name in ("nq", "nv"))
+        sizes = {"q": nq, "v": nv}
+        given = {**self.law.signals(), **self.law.constants()}
+        further = (Array(name, (sizes.get(size, size),)) for name, size in given.items())
+        return Array("q", (nq,)), Array("qd", (nv,)), *further
+
+    def trace(self) -> Program:
+        inputs, graph = self.inputs(), Graph()
+        columns = [[graph.leaf("input", (k, i)) for i in range(array.size)] for k, array in enumerate(inputs)]
+        given = {array.name: values for array, values in zip(inputs[2:], columns[2:], strict=True)}
+        tau = self.law.torque(TracedDynamics(self.model, self.dissipation), columns[0], columns[1], given)
+        program = block_program("torque", inputs, [(Array("tau", inputs[1].shape), tau)])
+        return factor_sums(remove_dead(program)).verify()
+
+    def signature(self) -> Signature:
+        inputs = self.inputs()
+        return Signature(
+            "torque", tuple(Argument(a.name, a.shape) for a in inputs), (Argument("tau", inputs[1].shape),)
+        )
+
+
+def law_function(law: Law, robot: Robot, dissipation: bool, dtype: str = "float64", backend: str | None = None) -> Any:
+    law.check(robot)
+    form = law.form(robot)
+    if isinstance(form, PythonFunction):
+        raise ArgumentError("a Python function has no compiled torques, expected a law of linksweep.simulation.")
+    return _compiled(LawRecipe(robot.canonical, (), law=form, dissipation=dissipation), dtype, chosen_backend(backend))
+
+
+@functools.lru_cache(maxsize=32)
+def _compiled(recipe: LawRecipe, dtype: str, backend: str) -> CompiledFunction:
+    return CompiledFunction(recipe, dtype, 1, backend)
+
+
+def law_torque(law: Law, t: float, q: Any, qd: Any, robot: Robot | None, dissipation: bool) -> np.ndarray:
+    driven = _driven(law, robot)
+    function = law_function(law, driven, dissipation)
+    given = {**law.at(driven, Grid(1, 1.0, 1, dissipation))(float(t)), **law.constants(driven)}
+    return function(q, qd, *(np.asarray(given[name], float) for name in function.inputs[2:]))
+
+
+def export_law(
+    law: Law, path: Any, robot: Robot | None = None, *, name: str | None = None, dtype: str = "double",
+    dissipation: bool = False,
+) -> tuple[Path, Path]:  # fmt: skip
+    """Write the law as C99 to `path`, which ends in .c, and the header beside it.
+
+    The function takes q, qd, the law's signals at this moment (references) and its constants (gains), and gives tau:
+    the Program that `law.torque` runs and that a simulation has in its step.
+    """
+    from ...compiled.c_export import export_c
+
+    driven = _driven(law, robot)
+    function = law_function(law, driven, dissipation, backend="interpreter")  # nothing is called here
+    return export_c(function, path, name=name, dtype=dtype, robot=driven)
+
+
+def _driven(law: Law, robot: Robot | None) -> Robot:
+    found = law.controller_robot if robot is None else robot
+    if not hasattr(found, "canonical"):
+        raise ArgumentError(
+            f"{type(law).__name__} got robot {shown(robot)}, expected the Robot that it drives: pass robot=, or give "
+            f"the law a controller_robot."
+        )
+    return found  # pyright: ignore[reportReturnType]

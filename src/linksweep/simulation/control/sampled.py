@@ -1,0 +1,285 @@
+"""Sampled controllers: what they measure, when they act, and what their motors can do.
+
+At every control instant a controller sees a whole batch of states and gives a whole batch of torques, which hold until
+its next ones arrive. Laws run as compiled code, policies in Python; between two instants the steps are machine code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...backends.rollout import Feed, Recording, run
+from ...errors import ArgumentError
+from ...support.messages import shown
+from ..checks import positive, real_array
+from ..columns import checked_torque
+from ..laws import Function, Law
+from .composed import effort_limits
+from .motor import Motor
+from .signals import Grid
+
+if TYPE_CHECKING:
+    from ...robot.robot import Robot
+
+Policy = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
+RATES = ("measured", "difference")
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What stands between a controller and the robot, besides the time from one control instant to the next.
+
+    delay: seconds from a measurement to the torque that answers it; before the start the robot is taken to have stood
+    as at the start. encoder: the resolution of coordinates, one number or (nq,), 0 for none; quaternions are left
+    alone. rates: "measured" gives the controller the true rates, "difference" those between two measured coordinates.
+    q_noise, qd_noise, tau_noise: standard deviations of independent normal noise on what is measured and commanded,
+    one number or one for each, from `seed`. effort: bounds of the torques, (..., nv), or True for the description's.
+    effort_rate: the fastest change of a torque, N m/s. motor: a Motor, whose current and voltage bound the torques.
+    """
+
+    delay: float = 0.0
+    encoder: Any = 0.0
+    rates: str = "measured"
+    q_noise: Any = 0.0
+    qd_noise: Any = 0.0
+    tau_noise: Any = 0.0
+    seed: int = 0
+    effort: Any = None
+    effort_rate: Any = None
+    motor: Motor | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.delay, (int, float)) and math.isfinite(self.delay) and self.delay >= 0.0):
+            raise ArgumentError(f"Sampling: delay is {shown(self.delay)}, expected seconds of at least 0.")
+        if self.rates not in RATES:
+            raise ArgumentError(f"Sampling: rates is {shown(self.rates)}, expected one of {', '.join(RATES)}.")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
+            raise ArgumentError(f"Sampling: seed is {shown(self.seed)}, expected a whole number of at least 0.")
+        for name in ("encoder", "q_noise", "qd_noise", "tau_noise", "effort_rate"):
+            value = getattr(self, name)
+            if value is not None and (real_array(f"Sampling: {name}", value) < 0.0).any():
+                raise ArgumentError(f"Sampling: {name} is {shown(value)}, expected numbers of at least 0.")
+        if self.motor is not None and not isinstance(self.motor, Motor):
+            raise ArgumentError(f"Sampling: motor is {shown(self.motor)}, expected a Motor.")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """In steps: from one control instant to the next, and from an instant to when its torque arrives."""
+
+    period: int
+    delay: int
+
+    @property
+    def piece(self) -> int:
+        """The longest time that divides all others: nothing happens within."""
+        return math.gcd(self.period, self.delay) if self.delay else self.period
+
+
+def schedule(period: Any, delay: float, dt: float, every: int) -> Schedule:
+    """Both in whole steps, and such that records and control instants fall together."""
+    found = Schedule(_steps("control_period", positive("control_period", period), dt), _steps("delay", delay, dt))
+    piece = found.piece
+    if every % piece and piece % every:
+        raise ArgumentError(
+            f"every is {every} steps and the controller acts every {piece} steps (of its period and delay), expected "
+            f"one to divide the other: record every {piece} steps, or every one."
+        )
+    return found
+
+
+def _steps(name: str, seconds: float, dt: float) -> int:
+    exact = seconds / dt
+    steps = round(exact)
+    if abs(steps - exact) > 1e-6 * max(1.0, exact * 1e-3) or (seconds > 0.0 and not steps):
+        raise ArgumentError(
+            f"{name} {seconds!r} is {exact:.6g} steps of dt={dt!r}, expected a whole number of them: choose a dt that "
+            f"divides it."
+        )
+    return steps
+
+
+def policy_of(function: Any, batch: tuple[int, ...], nv: int) -> Policy:
+    """The user's f(t, Q, QD), called with arrays (*batch, size) of its own, its answer checked."""
+    if not callable(function) or isinstance(function, type):
+        raise ArgumentError(f"policy is {shown(function)}, expected a function policy(t, q, qd) of a batch of states.")
+
+    def policy(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        given = function(t, q.reshape(*batch, -1).copy(), qd.reshape(*batch, -1).copy())
+        tau = _shared(given)
+        if tau.shape != (*batch, nv) or tau.dtype.kind not in "iufb":
+            raise ArgumentError(
+                f"policy(t, q, qd) gave {tau.dtype} of shape {tau.shape} at t = {t:g}, expected real numbers of shape "
+                f"{(*batch, nv)}."
+            )
+        return tau.reshape(-1, nv)
+
+    return policy
+
+
+def _shared(given: Any) -> np.ndarray:
+    """An array of NumPy over the memory of any array library that lends it."""
+    if isinstance(given, np.ndarray):
+        return given
+    if hasattr(given, "detach"):  # a tensor that wants gradients lends nothing
+        given = given.detach()
+    try:
+        return np.from_dlpack(given) if hasattr(given, "__dlpack__") else np.asarray(given)
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise ArgumentError(
+            f"policy(t, q, qd) gave {shown(given)}, expected an array in the memory of NumPy ({error})."
+        ) from error
+
+
+def law_policy(law: Law, robot: Robot, grid: Grid, batch: tuple[int, ...], dtype: str, backend: str) -> Policy:
+    """A law as a policy: its compiled torques in a batch of states."""
+    if isinstance(law, Function):
+        function = law.function
+
+        def single(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+            return np.array([checked_torque(function, t, a, b) for a, b in zip(q, qd, strict=True)])
+
+        return single
+    from .function import law_function
+
+    compiled, at = law_function(law, robot, grid.dissipation, dtype, backend), law.at(robot, grid)
+    fixed = {name: _flat(name, value, batch, dtype) for name, value in law.constants(robot).items()}
+    names = compiled.inputs[2:]
+
+    def policy(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        now = {name: _flat(name, value, batch, dtype) for name, value in at(t).items()}
+        return compiled(q, qd, *(now[name] if name in now else fixed[name] for name in names))
+
+    return policy
+
+
+def _flat(name: str, value: Any, batch: tuple[int, ...], dtype: str) -> np.ndarray:
+    array = np.asarray(value, dtype)
+    if array.ndim == 1:
+        return array
+    try:
+        full = np.broadcast_to(array, (*batch, array.shape[-1]))
+    except ValueError:
+        raise ArgumentError(
+            f"{name} is given for a batch {array.shape[:-1]}, expected one that the rollouts' {batch} can hold: give "
+            f"q0 that batch."
+        ) from None
+    return np.ascontiguousarray(full.reshape(-1, array.shape[-1]))
+
+
+class Controller:
+    """A policy behind its sensors and motors: states (n, size) in, torques (n, nv) out."""
+
+    def __init__(self, policy: Policy, sampling: Sampling, robot: Robot, period: float, batch: tuple[int, ...]):
+        self.policy, self.sampling, self.period = policy, sampling, period
+        self._noise = np.random.default_rng(sampling.seed)
+        self._robot = robot
+        single = np.ones(robot.nq, bool)
+        for link in robot.canonical.links:
+            if link.kind in ("spherical", "free"):
+                single[link.q_start : link.q_start + 4] = False
+        encoder = np.broadcast_to(np.asarray(sampling.encoder, float), (robot.nq,))
+        self._resolved = single & (encoder > 0.0)
+        self._resolution = encoder[self._resolved]
+        self._before: np.ndarray | None = None
+        self._tau: np.ndarray | None = None
+        effort = effort_limits(robot) if sampling.effort is True else sampling.effort
+        self._effort = None if effort is None or effort is False else _sizes("effort", effort, batch, robot.nv)
+        rate = sampling.effort_rate
+        self._rise = None if rate is None else _sizes("effort_rate", rate, batch, robot.nv) * period
+
+    def __call__(self, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        tau = np.asarray(self.policy(t, *self._measured(q, qd)), float)
+        tau = self._noisy(tau, self.sampling.tau_noise)
+        if self.sampling.motor is not None:
+            tau = self.sampling.motor.limited(tau, qd)
+        if self._effort is not None:
+            tau = np.clip(tau, -self._effort, self._effort)
+        if self._rise is not None and self._tau is not None:
+            tau = np.clip(tau, self._tau - self._rise, self._tau + self._rise)
+        self._tau = tau
+        return tau
+
+    def _measured(self, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        sampling = self.sampling
+        seen = self._noisy(q, sampling.q_noise)
+        if self._resolved.any():
+            seen = np.array(seen)
+            seen[:, self._resolved] = np.round(seen[:, self._resolved] / self._resolution) * self._resolution
+        if sampling.rates == "difference":
+            before, self._before = self._before, np.array(seen)
+            rates = qd if before is None else self._robot.difference(before, seen) / self.period
+        else:
+            rates = qd
+        return seen.astype(q.dtype, copy=False), self._noisy(rates, sampling.qd_noise).astype(qd.dtype, copy=False)
+
+    def _noisy(self, x: np.ndarray, deviation: Any) -> np.ndarray:
+        if not np.any(deviation):
+            return x
+        return x + self._noise.standard_normal(x.shape) * np.asarray(deviation, float)
+
+
+def _sizes(name: str, value: Any, batch: tuple[int, ...], nv: int) -> np.ndarray:
+    array = np.asarray(value, float)
+    if (array.ndim and array.shape[-1] != nv) or (array < 0.0).any() or np.isnan(array).any():
+        raise ArgumentError(
+            f"Sampling: {name} is {shown(value)}, expected one number of at least 0, or (..., {nv}): one for each rate."
+        )
+    return array if array.ndim < 2 else _flat(name, array, batch, "float64")
+
+
+def roll_sampled(
+    kernel: Any, recording: Recording, feeds: Sequence[Feed], held: np.ndarray, controller: Controller, plan: Schedule,
+    grid: Grid, threads: int, watch: Callable[[float], None],
+) -> None:  # fmt: skip
+    """Fill the recording from its first state on, with torques that hold from one arrival to the next.
+
+    held: the torque among the feeds, (1, n, nv), which is written anew at every arrival.
+    """
+    every, piece = recording.every, plan.piece
+    q, qd = recording.states
+    inner = None if piece % every == 0 else _inner(recording, piece)
+    underway: deque[tuple[int, np.ndarray]] = deque()  # torques, and the step at which each arrives
+    for step in range(0, grid.steps, piece):
+        record = step // every
+        states = (q[record], qd[record]) if inner is None else (inner.states[0][0], inner.states[1][0])
+        if step % plan.period == 0:
+            tau = controller(step * grid.dt, *states)
+            underway.append((step + plan.delay if step else 0, tau))
+        while underway and underway[0][0] <= step:
+            held[0] = underway.popleft()[1]
+        if inner is None:
+            run(kernel, recording, feeds, record, min(record + piece // every, len(q) - 1), threads)
+        else:
+            run(kernel, inner, _from(feeds, step), 0, 1, threads)
+            if step % every == 0:
+                for kept, found in zip(recording.results, inner.results, strict=True):
+                    kept[record] = found[0]
+            for state in inner.states:
+                state[0] = state[1]
+            if (step + piece) % every == 0:
+                for kept, found in zip(recording.states, inner.states, strict=True):
+                    kept[record + 1] = found[0]
+        watch(min(1.0, (step + piece) / grid.steps))
+    outputs = [np.empty_like(q[-1]), np.empty_like(qd[-1]), *(x[-1] for x in recording.results)]
+    ends = [feed.values[min(feed.first + feed.advance * grid.steps, len(feed.values) - 1)] for feed in feeds]
+    kernel([q[-1], qd[-1], *ends], outputs)  # accelerations at the end
+
+
+def _from(feeds: Sequence[Feed], step: int) -> list[Feed]:
+    """The feeds as a run sees them that begins at this step."""
+    return [Feed(feed.values, feed.first + feed.advance * step, feed.advance) for feed in feeds]
+
+
+def _inner(recording: Recording, piece: int) -> Recording:
+    """Two records that the pieces between two kept ones go through."""
+    states = [np.empty((2, *x.shape[1:]), x.dtype) for x in recording.states]
+    for state, kept in zip(states, recording.states, strict=True):
+        state[0] = kept[0]
+    return Recording(states, [np.empty_like(states[1]) for _ in range(2)], piece)

@@ -1,0 +1,85 @@
+"""The dynamics of a robot as expressions: what steps and laws are traced with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ...catalogue.defaults import default_method
+from ...catalogue.functions import FUNCTIONS, Request, regrouped, signature
+from ...mechanism.canonical import CanonicalModel
+from ...spatial.scalars import Scalar
+from ...tracing.unrolled import UnrolledRun
+from ..stepping import Values
+
+FORWARD = Request("forward_dynamics")
+
+
+def law_request(function: str, model: CanonicalModel, dissipation: bool = False) -> Request:
+    """What a law of torques computes, by the function's default method."""
+    return Request(function, default_method(function, model), dissipation=dissipation)
+
+
+def without_friction(model: CanonicalModel) -> CanonicalModel:
+    """The same robot whose joints have damping, but no Coulomb friction."""
+    if not any(link.friction for link in model.links):
+        return model
+    return replace(model, links=tuple(replace(link, friction=0.0) for link in model.links))
+
+
+class AskedDynamics:
+    """Dynamics of one robot by requests; `value` says over which scalars."""
+
+    def __init__(self, model: CanonicalModel, dissipation: bool, request: Request = FORWARD):
+        self.model = model
+        self.dissipation = dissipation
+        self.request = request
+        self._smooth = without_friction(model) if dissipation else model
+
+    def value(self, model: CanonicalModel, request: Request, *given: Values) -> list[Scalar]:
+        """The result, flat."""
+        raise NotImplementedError
+
+    def of(self, model: CanonicalModel) -> Any:
+        raise NotImplementedError
+
+    def forward(self, q: Values, qd: Values, tau: Values) -> Values:
+        return self.value(self.model, self.request, q, qd, tau)
+
+    def forward_without_friction(self, q: Values, qd: Values, tau: Values) -> Values:
+        """With damping, where there is dissipation at all."""
+        return self.value(self._smooth, self.request, q, qd, tau)
+
+    def inverse(self, q: Values, qd: Values, qdd: Values) -> Values:
+        request = law_request("inverse_dynamics", self.model, self.dissipation)
+        return self.value(self._smooth, request, q, qd, qdd)
+
+    def gravity(self, q: Values) -> Values:
+        return self.value(self.model, law_request("gravity_forces", self.model), q)
+
+    def mass_matrix(self, q: Values) -> list[list[Scalar]]:
+        flat = self.value(self.model, law_request("mass_matrix", self.model), q)
+        return _rows(flat, round(len(flat) ** 0.5))
+
+    def pose(self, frame: str, q: Values) -> list[list[Scalar]]:
+        return _rows(self.value(self.model, Request("pose", frame=frame), q), 4)
+
+    def jacobian(self, frame: str, q: Values) -> list[list[Scalar]]:
+        return _rows(self.value(self.model, Request("jacobian", frame=frame, reference="world_aligned"), q), 6)
+
+
+class TracedDynamics(AskedDynamics):
+    """Over expressions: the algorithm itself runs on them."""
+
+    def value(self, model: CanonicalModel, request: Request, *given: Values) -> list[Scalar]:
+        run = UnrolledRun(regrouped(model, [request]), signature(model, [request])[0], given)
+        FUNCTIONS[request.function].trace(run, request, 0)
+        return list(run.results[0])
+
+    def of(self, model: CanonicalModel) -> TracedDynamics:
+        return TracedDynamics(model, self.dissipation)
+
+
+def _rows(flat: list[Scalar], count: int) -> list[list[Scalar]]:
+    width = len(flat) // count
+    return [flat[k * width : (k + 1) * width] for k in range(count)]

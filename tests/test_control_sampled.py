@@ -1,0 +1,244 @@
+"""Policies in batches, sampled laws, delays, encoders, noise, motors; the stepper."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import linksweep as ls
+from linksweep.errors import ArgumentError
+from linksweep.simulation import PD, Constant, Motor, Sampled, Sampling
+
+
+@pytest.fixture(scope="module")
+def puma() -> ls.Robot:
+    return ls.robots.puma560()
+
+
+def starts(count: int = 5) -> np.ndarray:
+    return np.random.default_rng(2).uniform(-0.5, 0.5, (count, 6))
+
+
+def test_a_policy_sees_whole_batches_at_control_instants(puma: ls.Robot):
+    calls = []
+
+    def policy(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        calls.append((t, q.shape, qd.shape))
+        return -30.0 * q - 3.0 * qd
+
+    q0 = starts(6).reshape(2, 3, 6)
+    run = ls.simulate(puma, q0, policy=policy, duration=0.1, dt=1e-3, control_period=0.01, every=5)
+    assert [round(t, 9) for t, *_ in calls] == [round(0.01 * k, 9) for k in range(10)]
+    assert all(q == qd == (2, 3, 6) for _, q, qd in calls)
+    q, qd = q0, np.zeros((2, 3, 6))
+    for k in range(10):
+        tau = -30.0 * q - 3.0 * qd
+        assert np.array_equal(run.tau[2 * k], tau) and np.array_equal(run.tau[2 * k + 1], tau)
+        part = ls.simulate(puma, q, qd, Constant(tau), 0.01)
+        q, qd = part.q[-1], part.qd[-1]
+        assert np.array_equal(run.q[2 * k + 2], q)
+    assert np.allclose(run.qdd[-1], puma.forward_dynamics(q, qd, run.tau[-1]), rtol=1e-11)
+
+
+def test_a_law_held_is_the_policy_that_computes_it(puma: ls.Robot):
+    law = PD(np.zeros(6), 30.0, 5.0)
+    by_law = ls.simulate(puma, starts(), None, law, 0.2, dt=2e-3, control_period=0.01)
+    by_policy = ls.simulate(
+        puma, starts(), policy=lambda t, q, qd: law.torque(t, q, qd, puma), duration=0.2, dt=2e-3, control_period=0.01
+    )
+    by_function = ls.simulate(
+        puma, starts(), None, lambda t, q, qd: law.torque(t, q, qd, puma), 0.2, dt=2e-3, control_period=0.01
+    )
+    assert np.array_equal(by_law.q, by_policy.q) and np.allclose(by_law.q, by_function.q, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("every", [1, 2, 4, 8, 16])
+def test_records_do_not_change_the_run(puma: ls.Robot, every: int):
+    law, options = PD(np.zeros(6), 30.0, 5.0), {"dt": 1e-3, "control_period": 8e-3, "sampling": Sampling(delay=4e-3)}
+    if every == 8:
+        options["threads"] = 2
+    whole = ls.simulate(puma, starts(), None, law, 0.064, dt=1e-3, control_period=8e-3, sampling=Sampling(delay=4e-3))
+    some = ls.simulate(puma, starts(), None, law, 0.064, every=every, **options)
+    for name in ("q", "qd", "qdd", "tau"):
+        assert np.array_equal(getattr(some, name)[:-1], getattr(whole, name)[::every][:-1])
+    assert np.array_equal(some.q[-1], whole.q[-1])
+
+
+def test_a_delay_shifts_torques(puma: ls.Robot):
+    law = Sampled(np.arange(11.0)[:, None] * np.ones(6), np.arange(11) * 0.01, hold="zero")
+    run = ls.simulate(puma, np.zeros(6), None, law, 0.1, dt=1e-3, control_period=0.01, sampling=Sampling(delay=0.013))
+    wanted = np.maximum(0, (np.arange(101) - 13) // 10)
+    assert np.array_equal(run.tau[:-1, 0], wanted[:-1])
+
+
+def test_encoders_and_differences(puma: ls.Robot):
+    seen = []
+
+    def policy(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        seen.append((q, qd))
+        return np.zeros_like(q)
+
+    sampling = Sampling(encoder=0.01, rates="difference")
+    run = ls.simulate(puma, starts(2), policy=policy, duration=0.1, control_period=0.01, sampling=sampling)
+    for k, (q, qd) in enumerate(seen):
+        assert np.allclose(q, np.round(run.q[10 * k] / 0.01) * 0.01, atol=1e-15)
+        assert np.allclose(qd, (q - seen[k - 1][0]) / 0.01 if k else 0.0, atol=1e-12)
+
+
+def test_noise_has_its_size_and_its_seed(puma: ls.Robot):
+    def observed(seed: int) -> np.ndarray:
+        seen = []
+
+        def policy(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+            seen.append(np.stack([q, qd]))
+            return np.zeros_like(q)
+
+        sampling = Sampling(q_noise=0.1, qd_noise=[0.2] * 6, seed=seed)
+        run = ls.simulate(
+            puma, np.zeros((400, 6)), policy=policy, duration=5e-3, control_period=1e-3, sampling=sampling
+        )
+        return np.array(seen) - np.stack([run.q[:-1], run.qd[:-1]], axis=1)
+
+    noise = observed(1)
+    assert np.array_equal(noise, observed(1)) and not np.array_equal(noise, observed(2))
+    # 12,000 samples: the mean is off by 0.009 of the deviation, and that by 0.0065 of itself, in one of three cases
+    assert np.allclose(noise.std(axis=(0, 2, 3)), [0.1, 0.2], rtol=0.03) and np.abs(noise.mean()) < 0.01
+
+
+def test_torques_stay_within_effort_rate_and_motor(puma: ls.Robot):
+    def bang(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        return np.full(6, 1e3 if t < 0.05 else -1e3)
+
+    options = {"policy": bang, "duration": 0.1, "control_period": 1e-3}
+    bounded = ls.simulate(puma, np.zeros(6), sampling=Sampling(effort=[9, 8, 7, 6, 5, 4]), **options)
+    assert (np.abs(bounded.tau).max(axis=0) == [9, 8, 7, 6, 5, 4]).all()
+    slow = ls.simulate(puma, np.zeros(6), sampling=Sampling(effort_rate=2e4), **options)
+    assert np.abs(np.diff(slow.tau, axis=0)).max() <= 20.0 + 1e-9 and slow.tau[-1, 0] == pytest.approx(0.0, abs=1e-9)
+    motor = Motor(gear=50.0, torque_constant=0.1, rotor_inertia=2e-4, current=4.0, voltage=24.0, resistance=2.0)
+    driven = motor.driven(puma)
+    assert np.allclose(
+        np.diag(driven.mass_matrix(np.zeros(6)) - puma.mass_matrix(np.zeros(6))), 2500 * 2e-4, rtol=1e-12
+    )
+    run = ls.simulate(driven, np.zeros(6), sampling=Sampling(motor=motor), **options)
+    assert np.abs(motor.currents(run.tau)).max() <= 4.0 + 1e-12
+    # V = k qd + R i: what the supply would have to give never exceeds it
+    assert np.abs(5.0 * run.qd[:-1] + 2.0 * motor.currents(run.tau[:-1])).max() <= 24.0 * (1 + 1e-12)
+
+
+def test_float32_and_the_interpreter(puma: ls.Robot):
+    law = PD(np.zeros(6), 30.0, 5.0)
+    wanted = ls.simulate(puma, starts(), None, law, 0.02, control_period=2e-3)
+    slow = ls.simulate(puma, starts(), None, law, 0.02, control_period=2e-3, backend="interpreter")
+    single = ls.simulate(puma, starts(), None, law, 0.02, control_period=2e-3, dtype="float32")
+    assert np.allclose(slow.q, wanted.q, rtol=1e-12, atol=1e-13) and single.q.dtype == np.float32
+    assert np.allclose(single.q, wanted.q, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"policy": 3}, "policy is 3, expected a function"),
+        ({"policy": lambda t, q, qd: q[..., :2]}, r"gave float64 of shape \(2, 2\) at t = 0, expected .* \(2, 6\)"),
+        ({"policy": lambda t, q, qd: "no"}, "policy.* gave"),
+        ({"policy": lambda t, q, qd: q, "control_period": 1.5e-3}, "is 1.5 steps of dt=0.001, expected a whole number"),
+        ({"policy": lambda t, q, qd: q, "control_period": -1.0}, "control_period is -1.0"),
+        ({"policy": lambda t, q, qd: q, "torque": np.zeros(6)}, "policy and torque are both given"),
+        ({"policy": lambda t, q, qd: q, "integrator": "adaptive"}, "need fixed steps"),
+        ({"sampling": Sampling()}, "sampling is given without control_period"),
+        ({"policy": lambda t, q, qd: q, "sampling": 3}, "sampling is 3, expected"),
+        ({"policy": lambda t, q, qd: q, "control_period": 2e-3, "every": 5}, "expected one to divide the other"),
+        ({"policy": lambda t, q, qd: q, "sampling": Sampling(effort=[1, 2])}, "effort is .*one for each rate"),
+    ],
+)
+def test_what_cannot_be_sampled_is_said(puma: ls.Robot, options: dict, sentence: str):
+    with pytest.raises(ArgumentError, match=sentence):
+        ls.simulate(puma, starts(2), duration=0.01, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"delay": -1.0},
+        {"delay": "1"},
+        {"rates": "guess"},
+        {"seed": -1},
+        {"q_noise": -1.0},
+        {"motor": 3},
+        {"encoder": "x"},
+    ],
+)
+def test_a_sampling_checks_its_numbers(options: dict):
+    with pytest.raises(ArgumentError, match="Sampling: "):
+        Sampling(**options)
+
+
+@pytest.mark.parametrize("options", [{"gear": 0.0}, {"voltage": 3.0}, {"current": -1.0}])
+def test_a_motor_checks_its_numbers(options: dict):
+    with pytest.raises(ArgumentError, match="Motor: "):
+        Motor(**options)
+
+
+# ---- the stepper -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["llvm", "interpreter"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_stepper_steps_as_simulate_does(puma: ls.Robot, backend: str, threads: int):
+    q0 = starts(1100 if threads == 2 else 5)
+    tau = np.random.default_rng(3).normal(size=(10, *q0.shape))
+    run = ls.simulate(puma, q0, None, Sampled(tau, hold="zero"), 0.1, dt=0.01, backend=backend)
+    step = ls.stepper(puma, 0.01, backend=backend, threads=threads)
+    state = step.start(q0)
+    for k in range(10):
+        assert step(state, tau[k]) is state
+        assert np.array_equal(state.q, run.q[k + 1]) and np.array_equal(state.qd, run.qd[k + 1])
+        assert np.array_equal(state.qdd, run.qdd[k]) and np.array_equal(state.tau, tau[k])
+    assert state.t == pytest.approx(0.1, rel=1e-15)
+
+
+def test_a_step_makes_no_array(puma: ls.Robot):
+    step = ls.stepper(puma, 0.01)
+    state, tau = step.start(starts(2000)), np.zeros((2000, 6))
+    own = [x.ctypes.data for x in (state.q, state.qd, state.qdd, state.tau)]
+    step(state, tau)
+    tracemalloc.start()
+    for _ in range(20):
+        step(state, tau)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 4096  # a state has 2000 x 24 numbers
+    assert own == [x.ctypes.data for x in (state.q, state.qd, state.qdd, state.tau)]
+
+
+def test_a_stepper_takes_one_state_resets_and_float32(puma: ls.Robot):
+    step = ls.stepper(puma, 0.01, dtype="float32")
+    state = step.start(np.zeros(6))
+    step(state, 0.0)
+    first = state.q.copy()
+    step(state, np.ones(6))
+    state.q[:], state.qd[:] = 0.0, 0.0
+    step(state, np.zeros(6))
+    assert np.array_equal(state.q, first) and state.q.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda r: ls.stepper(3, 0.01), "stepper got 3, expected a Robot"),
+        (lambda r: ls.stepper(r, 0.0), "dt is 0.0"),
+        (lambda r: ls.stepper(r, 0.01, integrator="adaptive"), "integrator is 'adaptive'"),
+        (lambda r: ls.stepper(r, 0.01, dtype="int32"), "dtype is 'int32'"),
+        (lambda r: ls.stepper(r, 0.01)(3, np.zeros(6)), "step got 3, expected a State"),
+        (
+            lambda r: ls.stepper(r, 0.01)(ls.stepper(r, 0.01).start(np.zeros(6)), np.zeros(5)),
+            "expected real numbers that fit",
+        ),
+        (lambda r: ls.stepper(r, 0.01)(ls.stepper(r, 0.01).start(np.zeros(6)), "x"), "expected real numbers that fit"),
+        (lambda r: ls.stepper(r, 0.01).start(np.zeros(5)), r"q0 has shape \(5,\)"),
+    ],
+)
+def test_a_stepper_says_what_it_cannot(puma: ls.Robot, call: object, sentence: str):
+    with pytest.raises(ArgumentError, match=sentence):
+        call(puma)  # type: ignore[operator]
