@@ -19,12 +19,12 @@ ABOUT = ("center_of_mass", "base")  # of momentum
 
 
 def trace_pose(tracer: Any, request: Any, output: int) -> None:
-    tracer.write(output, _matrix(_frame_pose(tracer, poses(tracer), tracer.model.frame(request.frame))))
+    tracer.write(output, _matrix(frame_pose(tracer, poses(tracer), tracer.model.frame(request.frame))))
 
 
 def trace_poses(tracer: Any, request: Any, output: int) -> None:
     at = poses(tracer)
-    tracer.write(output, [x for frame in tracer.model.frames for x in _matrix(_frame_pose(tracer, at, frame))])
+    tracer.write(output, [x for frame in tracer.model.frames for x in _matrix(frame_pose(tracer, at, frame))])
 
 
 def trace_jacobian(tracer: Any, request: Any, output: int) -> None:
@@ -38,7 +38,7 @@ def trace_jacobians(tracer: Any, request: Any, output: int) -> None:
 
 
 def _write_jacobian(tracer: Any, request: Any, output: int, at: Any, frame: Frame) -> None:
-    pose = _frame_pose(tracer, at, frame)
+    pose = frame_pose(tracer, at, frame)
     o = _observer(request.reference, pose, pose.point(_point(tracer, request)))
     columns = jacobian(tracer, at, tracer.marked(_path(tracer.model, frame)), o.point, o.axes)
     tracer.write_columns(output, columns.motions)
@@ -46,7 +46,7 @@ def _write_jacobian(tracer: Any, request: Any, output: int, at: Any, frame: Fram
 
 def trace_jacobian_derivative(tracer: Any, request: Any, output: int) -> None:
     frame, at, V = tracer.model.frame(request.frame), poses(tracer), velocities(tracer, _read(tracer, "qd"))
-    pose = _frame_pose(tracer, at, frame)
+    pose = frame_pose(tracer, at, frame)
     o = _observer(request.reference, pose, pose.point(_point(tracer, request)))
     link, own = (WORLD, ZERO_MOTION) if frame.link == BASE else (tracer.at(at, frame.link), tracer.at(V, frame.link))
     spin = link.turn(own.angular)
@@ -96,7 +96,7 @@ def _observer(reference: str, pose: Pose, point: Vec) -> Observer:
     return Observer(point, ZERO_VEC, pose if reference == "local" else WORLD, ZERO_VEC)
 
 
-def _frame_pose(tracer: Any, at: Any, frame: Frame) -> Pose:
+def frame_pose(tracer: Any, at: Any, frame: Frame) -> Pose:
     pose = WORLD if frame.link == BASE else tracer.at(at, frame.link)
     x, y, z = (pose.turn(Vec(*column)) for column in zip(*frame.placement.rotation, strict=True))
     return Pose(x, y, z, pose.point(Vec(*frame.placement.position)))

@@ -6,8 +6,7 @@ A request names one function with its options; a Program serves one or several r
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 from ..algorithms.explicit.explicit_model import explicit_model
@@ -60,57 +59,15 @@ from .body_traces import (
     trace_poses,
     trace_potential_energy,
 )
+from .closed_chain_functions import CLOSED_CHAIN, frames_of
 from .defaults import is_large
 from .explicit_traces import trace_explicit, trace_influence, trace_regressor
 from .factor_traces import solve, trace_closeness, trace_inertia_ratio, trace_joint_inertia, trace_of_vector
 from .parameters import ParameterSet
 from .regrouping import regroup
+from .table import Function, Method, Request
 
 INPUT_ORDER = ("q", "qd", "qdd", "tau", "point", "f_ext", "base_motion")
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One function of a robot with its options, all that a Program depends on besides the robot."""
-
-    function: str
-    method: str = ""
-    frame: str = ""
-    reference: str = ""
-    f_ext: bool = False
-    dissipation: bool = False
-    base_motion: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """An algorithm and what it asks of a robot: a serial chain, joints of one freedom, a program written out."""
-
-    algorithm: Callable[..., Any]
-    serial: bool = False
-    single: bool = False
-    written_out: bool = False
-    linear: bool = False  # in the ten parameters of each link about its origin: base parameters may stand for them
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """inputs by name, the result's name and axes ("v": nv, "frames", or a number), and its methods.
-
-    references: as seen from where, the default first.
-    """
-
-    inputs: tuple[str, ...]
-    result: str
-    axes: tuple[Any, ...]
-    methods: dict[str, Method]
-    trace: Callable[[Any, Request, int], None]
-    dynamics: bool = True
-    invertible: bool = False  # needs every joint to move some inertia
-    needs_frame: bool = False
-    references: tuple[str, ...] = ()
-    takes: tuple[str, ...] = field(default=())  # of f_ext, dissipation, base_motion
-    public: bool = True
 
 
 def trace(
@@ -194,6 +151,7 @@ def signature(
     outputs = []
     for request in requests:
         function = FUNCTIONS[request.function]
+        sizes["six"] = 6 * len(frames_of(request))
         outputs.append(Array(function.result, tuple(sizes.get(axis, axis) for axis in function.axes)))
     level = ONLINE if varied else PARAMETER
     return (*inputs, *(Array(chosen.name, chosen.shape, level) for chosen in parameters)), tuple(outputs)
@@ -376,4 +334,5 @@ FUNCTIONS: dict[str, Function] = {
     "solve": _of_vector("x", "", solve),
     "colour": _of_vector("y", "innovations", colour),
     "whiten": _of_vector("e", "innovations", whiten),
+    **CLOSED_CHAIN,
 }  # fmt: skip

@@ -81,7 +81,9 @@ def _without_method(robot: Robot, item: Any, internal: bool, options: dict[str, 
     function = FUNCTIONS[name] if internal else known_function(name)
     frame = (further.pop(0) if further else "") if function.needs_frame else ""
     if function.needs_frame:
-        _check_frame(robot, name, frame)
+        frame = _checked_frames(robot, name, frame) if function.several else frame
+        for one in (frame,) if not isinstance(frame, tuple) else frame:
+            _check_frame(robot, name, one)
     reference = _chosen_reference(name, function, further)
     if function.dynamics:
         _check_dynamics(robot, name, function)
@@ -129,6 +131,19 @@ def _chosen_reference(name: str, function: Function, further: list[Any]) -> str:
             f"of {', '.join(function.references)}."
         )
     return wanted
+
+
+def _checked_frames(robot: Robot, name: str, frames: Any) -> Any:
+    """One frame, or several as a tuple, each once."""
+    if not isinstance(frames, (list, tuple)):
+        return frames
+    for index, frame in enumerate(frames):
+        _check_frame(robot, name, frame)
+        if frame in frames[:index]:
+            raise ArgumentError(f"{name}: the frame {shown(frame)} is named twice, expected each frame once.")
+    if not frames:
+        raise ArgumentError(f"{name}: no frame is named, expected at least one of robot.frame_names.")
+    return tuple(frames)
 
 
 def _check_frame(robot: Robot, name: str, frame: Any) -> None:

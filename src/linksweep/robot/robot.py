@@ -29,15 +29,15 @@ from ..support.foreign import refuse_foreign
 from ..support.lazy import Once, lazy
 from ..support.messages import listing, shown
 from .analysis_methods import AnalysisMethods
-from .body_methods import BodyMethods
 from .edit_methods import EditMethods
 from .kinematics_methods import KinematicsMethods
+from .operational_methods import OperationalMethods
 from .parameter_methods import ParameterMethods
 
 
 class Robot(
-    AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, EditMethods, KinematicsMethods, FactorMethods,
-    SingularMethods,
+    AnalysisMethods, CoordinateMethods, OperationalMethods, ParameterMethods, EditMethods, KinematicsMethods,
+    FactorMethods, SingularMethods,
 ):  # fmt: skip
     """A robot arm: a frozen description, and its dynamics as compiled functions of NumPy arrays.
 
