@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from linksweep.analysis import conventions as conventions
     from linksweep.analysis.checking import check as check
     from linksweep.catalogue.parameters import body as body
+    from linksweep.description.constraints import Constraint as Constraint
+    from linksweep.description.constraints import Spring as Spring
     from linksweep.errors import ArgumentError as ArgumentError
     from linksweep.errors import BackendError as BackendError
     from linksweep.errors import DescriptionError as DescriptionError
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "ArgumentError": "linksweep.errors",
     "BackendError": "linksweep.errors",
+    "Constraint": "linksweep.description.constraints",
     "CoupledRobot": "linksweep.robot.coupling",
     "DescriptionError": "linksweep.errors",
     "LinksweepError": "linksweep.errors",
@@ -45,6 +48,7 @@ _HOMES = {
     "Robot": "linksweep.robot.robot",
     "SingularError": "linksweep.errors",
     "SingularWarning": "linksweep.errors",
+    "Spring": "linksweep.description.constraints",
     "body": "linksweep.catalogue.parameters",
     "check": "linksweep.analysis.checking",
     "follow": "linksweep.motion",
@@ -60,6 +64,7 @@ _SUBPACKAGES = ("motion", "plots", "robots", "simulation", "studies")
 __all__ = [
     "ArgumentError",
     "BackendError",
+    "Constraint",
     "CoupledRobot",
     "DescriptionError",
     "LinksweepError",
@@ -67,6 +72,7 @@ __all__ = [
     "Robot",
     "SingularError",
     "SingularWarning",
+    "Spring",
     "__version__",
     "body",
     "check",

@@ -12,6 +12,7 @@ from ..algorithms.whole_robot.momentum import composite_inertias, kinetic_energy
 from ..description.model import BASE, Frame
 from ..errors import DescriptionError
 from ..spatial.algebra import ZERO_MOTION, ZERO_VEC, Vec, leaves
+from ..spatial.scalars import sqrt
 from ..spatial.transforms import Pose
 
 REFERENCES = ("world_aligned", "local", "world")  # of Jacobians, the default first
@@ -77,7 +78,13 @@ def trace_kinetic_energy(tracer: Any, request: Any, output: int) -> None:
 
 
 def trace_potential_energy(tracer: Any, request: Any, output: int) -> None:
-    tracer.write(output, [(-Vec(*tracer.model.gravity)).dot(composite_inertias(tracer)[1].mp)])
+    energy = (-Vec(*tracer.model.gravity)).dot(composite_inertias(tracer)[1].mp)
+    for spring in tracer.model.springs:
+        at, (stiffness, length, _) = poses(tracer), spring.numbers
+        d = frame_pose(tracer, at, spring.a).p - frame_pose(tracer, at, spring.b).p
+        stretch = sqrt(d.dot(d)) - length
+        energy = energy + stretch * stretch * (0.5 * stiffness)
+    tracer.write(output, [energy])
 
 
 def _center_of_mass(tracer: Any) -> Vec:

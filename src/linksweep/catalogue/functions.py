@@ -9,6 +9,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from ..algorithms.closed_chain.closed_chain import closed_chain
 from ..algorithms.explicit.explicit_model import explicit_model
 from ..algorithms.explicit.explicit_model_direct import explicit_model_direct
 from ..algorithms.explicit.influence import influence
@@ -36,7 +37,7 @@ from ..errors import ArgumentError
 from ..mechanism.bias import BaseMotion
 from ..mechanism.canonical import CanonicalModel
 from ..mechanism.joints import KINDS
-from ..spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Vec
+from ..spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Vec, leaves
 from ..spatial.tree_matrix import congruence
 from ..tracing.expression import ONLINE, PARAMETER, Operand
 from ..tracing.passes.dead_and_fused import remove_dead
@@ -59,7 +60,7 @@ from .body_traces import (
     trace_poses,
     trace_potential_energy,
 )
-from .closed_chain_functions import CLOSED_CHAIN, frames_of
+from .closed_chain_functions import CLOSED_CHAIN, frames_of, with_springs
 from .defaults import is_large
 from .explicit_traces import trace_explicit, trace_influence, trace_regressor
 from .factor_traces import solve, trace_closeness, trace_inertia_ratio, trace_joint_inertia, trace_of_vector
@@ -145,6 +146,7 @@ def signature(
     shapes: dict[str, tuple[int, ...]] = {name: (nv,) for name in INPUT_ORDER}
     shapes |= {"q": (nq,), "point": (3,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
     sizes: dict[Any, Any] = {"v": nv, "frames": len(model.frames), "parameters": 11 * len(model.links)}
+    sizes |= {"rows": sum(tie.rows for tie in model.ties), "ties": len(model.ties)}
     wanted = {name for request in requests for name in FUNCTIONS[request.function].inputs}
     wanted |= {name for name in ("f_ext", "base_motion") if any(getattr(request, name) for request in requests)}
     inputs = tuple(Array(name, shapes[name]) for name in INPUT_ORDER if name in wanted)
@@ -158,7 +160,8 @@ def signature(
 
 
 def _method(request: Request) -> Method:
-    return FUNCTIONS[request.function].methods[request.method]
+    function = FUNCTIONS[request.function]
+    return (function.methods | function.closed_methods)[request.method]
 
 
 def _coordinates(tracer: Any, name: str) -> Any:
@@ -174,7 +177,15 @@ def _base_motion(tracer: Any, request: Request) -> BaseMotion:
 
 
 def _external_forces(tracer: Any, request: Request) -> Any:
-    """Each link's Force in its canonical frame, from rows [moment; force] in its described frame."""
+    """Each link's Force in its canonical frame: what the springs exert, and what is given."""
+    given = _given_forces(tracer, request)
+    if not tracer.model.springs or request.function == "gravity_forces":
+        return given
+    return with_springs(tracer, given, _coordinates(tracer, "qd"))
+
+
+def _given_forces(tracer: Any, request: Request) -> Any:
+    """From rows [moment; force] in each link's described frame."""
     if not request.f_ext:
         return tracer.same(ZERO_FORCE)
     rows = tracer.read_rows(source(tracer, "f_ext"), 6)
@@ -199,6 +210,11 @@ def record_of(tracer: Any, request: Request) -> Any:
 
 def _dynamics(tracer: Any, request: Request, output: int) -> None:
     tracer.write_coordinates(output, getattr(record_of(tracer, request), FUNCTIONS[request.function].result))
+
+
+def _trace_multipliers(tracer: Any, request: Request, output: int) -> None:
+    record = record_of(tracer, request)
+    tracer.write(output, record.multipliers if request.function == "multipliers" else leaves(record.wrenches))
 
 
 def _pairs(tracer: Any, request: Request, output: int) -> None:
@@ -242,6 +258,14 @@ def _of_vector(result: str, method: str, algorithm: Any) -> Function:
     )  # fmt: skip
 
 
+def _of_ties(result: str, axes: tuple[Any, ...]) -> Function:
+    """What forward dynamics finds of the constraints."""
+    return Function(
+        ("q", "qd", "tau"), result, axes, CLOSED, _trace_multipliers,
+        invertible=True, takes=ALL, public=False, closed=True
+    )  # fmt: skip
+
+
 def _trace_explicit(tracer: Any, request: Request, output: int) -> None:
     trace_explicit(_method(request).algorithm, tracer, request, output)
 
@@ -267,6 +291,7 @@ FORWARD = {
     "composite": Method(composite, written_out=True, linear=True),
     "closed_form": Method(closed_form, serial=True, single=True),
 }  # fmt: skip
+CLOSED = {"closed_chain": Method(closed_chain, written_out=True, linear=True)}
 ALL = ("f_ext", "dissipation", "base_motion")
 FACTOR = {"factorization": Method(factorization, written_out=True)}
 LINEAR = (*(name for name, method in INVERSE.items() if method.linear), "composite", "covariance")
@@ -280,7 +305,10 @@ FUNCTIONS: dict[str, Function] = {
     "inverse_dynamics": Function(
         ("q", "qd", "qdd"), "tau", ("v",), INVERSE, _dynamics, takes=ALL
     ),
-    "forward_dynamics": Function(("q", "qd", "tau"), "qdd", ("v",), FORWARD, _dynamics, invertible=True, takes=ALL),
+    "forward_dynamics": Function(
+        ("q", "qd", "tau"), "qdd", ("v",), FORWARD, _dynamics, invertible=True, takes=ALL,
+        closed_methods=CLOSED
+    ),
     "mass_matrix": Function(
         ("q",), "M", ("v", "v"), {"composite": Method(mass_matrix, linear=True),
         "covariance": Method(functools.partial(mass_matrix, ten_parameters=False), linear=True)}, _pairs
@@ -335,4 +363,6 @@ FUNCTIONS: dict[str, Function] = {
     "colour": _of_vector("y", "innovations", colour),
     "whiten": _of_vector("e", "innovations", whiten),
     **CLOSED_CHAIN,
+    "multipliers": _of_ties("multipliers", ("rows",)),
+    "constraint_forces": _of_ties("f", ("ties", 6)),
 }  # fmt: skip

@@ -35,8 +35,8 @@ class Method:
 class Function:
     """inputs by name, the result's name and axes, and its methods.
 
-    axes: "v" is nv, "frames" all frames, "six" six for each frame asked for, or a number. references: as seen from
-    where, the default first.
+    axes: "v" is nv, "frames" all frames, "six" six for each frame asked for, "rows" of constraints, "ties" these, or a
+    number. references: as seen from where, the default first.
     """
 
     inputs: tuple[str, ...]
@@ -51,3 +51,5 @@ class Function:
     references: tuple[str, ...] = ()
     takes: tuple[str, ...] = field(default=())  # of f_ext, dissipation, base_motion
     public: bool = True
+    closed: bool = False  # of robots with constraints only
+    closed_methods: dict[str, Method] = field(default_factory=dict)  # of robots with constraints, for the others
