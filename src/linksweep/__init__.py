@@ -32,8 +32,11 @@ if TYPE_CHECKING:
     from linksweep.motion import follow as follow
     from linksweep.motion import inverse_kinematics as inverse_kinematics
     from linksweep.robot.coupling import CoupledRobot as CoupledRobot
+    from linksweep.robot.grasps import Contact as Contact
+    from linksweep.robot.grasps import Grasp as Grasp
     from linksweep.robot.loading import load as load
     from linksweep.robot.robot import Robot as Robot
+    from linksweep.robot.scenes import scene as scene
     from linksweep.simulation import simulate as simulate
     from linksweep.spatial_operators import operators as operators
 
@@ -41,8 +44,10 @@ _HOMES = {
     "ArgumentError": "linksweep.errors",
     "BackendError": "linksweep.errors",
     "Constraint": "linksweep.description.constraints",
+    "Contact": "linksweep.robot.grasps",
     "CoupledRobot": "linksweep.robot.coupling",
     "DescriptionError": "linksweep.errors",
+    "Grasp": "linksweep.robot.grasps",
     "LinksweepError": "linksweep.errors",
     "ModelWarning": "linksweep.errors",
     "Robot": "linksweep.robot.robot",
@@ -56,6 +61,7 @@ _HOMES = {
     "load": "linksweep.robot.loading",
     "operators": "linksweep.spatial_operators",
     "prove": "linksweep.exact",
+    "scene": "linksweep.robot.scenes",
     "simulate": "linksweep.simulation",
 }
 _MODULES = {"conventions": "linksweep.analysis.conventions"}
@@ -65,8 +71,10 @@ __all__ = [
     "ArgumentError",
     "BackendError",
     "Constraint",
+    "Contact",
     "CoupledRobot",
     "DescriptionError",
+    "Grasp",
     "LinksweepError",
     "ModelWarning",
     "Robot",
@@ -85,6 +93,7 @@ __all__ = [
     "plots",
     "prove",
     "robots",
+    "scene",
     "simulate",
     "simulation",
     "studies",
