@@ -17,10 +17,10 @@ import linksweep as ls
 from linksweep.errors import ArgumentError, DescriptionError
 
 GRASPS = {
-    "two rigid": ((7, 7), ("rigid", "rigid"), 1),
-    "rigid and soft": ((7, 7), ("rigid", "soft_finger"), 2),
-    "three fingers": ((6, 5, 6), ("point", "point", "soft_finger"), 3),
-    "four arms, all models": ((4, 4, 5, 6), ("frictionless", "point", "soft_finger", "rigid"), 4),
+    "two rigid": ((6, 7), ("rigid", "rigid"), 1),
+    "rigid and soft": ((5, 4), ("rigid", "soft_finger"), 2),
+    "three fingers": ((4, 4, 5), ("point", "point", "soft_finger"), 3),
+    "four arms, all models": ((3, 4, 4, 5), ("frictionless", "point", "soft_finger", "rigid"), 4),
     "short arms": ((5, 3), ("rigid", "point"), 6),
 }
 TREES = {

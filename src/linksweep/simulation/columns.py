@@ -38,6 +38,12 @@ class CompiledDynamics:
     def gravity(self, q: Values) -> Values:
         return self._call(law_request("gravity_forces", self.model), q)
 
+    def correction(self, q: Values) -> Values:
+        return self._call(Request("constraint_correction"), q)
+
+    def allowed(self, q: Values, qd: Values) -> Values:
+        return self._call(Request("allowed_rates"), q, qd)
+
     def _call(self, request: Request, *args: Values) -> Values:
         function = self._functions.get(request.function)
         if function is None:

@@ -46,6 +46,10 @@ class Dynamics(Protocol):
 
     def gravity(self, q: Values) -> Values: ...
 
+    def correction(self, q: Values) -> Values: ...
+
+    def allowed(self, q: Values, qd: Values) -> Values: ...
+
 
 def torque_of(law: str, dynamics: Dynamics, q: Values, qd: Values, given: dict[str, Values]) -> Values:
     """The torques of a law in the state (q, qd). Free joints get none, unless the torques were given as numbers."""

@@ -15,7 +15,7 @@ from ..compiled.function import chosen_backend
 from ..errors import ArgumentError
 from ..support.messages import nearest, shown
 from .adaptive import integrate_adaptively
-from .checks import broadcast_batch, check_memory, positive, real_array, step_count, whole
+from .checks import broadcast_batch, check_closed, check_memory, positive, real_array, step_count, whole
 from .fixed_step import feeds_of, roll, step_kernel
 from .laws import Grid, Law, as_law
 from .progress import ProgressBar
@@ -45,7 +45,8 @@ def simulate(
     dt), one rollout, with `events`, functions event(t, q, qd) with SciPy's attributes terminal and direction. every:
     steps from one record to the next. dissipation: with damping and Coulomb friction. limits: "record" crossings,
     "ignore" them, or, adaptive only, "stop" at the first. method: of forward dynamics. max_steps: adaptive, from one
-    record to the next; a run that needs more ends there, and says so. progress: a bar on long runs, where stderr is a
+    record to the next; a run that needs more ends there, and says so. A robot with constraints is put back onto them
+    after each fixed step, its pose and its rates, the shortest way in the metric of M. progress: a bar on long runs, where stderr is a
     terminal.
     """
     if not hasattr(robot, "canonical"):
@@ -71,6 +72,7 @@ def simulate(
     law.check(robot)
     q0 = robot.normalize(real_array("q0", q0, robot.nq))
     qd0 = np.zeros(robot.nv) if qd0 is None else real_array("qd0", qd0, robot.nv)
+    check_closed(robot, q0, qd0)
     batch = broadcast_batch(q0=q0.shape[:-1], qd0=qd0.shape[:-1])
     check_memory(
         "the result", (steps // every + 1, math.prod(batch), robot.nq + 3 * robot.nv), np.dtype(dtype).itemsize

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..catalogue.closed_chain_functions import allowed_rates, correction
 from ..catalogue.defaults import default_method
 from ..catalogue.functions import Request, record_of, regrouped
 from ..compiled.arrays import Argument, Signature
@@ -15,7 +16,7 @@ from ..mechanism.sweeps import PerLink, Unrolled
 from ..tracing.expression import Graph
 from ..tracing.program import Array, Program, block_program
 from .laws import GIVEN, Dynamics, torque_of
-from .stepping import INTEGRATORS, STAGES, Values
+from .stepping import INTEGRATORS, STAGES, Values, moved, normalized
 
 Torque = Callable[[Values, Values, dict[str, Values]], Values]
 
@@ -53,6 +54,14 @@ class TracedDynamics:
 
     def gravity(self, q: Values) -> Values:
         return self._run(law_request("gravity_forces", self.model), "tau", q=q)
+
+    def correction(self, q: Values) -> Values:
+        stage = _Stage(regrouped(self.model, [self.request]), q=q)
+        return stage.join(correction(stage))
+
+    def allowed(self, q: Values, qd: Values) -> Values:
+        stage = _Stage(regrouped(self.model, [self.request]), q=q, qd=qd)
+        return stage.join(allowed_rates(stage, stage.read(1)))
 
     def _run(self, request: Request, result: str, **values: Values) -> Values:
         stage = _Stage(regrouped(self.model, [request]), **values)
@@ -96,7 +105,13 @@ class StepRecipe(Recipe):
             tau = torque(q, qd, given) if torque else torque_of(self.law, dynamics, q, qd, given)
             return dynamics.forward(q, qd, tau), tau
 
-        return INTEGRATORS[self.integrator](self.model, accelerate, named["q"], named["qd"], named["dt"][0])
+        q, qd, qdd, tau = INTEGRATORS[self.integrator](
+            self.model, accelerate, named["q"], named["qd"], named["dt"][0]
+        )
+        if self.model.ties:  # back onto the constraints, the shortest way in the metric of M
+            q = normalized(self.model, moved(self.model, q, dynamics.correction(q)))
+            qd = dynamics.allowed(q, qd)
+        return q, qd, qdd, tau
 
     def signature(self) -> Signature:
         return Signature(
