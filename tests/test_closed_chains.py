@@ -129,12 +129,12 @@ def test_rigid_mechanisms_as_in_pinocchio(name: str):
     model.armature = their_v(where, np.array([link.joint.armature for link in _by_rate(robot)]))
     found, datas = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
     for tie in robot.constraints:
-        kind = {"rigid": pin.CONTACT_6D, "point": pin.CONTACT_3D}[tie.kind]
+        kind = {"rigid": pin.ContactType.CONTACT_6D, "point": pin.ContactType.CONTACT_3D}[tie.kind]
         ends = [_joint_and_place(robot, model, tie, end) for end in ("a", "b")]
-        found.append(pin.RigidConstraintModel(kind, model, *ends[0], *ends[1], pin.LOCAL))
+        found.append(pin.RigidConstraintModel(kind, model, *ends[0], *ends[1], pin.ReferenceFrame.LOCAL))
         datas.append(found[-1].createData())
     data = model.createData()
-    pin.initConstraintDynamics(model, data, found)
+    pin.initConstraintDynamics(model, data, found, datas)
     settings = pin.ProximalSettings(1e-14, 1e-12, 50)
     args = (their_q(robot, model, q), their_v(where, qd), their_v(where, tau))
     theirs = pin.constraintDynamics(model, data, *args, found, datas, settings)[where]

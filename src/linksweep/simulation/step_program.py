@@ -105,9 +105,7 @@ class StepRecipe(Recipe):
             tau = torque(q, qd, given) if torque else torque_of(self.law, dynamics, q, qd, given)
             return dynamics.forward(q, qd, tau), tau
 
-        q, qd, qdd, tau = INTEGRATORS[self.integrator](
-            self.model, accelerate, named["q"], named["qd"], named["dt"][0]
-        )
+        q, qd, qdd, tau = INTEGRATORS[self.integrator](self.model, accelerate, named["q"], named["qd"], named["dt"][0])
         if self.model.ties:  # back onto the constraints, the shortest way in the metric of M
             q = normalized(self.model, moved(self.model, q, dynamics.correction(q)))
             qd = dynamics.allowed(q, qd)

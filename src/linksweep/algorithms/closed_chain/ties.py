@@ -55,13 +55,18 @@ def rows(kind: str, a: Pose, b: Pose, length: Scalar) -> list[Row]:
 
 
 def errors(kind: str, a: Pose, b: Pose, length: Scalar) -> list[Scalar]:
-    """How far the frames are from what the constraint asks: radians (as 2 tan of half the angle) and metres."""
+    """How far the frames are from what the constraint asks: radians (as 2 tan of half the angle) and metres.
+
+    0 for the turning of a soft finger, which holds a rate and no angle: it is not holonomic.
+    """
     d = a.p - b.p
     turned = b.x.cross(a.x) + b.y.cross(a.y) + b.z.cross(a.z)
     cosines = b.x.dot(a.x) + b.y.dot(a.y) + b.z.dot(a.z)
     found = []
     for row in rows(kind, a, b, length):
-        if row.held == TURN:
+        if row.held == TURN and kind == "soft_finger":
+            found.append(0.0)
+        elif row.held == TURN:
             found.append(row.axis.dot(turned) * 2.0 / (1.0 + cosines))
         elif row.held == ALIGN:
             found.append(row.axis.dot(a.z) * 2.0 / (1.0 + b.z.dot(a.z)))
