@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from linksweep.analysis import conventions as conventions
     from linksweep.analysis.checking import check as check
     from linksweep.catalogue.parameters import body as body
+    from linksweep.description.constraints import Constraint as Constraint
+    from linksweep.description.constraints import Spring as Spring
     from linksweep.errors import ArgumentError as ArgumentError
     from linksweep.errors import BackendError as BackendError
     from linksweep.errors import DescriptionError as DescriptionError
@@ -35,8 +37,11 @@ if TYPE_CHECKING:
     from linksweep.motion import follow as follow
     from linksweep.motion import inverse_kinematics as inverse_kinematics
     from linksweep.robot.coupling import CoupledRobot as CoupledRobot
+    from linksweep.robot.grasps import Contact as Contact
+    from linksweep.robot.grasps import Grasp as Grasp
     from linksweep.robot.loading import load as load
     from linksweep.robot.robot import Robot as Robot
+    from linksweep.robot.scenes import scene as scene
     from linksweep.simulation import simulate as simulate
     from linksweep.simulation import stepper as stepper
     from linksweep.spatial_operators import operators as operators
@@ -45,14 +50,18 @@ if TYPE_CHECKING:
 _HOMES = {
     "ArgumentError": "linksweep.errors",
     "BackendError": "linksweep.errors",
+    "Constraint": "linksweep.description.constraints",
+    "Contact": "linksweep.robot.grasps",
     "CoupledRobot": "linksweep.robot.coupling",
     "DescriptionError": "linksweep.errors",
+    "Grasp": "linksweep.robot.grasps",
     "LinksweepError": "linksweep.errors",
     "LogWarning": "linksweep.errors",
     "ModelWarning": "linksweep.errors",
     "Robot": "linksweep.robot.robot",
     "SingularError": "linksweep.errors",
     "SingularWarning": "linksweep.errors",
+    "Spring": "linksweep.description.constraints",
     "body": "linksweep.catalogue.parameters",
     "check": "linksweep.analysis.checking",
     "excite": "linksweep.identification",
@@ -62,6 +71,7 @@ _HOMES = {
     "load": "linksweep.robot.loading",
     "operators": "linksweep.spatial_operators",
     "prove": "linksweep.exact",
+    "scene": "linksweep.robot.scenes",
     "simulate": "linksweep.simulation",
     "use_backend": "linksweep.support.settings",
     "stepper": "linksweep.simulation",
@@ -72,14 +82,18 @@ _SUBPACKAGES = ("identification", "motion", "plots", "robots", "simulation", "st
 __all__ = [
     "ArgumentError",
     "BackendError",
+    "Constraint",
+    "Contact",
     "CoupledRobot",
     "DescriptionError",
+    "Grasp",
     "LinksweepError",
     "LogWarning",
     "ModelWarning",
     "Robot",
     "SingularError",
     "SingularWarning",
+    "Spring",
     "__version__",
     "body",
     "check",
@@ -95,6 +109,7 @@ __all__ = [
     "plots",
     "prove",
     "robots",
+    "scene",
     "simulate",
     "simulation",
     "stepper",

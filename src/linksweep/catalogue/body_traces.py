@@ -12,6 +12,7 @@ from ..algorithms.whole_robot.momentum import composite_inertias, kinetic_energy
 from ..description.model import BASE, Frame
 from ..errors import DescriptionError
 from ..spatial.algebra import ZERO_MOTION, ZERO_VEC, Vec, leaves
+from ..spatial.scalars import sqrt
 from ..spatial.transforms import Pose
 
 NAMES_VALUES = True  # of its steps: see tracing/labels.py
@@ -21,12 +22,12 @@ ABOUT = ("center_of_mass", "base")  # of momentum
 
 
 def trace_pose(tracer: Any, request: Any, output: int) -> None:
-    tracer.write(output, _matrix(_frame_pose(tracer, poses(tracer), tracer.model.frame(request.frame))))
+    tracer.write(output, _matrix(frame_pose(tracer, poses(tracer), tracer.model.frame(request.frame))))
 
 
 def trace_poses(tracer: Any, request: Any, output: int) -> None:
     at = poses(tracer)
-    tracer.write(output, [x for frame in tracer.model.frames for x in _matrix(_frame_pose(tracer, at, frame))])
+    tracer.write(output, [x for frame in tracer.model.frames for x in _matrix(frame_pose(tracer, at, frame))])
 
 
 def trace_jacobian(tracer: Any, request: Any, output: int) -> None:
@@ -40,7 +41,7 @@ def trace_jacobians(tracer: Any, request: Any, output: int) -> None:
 
 
 def _write_jacobian(tracer: Any, request: Any, output: int, at: Any, frame: Frame) -> None:
-    pose = _frame_pose(tracer, at, frame)
+    pose = frame_pose(tracer, at, frame)
     o = _observer(request.reference, pose, pose.point(_point(tracer, request)))
     columns = jacobian(tracer, at, tracer.marked(_path(tracer.model, frame)), o.point, o.axes)
     tracer.write_columns(output, columns.motions)
@@ -48,7 +49,7 @@ def _write_jacobian(tracer: Any, request: Any, output: int, at: Any, frame: Fram
 
 def trace_jacobian_derivative(tracer: Any, request: Any, output: int) -> None:
     frame, at, V = tracer.model.frame(request.frame), poses(tracer), velocities(tracer, _read(tracer, "qd"))
-    pose = _frame_pose(tracer, at, frame)
+    pose = frame_pose(tracer, at, frame)
     o = _observer(request.reference, pose, pose.point(_point(tracer, request)))
     link, own = (WORLD, ZERO_MOTION) if frame.link == BASE else (tracer.at(at, frame.link), tracer.at(V, frame.link))
     spin = link.turn(own.angular)
@@ -79,7 +80,13 @@ def trace_kinetic_energy(tracer: Any, request: Any, output: int) -> None:
 
 
 def trace_potential_energy(tracer: Any, request: Any, output: int) -> None:
-    tracer.write(output, [(-Vec(*tracer.model.gravity)).dot(composite_inertias(tracer)[1].mp)])
+    energy = (-Vec(*tracer.model.gravity)).dot(composite_inertias(tracer)[1].mp)
+    for spring in tracer.model.springs:
+        at, (stiffness, length, _) = poses(tracer), spring.numbers
+        d = frame_pose(tracer, at, spring.a).p - frame_pose(tracer, at, spring.b).p
+        stretch = sqrt(d.dot(d)) - length
+        energy = energy + stretch * stretch * (0.5 * stiffness)
+    tracer.write(output, [energy])
 
 
 def _center_of_mass(tracer: Any) -> Vec:
@@ -98,7 +105,7 @@ def _observer(reference: str, pose: Pose, point: Vec) -> Observer:
     return Observer(point, ZERO_VEC, pose if reference == "local" else WORLD, ZERO_VEC)
 
 
-def _frame_pose(tracer: Any, at: Any, frame: Frame) -> Pose:
+def frame_pose(tracer: Any, at: Any, frame: Frame) -> Pose:
     pose = WORLD if frame.link == BASE else tracer.at(at, frame.link)
     x, y, z = (pose.turn(Vec(*column)) for column in zip(*frame.placement.rotation, strict=True))
     return Pose(x, y, z, pose.point(Vec(*frame.placement.position)))

@@ -61,11 +61,14 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "inertia_power": _EXPLICIT,
     "coriolis_matrix": _EXPLICIT,
 }
+CLOSED = {"forward_dynamics": "closed_chain"}  # of robots with constraints between frames
 DETAILED = {"inverse_dynamics": "newton_euler", "forward_dynamics": "filter_smoother"}  # the quantities of the papers
 
 
 def default_method(function: str, model: CanonicalModel, loops: bool = False) -> str:
     """The method of a function, "" where there is only one way. loops: it is to run as loops over the links."""
+    if model.ties and function in CLOSED:
+        return CLOSED[function]
     structure = Structure(depth(model), model.is_serial and model.is_single, loops)
     return next((rule.method for rule in RULES.get(function, ()) if rule.holds(structure)), "")
 

@@ -6,10 +6,10 @@ A request names one function with its options; a Program serves one or several r
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
+from ..algorithms.closed_chain.closed_chain import closed_chain
 from ..algorithms.explicit.explicit_model import explicit_model
 from ..algorithms.explicit.explicit_model_direct import explicit_model_direct
 from ..algorithms.explicit.influence import influence
@@ -37,7 +37,7 @@ from ..errors import ArgumentError
 from ..mechanism.bias import BaseMotion
 from ..mechanism.canonical import CanonicalModel
 from ..mechanism.joints import KINDS
-from ..spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Vec
+from ..spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Vec, leaves
 from ..spatial.tree_matrix import congruence
 from ..tracing.expression import ONLINE, PARAMETER, Operand
 from ..tracing.passes.dead_and_fused import remove_dead
@@ -60,59 +60,17 @@ from .body_traces import (
     trace_poses,
     trace_potential_energy,
 )
+from .closed_chain_functions import CLOSED_CHAIN, frames_of, with_springs
 from .defaults import is_large
 from .explicit_traces import trace_explicit, trace_influence, trace_regressor
 from .factor_traces import solve, trace_closeness, trace_inertia_ratio, trace_joint_inertia, trace_of_vector
 from .parameters import ParameterSet
 from .regrouping import regroup
+from .table import Function, Method, Request
 
 NAMES_VALUES = True  # of its steps: see tracing/labels.py
 
 INPUT_ORDER = ("q", "qd", "qdd", "tau", "point", "f_ext", "base_motion")
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One function of a robot with its options, all that a Program depends on besides the robot."""
-
-    function: str
-    method: str = ""
-    frame: str = ""
-    reference: str = ""
-    f_ext: bool = False
-    dissipation: bool = False
-    base_motion: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """An algorithm and what it asks of a robot: a serial chain, joints of one freedom, a program written out."""
-
-    algorithm: Callable[..., Any]
-    serial: bool = False
-    single: bool = False
-    written_out: bool = False
-    linear: bool = False  # in the ten parameters of each link about its origin: base parameters may stand for them
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """inputs by name, the result's name and axes ("v": nv, "frames", or a number), and its methods.
-
-    references: as seen from where, the default first.
-    """
-
-    inputs: tuple[str, ...]
-    result: str
-    axes: tuple[Any, ...]
-    methods: dict[str, Method]
-    trace: Callable[[Any, Request, int], None]
-    dynamics: bool = True
-    invertible: bool = False  # needs every joint to move some inertia
-    needs_frame: bool = False
-    references: tuple[str, ...] = ()
-    takes: tuple[str, ...] = field(default=())  # of f_ext, dissipation, base_motion
-    public: bool = True
 
 
 def trace(
@@ -190,19 +148,22 @@ def signature(
     shapes: dict[str, tuple[int, ...]] = {name: (nv,) for name in INPUT_ORDER}
     shapes |= {"q": (nq,), "point": (3,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
     sizes: dict[Any, Any] = {"v": nv, "frames": len(model.frames), "parameters": 11 * len(model.links)}
+    sizes |= {"rows": sum(tie.rows for tie in model.ties), "ties": len(model.ties)}
     wanted = {name for request in requests for name in FUNCTIONS[request.function].inputs}
     wanted |= {name for name in ("f_ext", "base_motion") if any(getattr(request, name) for request in requests)}
     inputs = tuple(Array(name, shapes[name]) for name in INPUT_ORDER if name in wanted)
     outputs = []
     for request in requests:
         function = FUNCTIONS[request.function]
+        sizes["six"] = 6 * len(frames_of(request))
         outputs.append(Array(function.result, tuple(sizes.get(axis, axis) for axis in function.axes)))
     level = ONLINE if varied else PARAMETER
     return (*inputs, *(Array(chosen.name, chosen.shape, level) for chosen in parameters)), tuple(outputs)
 
 
 def _method(request: Request) -> Method:
-    return FUNCTIONS[request.function].methods[request.method]
+    function = FUNCTIONS[request.function]
+    return (function.methods | function.closed_methods)[request.method]
 
 
 def _coordinates(tracer: Any, name: str) -> Any:
@@ -218,7 +179,15 @@ def _base_motion(tracer: Any, request: Request) -> BaseMotion:
 
 
 def _external_forces(tracer: Any, request: Request) -> Any:
-    """Each link's Force in its canonical frame, from rows [moment; force] in its described frame."""
+    """Each link's Force in its canonical frame: what the springs exert, and what is given."""
+    given = _given_forces(tracer, request)
+    if not tracer.model.springs or request.function == "gravity_forces":
+        return given
+    return with_springs(tracer, given, _coordinates(tracer, "qd"))
+
+
+def _given_forces(tracer: Any, request: Request) -> Any:
+    """From rows [moment; force] in each link's described frame."""
     if not request.f_ext:
         return tracer.same(ZERO_FORCE)
     rows = tracer.read_rows(source(tracer, "f_ext"), 6)
@@ -243,6 +212,11 @@ def record_of(tracer: Any, request: Request) -> Any:
 
 def _dynamics(tracer: Any, request: Request, output: int) -> None:
     tracer.write_coordinates(output, getattr(record_of(tracer, request), FUNCTIONS[request.function].result))
+
+
+def _trace_multipliers(tracer: Any, request: Request, output: int) -> None:
+    record = record_of(tracer, request)
+    tracer.write(output, record.multipliers if request.function == "multipliers" else leaves(record.wrenches))
 
 
 def _pairs(tracer: Any, request: Request, output: int) -> None:
@@ -286,6 +260,14 @@ def _of_vector(result: str, method: str, algorithm: Any) -> Function:
     )  # fmt: skip
 
 
+def _of_ties(result: str, axes: tuple[Any, ...]) -> Function:
+    """What forward dynamics finds of the constraints."""
+    return Function(
+        ("q", "qd", "tau"), result, axes, CLOSED, _trace_multipliers,
+        invertible=True, takes=ALL, public=False, closed=True
+    )  # fmt: skip
+
+
 def _trace_explicit(tracer: Any, request: Request, output: int) -> None:
     trace_explicit(_method(request).algorithm, tracer, request, output)
 
@@ -311,6 +293,7 @@ FORWARD = {
     "composite": Method(composite, written_out=True, linear=True),
     "closed_form": Method(closed_form, serial=True, single=True),
 }  # fmt: skip
+CLOSED = {"closed_chain": Method(closed_chain, written_out=True, linear=True)}
 ALL = ("f_ext", "dissipation", "base_motion")
 FACTOR = {"factorization": Method(factorization, written_out=True)}
 LINEAR = (*(name for name, method in INVERSE.items() if method.linear), "composite", "covariance")
@@ -324,7 +307,10 @@ FUNCTIONS: dict[str, Function] = {
     "inverse_dynamics": Function(
         ("q", "qd", "qdd"), "tau", ("v",), INVERSE, _dynamics, takes=ALL
     ),
-    "forward_dynamics": Function(("q", "qd", "tau"), "qdd", ("v",), FORWARD, _dynamics, invertible=True, takes=ALL),
+    "forward_dynamics": Function(
+        ("q", "qd", "tau"), "qdd", ("v",), FORWARD, _dynamics, invertible=True, takes=ALL,
+        closed_methods=CLOSED
+    ),
     "mass_matrix": Function(
         ("q",), "M", ("v", "v"), {"composite": Method(mass_matrix, linear=True),
         "covariance": Method(functools.partial(mass_matrix, ten_parameters=False), linear=True)}, _pairs
@@ -378,4 +364,7 @@ FUNCTIONS: dict[str, Function] = {
     "solve": _of_vector("x", "", solve),
     "colour": _of_vector("y", "innovations", colour),
     "whiten": _of_vector("e", "innovations", whiten),
+    **CLOSED_CHAIN,
+    "multipliers": _of_ties("multipliers", ("rows",)),
+    "constraint_forces": _of_ties("f", ("ties", 6)),
 }  # fmt: skip

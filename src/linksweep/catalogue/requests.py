@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 
 PUBLIC = tuple(name for name, function in FUNCTIONS.items() if function.public)
+CLOSED = tuple(name for name, function in FUNCTIONS.items() if function.closed)  # with constraints, these too
 
 
 def known_function(name: Any) -> Function:
-    if not isinstance(name, str) or name not in PUBLIC:
+    if not isinstance(name, str) or name not in PUBLIC + CLOSED:
         raise ArgumentError(
             f"there is no function {shown(name)}{nearest(name, PUBLIC)}: expected one of {', '.join(PUBLIC[:5])}, ... "
             f"(robot.functions)."
@@ -33,11 +34,16 @@ def known_function(name: Any) -> Function:
 def methods_of(robot: Robot, function: str) -> tuple[str, ...]:
     """The methods by which this robot can compute a function, the default first."""
     known = known_function(function)
-    able = [name for name, method in known.methods.items() if name and not _hindrance(robot, method)]
+    able = [name for name, method in _methods(robot, known).items() if name and not _hindrance(robot, method)]
     if not able:
         return ()
     default = default_method(function, robot.canonical, wants_loops(robot.canonical, [Request(function)]))
     return (default, *(name for name in able if name != default))
+
+
+def _methods(robot: Robot, function: Function) -> dict[str, Method]:
+    """The methods of a function; where a robot has constraints, those that know them, if it matters."""
+    return function.closed_methods if robot.model.constraints and function.closed_methods else function.methods
 
 
 def _hindrance(robot: Robot, method: Method) -> str:
@@ -79,9 +85,13 @@ def _without_method(robot: Robot, item: Any, internal: bool, options: dict[str, 
     if isinstance(item, tuple) and item:
         name, *further = item
     function = FUNCTIONS[name] if internal else known_function(name)
+    if function.closed and not robot.model.constraints:
+        raise ArgumentError(f"{name}: {robot.name} has no constraints between frames: give it some, with_constraints.")
     frame = (further.pop(0) if further else "") if function.needs_frame else ""
     if function.needs_frame:
-        _check_frame(robot, name, frame)
+        frame = _checked_frames(robot, name, frame) if function.several else frame
+        for one in (frame,) if not isinstance(frame, tuple) else frame:
+            _check_frame(robot, name, one)
     reference = _chosen_reference(name, function, further)
     if function.dynamics:
         _check_dynamics(robot, name, function)
@@ -109,7 +119,7 @@ def _chosen_method(robot: Robot, name: str, method: Any, together: Collection[st
         if method in able:
             return method
         if method and method in function.methods:
-            reason = _hindrance(robot, function.methods[method])
+            reason = _hindrance(robot, function.methods[method]) or f"knows no constraints, and {robot.name} has some"
             raise ArgumentError(f"{name}: method {method!r} {reason}: use one of {', '.join(able)}.")
         if not method or not any(method in FUNCTIONS[other].methods for other in together):
             raise ArgumentError(f"{name} has no method {shown(method)}{nearest(method, able)}: {expected}.")
@@ -129,6 +139,19 @@ def _chosen_reference(name: str, function: Function, further: list[Any]) -> str:
             f"of {', '.join(function.references)}."
         )
     return wanted
+
+
+def _checked_frames(robot: Robot, name: str, frames: Any) -> Any:
+    """One frame, or several as a tuple, each once."""
+    if not isinstance(frames, (list, tuple)):
+        return frames
+    for index, frame in enumerate(frames):
+        _check_frame(robot, name, frame)
+        if frame in frames[:index]:
+            raise ArgumentError(f"{name}: the frame {shown(frame)} is named twice, expected each frame once.")
+    if not frames:
+        raise ArgumentError(f"{name}: no frame is named, expected at least one of robot.frame_names.")
+    return tuple(frames)
 
 
 def _check_frame(robot: Robot, name: str, frame: Any) -> None:

@@ -116,6 +116,8 @@ class Model:
     gravity: Vector = (0.0, 0.0, -9.81)
     base: str = "base"
     base_inertial: Inertial = Inertial()
+    constraints: tuple[Any, ...] = ()  # of constraints.py, as are springs
+    springs: tuple[Any, ...] = ()
     source: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -127,6 +129,14 @@ class Model:
             raise DescriptionError(f"{self.name}: the order of the joints names not each of {count} links once.")
         if not all(BASE <= frame.link < count for frame in self.frames):
             raise DescriptionError(f"{self.name}: a frame stands on a link that is not there, expected one of {count}.")
+        if self.constraints or self.springs:
+            known = {frame.name for frame in self.frames} | {""}
+            for tie in (*self.constraints, *self.springs):
+                for end in {tie.a, tie.b} - known:
+                    raise DescriptionError(
+                        f"{self.name}: a {type(tie).__name__.lower()} ties the frame {end!r}, which is not there, "
+                        f"expected one of its frames: remove it, or keep the frame."
+                    )
 
     def with_gravity(self, gravity: Vector) -> Model:
         return replace(self, gravity=gravity)

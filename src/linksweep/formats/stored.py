@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from linksweep.description.assembly import FREEDOMS, LARGEST, Part, check_body, check_name, check_parts
+from linksweep.description.constraints import ROWS, Constraint, Spring
 from linksweep.description.model import BASE, Frame, Inertial, Joint, Limits, Link, Matrix, Model, Placement
 from linksweep.description.quantities import as_number, as_vector
 from linksweep.errors import DescriptionError
@@ -81,8 +82,14 @@ def _text(value: Any, what: str) -> str:
     return value
 
 
-def _any_text(value: Any, what: str) -> str:
+def _optional(value: Any, what: str) -> str:
     return value if value == "" and isinstance(value, str) else _text(value, what)
+
+
+def _kind(value: Any, what: str) -> str:
+    if not isinstance(value, str) or value not in ROWS:
+        raise DescriptionError(f"{what} is {shown(value)}, expected one of {', '.join(ROWS)}.")
+    return value
 
 
 def _index(value: Any, what: str) -> int:
@@ -120,9 +127,17 @@ FIELDS: dict[type, dict[str, Reader]] = {
         "damping": as_number, "friction": as_number, "limits": _part(Limits), "pitch": as_number,
     },
     Link: {"name": _text, "parent": _index, "joint": _part(Joint), "inertial": _part(Inertial)},
-    Frame: {"name": _text, "link": _index, "placement": _part(Placement), "on": _any_text},
+    Frame: {"name": _text, "link": _index, "placement": _part(Placement), "on": _optional},
     Model: {
         "name": _text, "links": _list(_part(Link)), "document_order": _list(_index), "frames": _list(_part(Frame)),
-        "gravity": as_vector, "base": _text, "base_inertial": _part(Inertial),
+        "gravity": as_vector, "base": _text, "base_inertial": _part(Inertial), "constraints": _list(_part(Constraint)),
+        "springs": _list(_part(Spring)),
+    },
+    Constraint: {
+        "kind": _kind, "a": _text, "b": _optional, "at": _part(Placement), "length": as_number, "name": _optional,
+    },
+    Spring: {
+        "a": _text, "b": _optional, "stiffness": as_number, "length": as_number, "damping": as_number,
+        "at": _part(Placement),
     },
 }  # fmt: skip

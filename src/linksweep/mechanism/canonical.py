@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..description.model import BASE, Frame, Inertial, Model, Placement
+from ..description.model import BASE, Frame, Inertial, Model, Placement, compose
 from .joints import KINDS
 
 TINY = 4e-16  # rounding of one product of rotations; nothing larger is ever snapped here
@@ -62,10 +62,23 @@ class CanonicalLink:
 
 
 @dataclass(frozen=True, slots=True)
+class Tie:
+    """A constraint or a spring: its kind, its two frames in their links' canonical frames, and its numbers."""
+
+    kind: str
+    a: Frame
+    b: Frame
+    rows: int
+    numbers: tuple[Any, ...] = ()  # the length; of a spring stiffness, length, damping
+
+
+@dataclass(frozen=True, slots=True)
 class CanonicalModel:
     links: tuple[CanonicalLink, ...]
     frames: tuple[Frame, ...]
     gravity: tuple[Any, Any, Any]
+    ties: tuple[Tie, ...] = ()  # the constraints
+    springs: tuple[Tie, ...] = ()
 
     @property
     def is_serial(self) -> bool:
@@ -153,7 +166,16 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
                 axes=own[link.name].rotation, origin=own[link.name].position, row=row, q_start=q_start, start=start,
             )
         )  # fmt: skip
-    return CanonicalModel(tuple(result), frames, model.gravity)
+    ties = tuple(_tie(frames, tie, tie.kind, tie.rows, (tie.length,)) for tie in model.constraints)
+    springs = tuple(_tie(frames, s, "spring", 1, (s.stiffness, s.length, s.damping)) for s in model.springs)
+    return CanonicalModel(tuple(result), frames, model.gravity, ties, springs)
+
+
+def _tie(frames: tuple[Frame, ...], tie: Any, kind: str, rows: int, numbers: tuple[Any, ...]) -> Tie:
+    """The two frames of a constraint or spring, the second with its own placement on it."""
+    by_name = {frame.name: frame for frame in frames} | {"": Frame("", BASE)}
+    b = by_name[tie.b]
+    return Tie(kind, by_name[tie.a], replace(b, placement=compose(b.placement, tie.at)), rows, numbers)
 
 
 def _places(model: Model) -> dict[int, tuple[int, int, int]]:

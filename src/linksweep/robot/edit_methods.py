@@ -46,6 +46,21 @@ class EditMethods(DescriptionMethods):
         """
         return self._edited(editing.subchain(self.model, base, tip, fold))
 
+    def placed(self, pose: Any) -> Robot:
+        """The same robot with its base at `pose` (4, 4) in the world, in which poses, Jacobians and gravity then are.
+
+        The world is its new base; its former base stays as a frame.
+        """
+        from .scenes import placed
+
+        return self._edited(placed(self.model, pose))
+
+    def with_frame(self, name: str, on: str, pose: Any = None) -> Robot:
+        """The same robot with one named frame more, at `pose` (4, 4) in the link or frame `on`."""
+        from .scenes import with_frame
+
+        return self._edited(with_frame(self.model, name, on, pose))
+
     def snapped(self, tolerance: float = 1e-5) -> Robot:
         """The same robot with nearly special joint directions made exact, which saves operations.
 

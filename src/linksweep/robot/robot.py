@@ -15,7 +15,7 @@ from ..catalogue.defaults import DETAILED
 from ..catalogue.details import Details
 from ..catalogue.functions import Request
 from ..catalogue.parameters import parameter_sets
-from ..catalogue.requests import PUBLIC, checked_flag, make_request, make_requests, methods_of
+from ..catalogue.requests import CLOSED, PUBLIC, checked_flag, make_request, make_requests, methods_of
 from ..compiled.function import CompiledFunction, Recipe, chosen_backend, make_function
 from ..description.assembly import with_payload
 from ..description.external_forces import link_forces
@@ -29,7 +29,8 @@ from ..support.foreign import refuse_foreign
 from ..support.lazy import Once, lazy
 from ..support.messages import listing, shown
 from .analysis_methods import AnalysisMethods
-from .body_methods import BodyMethods
+from .checks import checked_dtype, is_numbers
+from .constraint_methods import ConstraintMethods
 from .contact_methods import ContactMethods
 from .edit_methods import EditMethods
 from .kinematics_methods import KinematicsMethods
@@ -40,8 +41,8 @@ MOST_KEPT = 64  # functions of `compile`: one that is asked for again is there
 
 
 class Robot(
-    AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, EditMethods, KinematicsMethods, FactorMethods,
-    SingularMethods, ContactMethods, ViewMethods,
+    AnalysisMethods, CoordinateMethods, ConstraintMethods, ParameterMethods, EditMethods, KinematicsMethods,
+    FactorMethods, SingularMethods, ContactMethods, ViewMethods,
 ):  # fmt: skip
     """A robot arm: a frozen description, and its dynamics as compiled functions of NumPy arrays.
 
@@ -112,7 +113,7 @@ class Robot(
     def with_gravity(self, gravity: Sequence[float]) -> Robot:
         """The same robot under another gravity, an acceleration in the base frame (m/s^2)."""
         refuse_foreign("gravity", gravity)
-        vector = np.asarray(gravity, dtype=float) if _is_numbers(gravity) else np.array([])
+        vector = np.asarray(gravity, dtype=float) if is_numbers(gravity) else np.array([])
         if vector.shape != (3,) or not np.isfinite(vector).all():
             raise ArgumentError(
                 f"gravity is {shown(gravity)}, expected three finite numbers, an acceleration in the base frame such "
@@ -136,7 +137,7 @@ class Robot(
 
     def inverse_dynamics(
         self, q: Any, qd: Any, qdd: Any, method: str | None = None, f_ext: Any = None, out: Any = None,
-        dissipation: bool = False, base_motion: Any = None, details: bool = False,
+        dissipation: bool = False, base_motion: Any = None, details: bool = False, **closed: Any,
     ) -> Any:  # fmt: skip
         """Joint torques and forces (..., nv) that produce the accelerations qdd.
 
@@ -144,8 +145,11 @@ class Robot(
         what the environment applies, (..., links, 6) rows [moment; force] in each link's frame at its origin, or
         {frame: (..., 6)}. dissipation: add damping and Coulomb friction. base_motion: (..., 9), the base's angular
         velocity, angular acceleration and linear acceleration, in its own frame. details: return (torques, details),
-        the quantities that the method computes on its way, by name.
+        the quantities that the method computes on its way, by name. With constraints between frames, see
+        `closed_inverse_dynamics`, which takes further options.
         """
+        if closed or self.model.constraints:
+            return self.closed_inverse_dynamics(q, qd, qdd, f_ext, dissipation, base_motion, details, **closed)
         options = _options(f_ext, dissipation, base_motion)
         if details:
             return self._details("inverse_dynamics", (q, qd, qdd), method, options, out)
@@ -162,7 +166,8 @@ class Robot(
         """
         options = _options(f_ext, dissipation, base_motion)
         if details:
-            return self._details("forward_dynamics", (q, qd, tau), method, options, out)
+            inner = self._closed_details if self.model.constraints else self._details
+            return inner("forward_dynamics", (q, qd, tau), method, options, out)
         return self._dynamics("forward_dynamics", (q, qd, tau), method, options, out)
 
     def bias_forces(
@@ -212,7 +217,7 @@ class Robot(
     @property
     def functions(self) -> tuple[str, ...]:
         """What `compile` can be asked for."""
-        return PUBLIC
+        return PUBLIC + CLOSED if self.model.constraints else PUBLIC
 
     def methods(self, function: str) -> tuple[str, ...]:
         """The methods by which this robot can compute a function; the first is the default."""
@@ -249,7 +254,7 @@ class Robot(
             functions, method=method, f_ext=f_ext, dissipation=dissipation, base_motion=base_motion, rolled=rolled,
             base_parameters=base_parameters, parameters=parameters,
         )  # fmt: skip
-        made = make_function(recipe, _checked_dtype(dtype), checked_threads(threads), chosen_backend(backend))
+        made = make_function(recipe, checked_dtype(dtype), checked_threads(threads), chosen_backend(backend))
         if key is not None:
             self._compiled[key] = made
             if len(self._compiled) > MOST_KEPT:
@@ -357,22 +362,3 @@ def _restore(model: Model) -> Robot:
 
 def _options(f_ext: Any, dissipation: Any, base_motion: Any) -> tuple[Any, ...]:
     return () if f_ext is None and base_motion is None and dissipation is False else (f_ext, dissipation, base_motion)
-
-
-def _is_numbers(value: Any) -> bool:
-    try:
-        return np.asarray(value).dtype.kind in "iuf"
-    except (TypeError, ValueError):
-        return False
-
-
-def _checked_dtype(dtype: Any) -> str | None:
-    if dtype is None:
-        return None
-    try:
-        name = np.dtype(dtype).name
-    except TypeError:
-        name = shown(dtype)
-    if name not in ("float64", "float32"):
-        raise ArgumentError(f"dtype is {name}, expected 'float64', 'float32', or None to follow the arguments.")
-    return name

@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from linksweep.robots.general_arm import GeneralArm
 
 __all__ = [
+    "andrews",
     "chain",
     "chain_model",
+    "four_bars",
     "general",
     "model",
     "names",
@@ -65,6 +67,20 @@ def general(joints: str = "RRRRRR", twist: Any = "any") -> GeneralArm:
     from linksweep.robots.general_arm import GeneralArm
 
     return GeneralArm(joints, twist)
+
+
+def four_bars(windows: int = 1, *, length: float = 1.0, mass: float = 1.0, gravity: float = 9.81) -> Robot:
+    """Rods in a row that form closed windows, see `linksweep.robots.closed_chains.four_bars`."""
+    from linksweep.robots.closed_chains import four_bars
+
+    return four_bars(windows, length=length, mass=mass, gravity=gravity)
+
+
+def andrews() -> Robot:
+    """Andrews' squeezing mechanism, see `linksweep.robots.closed_chains.andrews`."""
+    from linksweep.robots.closed_chains import andrews
+
+    return andrews()
 
 
 def puma560_model() -> Model:

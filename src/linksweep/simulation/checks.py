@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
 from ..support.messages import shown
 
+if TYPE_CHECKING:
+    from ..robot.robot import Robot
+
+CLOSED = 1e-6  # metres and radians: a start that leaves more is no start on the constraints
 MOST_STEPS = 10**9  # of one simulation: minutes of machine code
 
 
@@ -100,4 +104,22 @@ def check_memory(what: str, shape: tuple[int, ...], itemsize: int = 8) -> None:
         raise ArgumentError(
             f"{what} would hold {' x '.join(map(str, shape))} numbers, {wanted / 2**30:.3g} GiB where this machine has "
             f"{there / 2**30:.3g}: simulate fewer rollouts at a time, or record less often (every=...)."
+        )
+
+
+def check_closed(robot: Robot, q0: np.ndarray, qd0: np.ndarray) -> None:
+    """Refuse a start that breaks the robot's constraints."""
+    if not robot.model.constraints:
+        return
+    gap = float(np.abs(robot.constraint_error(q0)).max(initial=0.0))
+    if not gap < CLOSED:
+        raise ArgumentError(
+            f"q0 leaves a gap of {gap:.3g} in the constraints of {robot.name}, expected less than {CLOSED:g}: start "
+            f"from robot.project(q0)."
+        )
+    speed = float(np.abs(robot.constraint_jacobian(q0) @ qd0[..., None]).max(initial=0.0))
+    if not speed < CLOSED * (1.0 + float(np.abs(qd0).max(initial=0.0))):
+        raise ArgumentError(
+            f"qd0 opens the constraints of {robot.name} at {speed:.3g}, expected rates that keep them: start with "
+            f"robot.project_velocity(q0, qd0)."
         )

@@ -102,6 +102,13 @@ class Simulation:
             return np.abs(energy - energy[0]).max(axis=0) / span
 
     @lazy
+    def constraint_drift(self) -> np.ndarray:
+        """How far each rollout (...) was from meeting its constraints at most, metres and radians; 0 without any."""
+        if not self.robot.model.constraints:
+            return np.zeros(self.batch)
+        return np.abs(self.robot.constraint_error(self.q)).max(axis=(0, -1))
+
+    @lazy
     def limit_crossings(self) -> tuple[LimitCrossing, ...]:
         """The first time that each joint of each rollout is outside its limits, the earliest first.
 

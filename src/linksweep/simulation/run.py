@@ -15,7 +15,7 @@ from ..compiled.function import chosen_backend
 from ..errors import ArgumentError
 from ..support.messages import nearest, shown
 from .adaptive import integrate_adaptively
-from .checks import broadcast_batch, check_memory, positive, real_array, step_count, whole
+from .checks import broadcast_batch, check_closed, check_memory, positive, real_array, step_count, whole
 from .control.sampled import Controller, Sampling, Schedule, law_policy, policy_of, roll_sampled, schedule
 from .control.signals import Grid
 from .fixed_step import feeds_of, held_feeds, roll, step_kernel
@@ -49,8 +49,9 @@ def simulate(
     dt), one rollout, with `events`, functions event(t, q, qd) with SciPy's attributes terminal and direction. every:
     steps from one record to the next. dissipation: with damping and Coulomb friction. limits: "record" crossings,
     "ignore" them, or, adaptive only, "stop" at the first. method: of forward dynamics. max_steps: adaptive, from one
-    record to the next; a run that needs more ends there, and says so. progress: a bar on long runs, where stderr is a
-    terminal.
+    record to the next; a run that needs more ends there, and says so. A robot with constraints is put back onto them
+    after each fixed step, its pose and its rates, the shortest way in the metric of M.
+    progress: a bar on long runs, where stderr is a terminal.
 
     policy: in the place of torque, a function policy(t, q, qd) that gets the whole batch, (..., nq) and (..., nv), at
     every control instant and gives torques (..., nv). control_period: seconds between two of them, a whole number of
@@ -94,6 +95,7 @@ def simulate(
     q0 = robot.normalize(real_array("q0", q0, robot.nq))
     qd0 = np.zeros(robot.nv) if qd0 is None else real_array("qd0", qd0, robot.nv)
     check_inside(robot, rest, q0)
+    check_closed(robot, q0, qd0)
     batch = broadcast_batch(q0=q0.shape[:-1], qd0=qd0.shape[:-1])
     check_memory(
         "the result", (steps // every + 1, math.prod(batch), robot.nq + 3 * robot.nv), np.dtype(dtype).itemsize

@@ -15,7 +15,7 @@ from .control.forms import Dynamics, Form, added
 from .control.traced import TracedDynamics
 from .resting import Rest
 from .resting_step import resting_step
-from .stepping import INTEGRATORS, STAGES, Values
+from .stepping import INTEGRATORS, STAGES, Values, moved, normalized
 
 Torque = Callable[[Values, Values, dict[str, Values]], Values]
 
@@ -80,8 +80,13 @@ class StepRecipe(Recipe):
         start = named["q"], named["qd"], named["dt"][0]
         integrator = INTEGRATORS[self.integrator]
         if self.rest is None:
-            return integrator(self.model, accelerate, *start)
-        return resting_step(self.rest, dynamics, integrator, (driven, pushed), *start)
+            q, qd, qdd, tau = integrator(self.model, accelerate, *start)
+        else:
+            q, qd, qdd, tau = resting_step(self.rest, dynamics, integrator, (driven, pushed), *start)
+        if self.model.ties:  # back onto the constraints, the shortest way in the metric of M
+            q = normalized(self.model, moved(self.model, q, dynamics.correction(q)))
+            qd = dynamics.allowed(q, qd)
+        return q, qd, qdd, tau
 
     def signature(self) -> Signature:
         return Signature(

@@ -57,6 +57,14 @@ class AskedDynamics:
     def gravity(self, q: Values) -> Values:
         return self.value(self.model, law_request("gravity_forces", self.model), q)
 
+    def correction(self, q: Values) -> Values:
+        """The way back onto the constraints, the shortest in the metric of M."""
+        return self.value(self.model, Request("constraint_correction"), q)
+
+    def allowed(self, q: Values, qd: Values) -> Values:
+        """The nearest rates that the constraints allow."""
+        return self.value(self.model, Request("allowed_rates"), q, qd)
+
     def mass_matrix(self, q: Values) -> list[list[Scalar]]:
         flat = self.value(self.model, law_request("mass_matrix", self.model), q)
         return _rows(flat, round(len(flat) ** 0.5))

@@ -1,0 +1,1 @@
+"""Closed chains: the operational space, constraints between frames."""

@@ -1,0 +1,100 @@
+"""What a constraint between two frames asks of their motion: its error, the wrench of each row, its second derivative.
+
+Everything is seen from frame b, so that a motion of both together changes nothing and its columns are 0. Each row is a
+wrench W at the origin of a, along the base's axes: W . [u; s] is the row's rate, with u and s the angular and linear
+velocity of a relative to b, and +W on a, -W on b is what the constraint's force is a multiple of. The terms with u and
+s in the second derivative are there where a contact slides or turns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...spatial.algebra import ZERO_VEC, Force, Motion, Vec
+from ...spatial.scalars import Scalar
+from ...spatial.transforms import Pose
+
+TURN, ALIGN, SLIDE, REACH = "turn", "align", "slide", "reach"
+ROWS = {  # of each kind: what is held, along which axes of b
+    "rigid": ((TURN, "xyz"), (SLIDE, "xyz")),
+    "point": ((SLIDE, "xyz"),),
+    "hinge": ((ALIGN, "xy"), (SLIDE, "xyz")),
+    "slider": ((TURN, "xyz"), (SLIDE, "xy")),
+    "plane": ((SLIDE, "z"),),
+    "line": ((SLIDE, "xy"),),
+    "distance": ((REACH, "z"),),
+    "soft_finger": ((TURN, "z"), (SLIDE, "xyz")),
+}
+
+
+@dataclass(slots=True)
+class Row:
+    """One row of a constraint at a pose: what is held, the axis of b, and the wrench at the origin of a."""
+
+    held: str
+    axis: Vec
+    wrench: Force
+
+
+def rows(kind: str, a: Pose, b: Pose, length: Scalar) -> list[Row]:
+    """The wrenches of a constraint."""
+    found = []
+    for held, axes in ROWS[kind]:
+        for name in axes:
+            axis = getattr(b, name)
+            if held == TURN:
+                wrench = Force(axis, ZERO_VEC)
+            elif held == ALIGN:
+                wrench = Force(a.z.cross(axis), ZERO_VEC)
+            elif held == SLIDE:
+                wrench = Force(ZERO_VEC, axis)
+            else:
+                wrench = Force(ZERO_VEC, (a.p - b.p) * (1.0 / length))
+            found.append(Row(held, axis, wrench))
+    return found
+
+
+def errors(kind: str, a: Pose, b: Pose, length: Scalar) -> list[Scalar]:
+    """How far the frames are from what the constraint asks: radians (as 2 tan of half the angle) and metres.
+
+    0 for the turning of a soft finger, which holds a rate and no angle: it is not holonomic.
+    """
+    d = a.p - b.p
+    turned = b.x.cross(a.x) + b.y.cross(a.y) + b.z.cross(a.z)
+    cosines = b.x.dot(a.x) + b.y.dot(a.y) + b.z.dot(a.z)
+    found = []
+    for row in rows(kind, a, b, length):
+        if row.held == TURN and kind == "soft_finger":
+            found.append(0.0)
+        elif row.held == TURN:
+            found.append(row.axis.dot(turned) * 2.0 / (1.0 + cosines))
+        elif row.held == ALIGN:
+            found.append(row.axis.dot(a.z) * 2.0 / (1.0 + b.z.dot(a.z)))
+        elif row.held == SLIDE:
+            found.append(row.axis.dot(d))
+        else:
+            found.append((d.dot(d) - length * length) * (0.5 / length))
+    return found
+
+
+def second_derivatives(
+    kind: str, a: Pose, b: Pose, length: Scalar, relative: Motion, of_a: Motion, of_b: Motion, spin_b: Vec
+) -> list[Scalar]:
+    """Of each row, with the accelerations of a and of b at the origin of a, and b's angular velocity.
+
+    relative: [u; s]. What both accelerations share, as gravity does, cancels.
+    """
+    u, s = relative.angular, relative.linear
+    turning = of_a.angular - of_b.angular - spin_b.cross(u)  # du/dt seen from b
+    sliding = of_a.linear - of_b.linear - spin_b.cross(s) * 2.0  # d2(p_a)/dt2 seen from b: less Coriolis'
+    found = []
+    for row in rows(kind, a, b, length):
+        if row.held == TURN:
+            found.append(row.axis.dot(turning))
+        elif row.held == ALIGN:
+            found.append(row.wrench.moment.dot(turning) + row.axis.dot(u.cross(u.cross(a.z))))
+        elif row.held == SLIDE:
+            found.append(row.axis.dot(sliding))
+        else:
+            found.append(row.wrench.force.dot(sliding) + s.dot(s) * (1.0 / length))
+    return found

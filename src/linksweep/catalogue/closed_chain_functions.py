@@ -1,0 +1,215 @@
+"""How the operational space, the motion of frames and constrained dynamics are traced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..algorithms.closed_chain.closed_chain import Mechanism
+from ..algorithms.closed_chain.operational_space import Place, operational_space
+from ..algorithms.inverse.khalil_kleinfinger import State, motion_of_links
+from ..algorithms.mass_matrix.composite_inertia import mass_matrix
+from ..algorithms.whole_robot.kinematics import WORLD, poses, velocities
+from ..description.model import BASE, Frame
+from ..mechanism.bias import BaseMotion
+from ..spatial.algebra import ZERO_MOTION, ZERO_VEC, Force, Mat, Motion, Transform, Vec, leaves
+from ..spatial.scalars import is_zero, sqrt
+from ..spatial.transforms import Pose, Rotation, Shift
+from .body_traces import REFERENCES, frame_pose, source
+from .table import Function, Method
+
+REST = BaseMotion(ZERO_VEC, ZERO_VEC, ZERO_VEC)
+
+
+def frames_of(request: Any) -> tuple[str, ...]:
+    """The frames of a request, one or several."""
+    return (request.frame,) if isinstance(request.frame, str) else request.frame
+
+
+def _trace_operational(tracer: Any, request: Any, output: int) -> None:
+    at = poses(tracer) if request.reference != "local" else None
+    frames = [tracer.model.frame(name) for name in frames_of(request)]
+    places = [Place(frame.link, _axes_on_link(tracer, at, frame, request.reference)) for frame in frames]
+    blocks = operational_space(tracer, places, [link.parent for link in tracer.model.links]).blocks
+    size = 6 * len(places)
+    full: list[list[Any]] = [[0.0] * size for _ in range(size)]
+    for (i, j), motions in blocks.items():
+        for b, motion in enumerate(motions):
+            for a, value in enumerate(leaves(motion)):
+                full[6 * i + a][6 * j + b] = full[6 * j + b][6 * i + a] = value
+    tracer.write(output, [value for row in full for value in row])
+
+
+def _axes_on_link(tracer: Any, at: Any, frame: Frame, reference: str) -> Transform:
+    """Where the axes in which a frame's motion is told stand on its link."""
+    rotation, position = frame.placement.rotation, Vec(*frame.placement.position)
+    if reference == "local" or frame.link == BASE:
+        return Transform((Shift(position), Rotation(Mat(*(Vec(*row) for row in rotation)))))
+    pose = tracer.at(at, frame.link)
+    axes = Rotation(Mat(pose.x, pose.y, pose.z))  # the base's axes in the link's frame: the transpose of its pose
+    if reference == "world":
+        return Transform((Rotation(axes.R), Shift(-pose.p)))
+    return Transform((Shift(position), axes))
+
+
+def _trace_frame_velocity(tracer: Any, request: Any, output: int) -> None:
+    frame, at = tracer.model.frame(request.frame), poses(tracer)
+    pose = frame_pose(tracer, at, frame)
+    V = moving_frame(tracer, at, velocities(tracer, _read(tracer, "qd")), frame, pose.p)
+    tracer.write(output, leaves(_velocity_seen(request.reference, pose, V)))
+
+
+def _trace_frame_acceleration(tracer: Any, request: Any, output: int) -> None:
+    """J qdd + Jdot qd; without qdd the bias alone."""
+    frame, at, qd = tracer.model.frame(request.frame), poses(tracer), _read(tracer, "qd")
+    qdd = _read(tracer, "qdd") if request.function == "frame_acceleration" else tracer.zeros()
+    pose = frame_pose(tracer, at, frame)
+    V = moving_frame(tracer, at, velocities(tracer, qd), frame, pose.p)
+    A = accelerated_frame(tracer, at, motion_of_links(tracer, qd, qdd, REST), frame, pose.p, ZERO_VEC)
+    w, v = V.angular, V.linear
+    if request.reference == "local":  # the derivative of what is seen from the frame itself
+        A = Motion(A.angular, A.linear - w.cross(v))
+    elif request.reference == "world":  # at the base's origin: v - w x p
+        A = Motion(A.angular, A.linear - A.angular.cross(pose.p) - w.cross(v))
+    turned = pose if request.reference == "local" else WORLD
+    tracer.write(output, leaves(Motion(turned.turn_back(A.angular), turned.turn_back(A.linear))))
+
+
+def moving_frame(tracer: Any, at: Any, V: Any, frame: Frame, point: Vec) -> Motion:
+    """The velocity [w; v] of a frame at `point`, along the base's axes."""
+    if frame.link == BASE:
+        return ZERO_MOTION
+    link, own = tracer.at(at, frame.link), tracer.at(V, frame.link)
+    w = link.turn(own.angular)
+    return Motion(w, link.turn(own.linear) + w.cross(point - link.p))
+
+
+def accelerated_frame(tracer: Any, at: Any, states: Any, frame: Frame, point: Vec, base: Vec) -> Motion:
+    """The acceleration [dw; dv] of a frame at `point`, along the base's axes; base: dv of what stands on the base."""
+    if frame.link == BASE:
+        return Motion(ZERO_VEC, base)
+    link, own = tracer.at(at, frame.link), tracer.at(states, frame.link)
+    arm = link.turn_back(point - link.p)
+    state = State(own.w, own.dw, own.dv)
+    return Motion(link.turn(state.dw), link.turn(state.dv + state.U @ arm))
+
+
+def _velocity_seen(reference: str, pose: Pose, V: Motion) -> Motion:
+    if reference == "world":
+        return Motion(V.angular, V.linear - V.angular.cross(pose.p))
+    axes = pose if reference == "local" else WORLD
+    return Motion(axes.turn_back(V.angular), axes.turn_back(V.linear))
+
+
+def _trace_constraint_error(tracer: Any, request: Any, output: int) -> None:
+    tracer.write(output, Mechanism(tracer).errors())
+
+
+def _trace_constraint_jacobian(tracer: Any, request: Any, output: int) -> None:
+    links = tracer.model.links
+    places = [link.start + f for link, h in zip(links, tracer.links, strict=True) for f in range(len(h.H_T.columns))]
+    order = sorted(range(len(places)), key=places.__getitem__)
+    tracer.write(output, [row[k] for row in Mechanism(tracer).K for k in order])
+
+
+def _trace_constraint_bias(tracer: Any, request: Any, output: int) -> None:
+    qd = _read(tracer, "qd")
+    states = motion_of_links(tracer, qd, tracer.zeros(), REST)
+    tracer.write(output, Mechanism(tracer).drift(qd, states, State(ZERO_VEC, ZERO_VEC, ZERO_VEC)))
+
+
+def correction(tracer: Any) -> Any:
+    """The step (along rates) that takes the constraints' error away, to first order, the least one in the metric M."""
+    mechanism = Mechanism(tracer)
+    mechanism.prepare(mass_matrix(tracer).elements)
+    nothing = [0.0 for values in tracer.zeros() for _ in values]
+    return mechanism.solve(nothing, mechanism.errors())[0]
+
+
+def allowed_rates(tracer: Any, qd: Any) -> Any:
+    """The rates that the constraints allow, the nearest in the metric M."""
+    mechanism = Mechanism(tracer)
+    mechanism.prepare(mass_matrix(tracer).elements)
+    flat = [x for values in qd for x in values]
+    rates = [_dot(row, flat) for row in mechanism.K]
+    back = mechanism.solve([0.0] * len(flat), rates)[0]
+    return type(back)(x + y for x, y in zip(qd, back, strict=True))
+
+
+def _dot(row: Any, flat: Any) -> Any:
+    total: Any = 0.0
+    for x, y in zip(row, flat, strict=True):
+        total = total + x * y
+    return total
+
+
+def _trace_correction(tracer: Any, request: Any, output: int) -> None:
+    tracer.write_coordinates(output, correction(tracer))
+
+
+def _trace_allowed_rates(tracer: Any, request: Any, output: int) -> None:
+    tracer.write_coordinates(output, allowed_rates(tracer, _read(tracer, "qd")))
+
+
+def with_springs(tracer: Any, forces: Any, qd: Any) -> Any:
+    """Forces on the links, and what the springs between frames add to them."""
+    at, V = poses(tracer), velocities(tracer, qd)
+    for spring in tracer.model.springs:
+        a, b = (frame_pose(tracer, at, frame) for frame in (spring.a, spring.b))
+        rate = moving_frame(tracer, at, V, spring.a, a.p).linear - moving_frame(tracer, at, V, spring.b, b.p).linear
+        pull = _pull(a.p - b.p, rate, *spring.numbers)
+        for frame, pose, force in ((spring.a, a, -pull), (spring.b, b, pull)):
+            if frame.link != BASE:
+                forces = _with_force(tracer, forces, frame.link, tracer.at(at, frame.link), pose.p, force)
+    return forces
+
+
+def _with_force(tracer: Any, forces: Any, link: int, pose: Pose, point: Vec, force: Vec) -> Any:
+    turned = pose.turn_back(force)
+    own = Force(pose.turn_back(point - pose.p).cross(turned), turned)
+
+    def step(view: Any, nothing: Any, before: Force, here: Any) -> Any:
+        return before + own * here, nothing
+
+    return tracer.outward(step, (), forces, tracer.marked({link}))
+
+
+def _pull(d: Vec, rate: Vec, stiffness: Any, length: Any, damping: Any) -> Vec:
+    """The force with which a spring from b to a, d apart, pulls b."""
+    if is_zero(length):
+        return d * stiffness + rate * damping
+    reach = sqrt(d.dot(d))
+    return d * ((stiffness * (reach - length) + d.dot(rate) * damping / reach) / reach)
+
+
+def _read(tracer: Any, name: str) -> Any:
+    return tracer.read(source(tracer, name))
+
+
+def _of_frame(inputs: tuple[str, ...], result: str, trace: Any) -> Function:
+    return Function(
+        inputs, result, (6,), {"": Method(velocities)}, trace, dynamics=False, needs_frame=True, references=REFERENCES
+    )
+
+
+def _of_constraints(
+    inputs: tuple[str, ...], result: str, axes: tuple[Any, ...], trace: Any, M: bool = False
+) -> Function:
+    return Function(
+        inputs, result, axes, {"": Method(Mechanism, written_out=True)}, trace, dynamics=M, public=False, closed=True
+    )
+
+
+CLOSED_CHAIN: dict[str, Function] = {
+    "operational_inertia_inverse": Function(
+        ("q",), "Omega", ("six", "six"), {"": Method(operational_space, written_out=True)}, _trace_operational,
+        invertible=True, needs_frame=True, several=True, references=REFERENCES
+    ),
+    "frame_velocity": _of_frame(("q", "qd"), "V", _trace_frame_velocity),
+    "frame_acceleration": _of_frame(("q", "qd", "qdd"), "a", _trace_frame_acceleration),
+    "jacobian_bias": _of_frame(("q", "qd"), "a", _trace_frame_acceleration),
+    "constraint_error": _of_constraints(("q",), "e", ("rows",), _trace_constraint_error),
+    "constraint_jacobian": _of_constraints(("q",), "K", ("rows", "v"), _trace_constraint_jacobian),
+    "constraint_bias": _of_constraints(("q", "qd"), "k", ("rows",), _trace_constraint_bias),
+    "constraint_correction": _of_constraints(("q",), "step", ("v",), _trace_correction, True),
+    "allowed_rates": _of_constraints(("q", "qd"), "qd_allowed", ("v",), _trace_allowed_rates, True),
+}  # fmt: skip

@@ -1,0 +1,55 @@
+"""What a request is, and what the catalogue says of a function and of a method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One function of a robot with its options, all that a Program depends on besides the robot."""
+
+    function: str
+    method: str = ""
+    frame: str | tuple[str, ...] = ""  # several only where a function takes several
+    reference: str = ""
+    f_ext: bool = False
+    dissipation: bool = False
+    base_motion: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """An algorithm and what it asks of a robot: a serial chain, joints of one freedom, a program written out."""
+
+    algorithm: Callable[..., Any]
+    serial: bool = False
+    single: bool = False
+    written_out: bool = False
+    linear: bool = False  # in the ten parameters of each link about its origin: base parameters may stand for them
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """inputs by name, the result's name and axes, and its methods.
+
+    axes: "v" is nv, "frames" all frames, "six" six for each frame asked for, "rows" of constraints, "ties" these, or a
+    number. references: as seen from where, the default first.
+    """
+
+    inputs: tuple[str, ...]
+    result: str
+    axes: tuple[Any, ...]
+    methods: dict[str, Method]
+    trace: Callable[[Any, Request, int], None]
+    dynamics: bool = True
+    invertible: bool = False  # needs every joint to move some inertia
+    needs_frame: bool = False
+    several: bool = False  # frames, as a tuple
+    references: tuple[str, ...] = ()
+    takes: tuple[str, ...] = field(default=())  # of f_ext, dissipation, base_motion
+    public: bool = True
+    closed: bool = False  # of robots with constraints only
+    closed_methods: dict[str, Method] = field(default_factory=dict)  # of robots with constraints, for the others

@@ -1,0 +1,70 @@
+"""Symmetric positive semidefinite systems over any scalar: L D L^T with its structural zeros, and redundant rows.
+
+Proximal iterations solve A x = b where A is singular and b in its range, without a branch: with R = eps diag(A),
+x += (A + R)^-1 (b - A x). What A determines is then found to rounding; of what it leaves open nothing is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .scalars import Scalar, is_zero
+
+PROXIMAL = (
+    1e-8  # of the diagonal: the square root of rounding, so that neither the pivots nor the steps lose all digits
+)
+REFINEMENTS = 3
+
+
+class SymmetricSolver:
+    """Solves A x = b for one A, given in full by rows, of which the lower triangle is read."""
+
+    def __init__(self, a: Sequence[Sequence[Scalar]], proximal: float = PROXIMAL, refinements: int = REFINEMENTS):
+        self.a = a
+        self.refinements = refinements
+        n = len(a)
+        floor: Scalar = 0.0
+        for i in range(n):
+            floor = floor + a[i][i]
+        floor = floor * (1e-6 / n) if n else 0.0  # a row that nothing moves has a zero there
+        self.low: list[dict[int, Scalar]] = [{} for _ in range(n)]
+        self.inverse: list[Scalar] = []
+        rest = [{j: a[i][j] for j in range(i) if not is_zero(a[i][j])} for i in range(n)]
+        pivots = [a[i][i] + (a[i][i] + floor) * proximal for i in range(n)]
+        for i in range(n):
+            row, done = rest[i], self.low[i]
+            pivot = pivots[i]
+            for j in range(i):
+                if j not in row:
+                    continue
+                scaled = row[j]  # L_ij d_j
+                done[j] = scaled * self.inverse[j]
+                pivot = pivot - scaled * done[j]
+                for k in range(j + 1, i):  # what column j does to the row further right
+                    if j in self.low[k]:
+                        change = scaled * self.low[k][j]
+                        row[k] = row[k] - change if k in row else -change
+            self.inverse.append(1.0 / pivot)
+
+    def _once(self, b: Sequence[Scalar]) -> list[Scalar]:
+        x = list(b)
+        for i, row in enumerate(self.low):
+            for j, value in row.items():
+                x[i] = x[i] - value * x[j]
+        x = [value * inverse for value, inverse in zip(x, self.inverse, strict=True)]
+        for i in reversed(range(len(x))):
+            for j, value in self.low[i].items():
+                x[j] = x[j] - value * x[i]
+        return x
+
+    def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
+        x = self._once(b)
+        for _ in range(self.refinements):
+            rest = list(b)
+            for i in range(len(rest)):
+                for j in range(len(rest)):
+                    entry = self.a[i][j] if j <= i else self.a[j][i]
+                    if not is_zero(entry):
+                        rest[i] = rest[i] - entry * x[j]
+            x = [value + step for value, step in zip(x, self._once(rest), strict=True)]
+        return x
