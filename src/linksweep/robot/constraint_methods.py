@@ -237,7 +237,7 @@ class ConstraintMethods(OperationalMethods):
         """Accelerations, with the multipliers and the forces of the constraints."""
         if out is not None:
             raise ArgumentError(f"{item}: out= does not go with details=True: take the arrays that are returned.")
-        f_ext, dissipation, base_motion = options
+        f_ext, dissipation, base_motion = options or (None, False, None)
         given = {"f_ext": f_ext is not None, "dissipation": dissipation, "base_motion": base_motion is not None}
         names = ("forward_dynamics", "multipliers", "constraint_forces")
         function = self._function(make_requests(self, names, method, **given))  # type: ignore[arg-type]

@@ -30,7 +30,7 @@ _PIECE = 0.1  # seconds of work between two looks at the clock, and at whether t
 
 
 def step_kernel(
-    robot: Robot, law: Law, integrator: str, request: Request, dtype: str, backend: str, rest: Rest | None,
+    robot: Robot, law: Law, integrator: str, request: Request, dtype: str, backend: str, rest: Rest | None = None,
     push: Law | None = None,
 ) -> Any:  # fmt: skip
     """The kernel of one step: machine code or interpreter, or Python around compiled dynamics."""

@@ -165,7 +165,8 @@ def _checked(columns: Columns, given: dict[str, Any], index: int, remarks: Remar
     if keep.sum() < SHORTEST:
         raise ArgumentError(f"{int(keep.sum())} rows{which} can be used, expected {SHORTEST} or more: see the log.")
     q_, tau_, qd_ = (a if a is None or keep.all() else a[keep] for a in arrays)
-    assert q_ is not None and tau_ is not None
+    assert q_ is not None
+    assert tau_ is not None
     q_ = _unwrapped(columns, q_, remarks)
     if qd_ is not None:
         _check_rates(columns, times[keep], q_, qd_, remarks)
