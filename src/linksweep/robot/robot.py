@@ -185,6 +185,30 @@ class Robot(
             return self._details("forward_dynamics", (q, qd, tau), method, options, out)
         return self._dynamics("forward_dynamics", (q, qd, tau), method, options, out)
 
+    def inverse_dynamics_derivatives(
+        self, q: Any, qd: Any, qdd: Any, f_ext: Any = None, out: Any = None, dissipation: bool = False,
+        base_motion: Any = None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+        """The derivatives (..., nv, nv) of the torques by q, by qd and by qdd, which is the mass matrix.
+
+        By q they are along the rates of joints: entry [i, k] is what torque i changes by when joint k moves with rate
+        1, also for free and ball joints. f_ext is fixed to the links. out: three arrays.
+        """
+        return self._derivatives("inverse_dynamics", (q, qd, qdd), "qdd", (f_ext, dissipation, base_motion), out)
+
+    def forward_dynamics_derivatives(
+        self, q: Any, qd: Any, tau: Any, f_ext: Any = None, out: Any = None, dissipation: bool = False,
+        base_motion: Any = None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+        """The derivatives (..., nv, nv) of the accelerations by q, by qd and by tau, which is the inverse of M.
+
+        As -M^-1 times the derivatives of the torques, at the accelerations; arguments as of
+        `inverse_dynamics_derivatives`.
+        """
+        found = self._derivatives("forward_dynamics", (q, qd, tau), "tau", (f_ext, dissipation, base_motion), out)
+        self.warn_if_singular("forward_dynamics_derivatives", np.asarray(q))
+        return found
+
     def bias_forces(
         self, q: Any, qd: Any, method: str | None = None, f_ext: Any = None, out: Any = None,
         dissipation: bool = False, base_motion: Any = None,
@@ -246,8 +270,8 @@ class Robot(
         """A compiled function of one result, or of several that share their work.
 
         functions: a name such as "inverse_dynamics", with its frame and reference where it has them, as ("jacobian",
-        "tool") or ("jacobian", "tool", "local"), or a list of those; the inputs it takes are `.inputs`, in that
-        order. f_ext, base_motion: take them as further arguments. dtype: "float64", "float32", or None to follow the
+        "tool") or ("jacobian", "tool", "local"), or ("derivative", one of these, input), or a list of those; the inputs
+        it takes are `.inputs`, in that order. f_ext, base_motion: take them as further arguments. dtype: "float64", "float32", or None to follow the
         arguments. threads: split large batches. rolled: as loops over the links (None: by size). backend: "llvm" or
         "interpreter". base_parameters: with regrouped inertias (None: wherever they serve). parameters:
         numbers of the robot to take as further arguments, as ("payload",) or ("payload:tool", "gravity"), see
@@ -293,6 +317,22 @@ class Robot(
                 self._forward = compiled
         args = (*args, *self._extra_arguments(options))
         return compiled(*args) if out is None else compiled(*args, out=out)
+
+    def _derivatives(
+        self, item: str, args: tuple[Any, ...], last: str, options: tuple[Any, ...], out: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        f_ext, dissipation, base_motion = options
+        given = (f_ext is not None, checked_flag("dissipation", dissipation), base_motion is not None)
+        key = ("derivatives", item, given, _backend_setting())
+
+        def make() -> CompiledFunction:
+            wanted = [("derivative", item, by) for by in ("q", "qd", last)]
+            taken = dict(zip(("f_ext", "dissipation", "base_motion"), given, strict=True))
+            recipe = Recipe(self.canonical, make_requests(self, wanted, None, **taken))
+            return make_function(recipe, None, 1, chosen_backend(None))
+
+        function = self._functions.made(key, make)
+        return tuple(function(*args, *self._extra_arguments(options), out=out))  # type: ignore[return-value]
 
     def _details(
         self, item: str, args: tuple[Any, ...], method: str | None, options: tuple[Any, ...], out: Any
