@@ -44,9 +44,7 @@ def agrees_with_pinocchio(bot: ls.Robot, model: Any, seed: int = 0, scale: float
     theirs = (their_q(bot, model, q), their_v(where, qd), their_v(where, x))
     pin.computeRNEADerivatives(model, data, *theirs)
     M = np.triu(data.M) + np.triu(data.M, 1).T
-    for ours, expected in zip(
-        bot.inverse_dynamics_derivatives(q, qd, x), (data.dtau_dq, data.dtau_dv, M), strict=True
-    ):
+    for ours, expected in zip(bot.inverse_dynamics_derivatives(q, qd, x), (data.dtau_dq, data.dtau_dv, M), strict=True):
         assert close(ours, expected[np.ix_(where, where)], scale)
     pin.computeABADerivatives(model, data, *theirs)
     Minv = np.triu(data.Minv) + np.triu(data.Minv, 1).T
@@ -111,7 +109,9 @@ def big_torques(bot: ls.Robot, args: list[Any]) -> np.ndarray:
     from linksweep.spatial.algebra import Vec
 
     sweep = Unrolled(bot.canonical, args[0])
-    result = newton_euler(sweep, *(sweep.split(x) for x in args[1:]), sweep.same(ZERO_FORCE), at_rest(Vec(*bot.gravity)))
+    result = newton_euler(
+        sweep, *(sweep.split(x) for x in args[1:]), sweep.same(ZERO_FORCE), at_rest(Vec(*bot.gravity))
+    )
     return np.array(sweep.join(result.tau), dtype=object)
 
 
@@ -272,3 +272,13 @@ def _massless() -> ls.Robot:
         Part("b", "a", Joint("j1", "revolute", (0.0, 0.0, 1.0)), Inertial()),
     ]
     return ls.Robot(assemble("light", parts, base="base"))
+
+
+def test_figures_of_the_page():
+    """Operations in docs/algorithms/derivatives.md."""
+    ur5 = ls.load(FILES["ur_description/urdf/ur5_robot.urdf"])
+    for bot, inverse, forward in ((ls.robots.puma560(), 1556, 2547), (ur5, 1313, 2263)):
+        for name, last, figure in ((ID, "qdd", inverse), (FD, "tau", forward)):
+            items = [name, *(("derivative", name, by) for by in ("q", "qd", last))]
+            counts = bot.compile(items, backend="interpreter").counts
+            assert counts.mul + counts.add == figure

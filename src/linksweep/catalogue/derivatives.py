@@ -2,7 +2,7 @@
 
 q moves along the rates of joints, q' = Omega(q) v, so that derivatives by q have nv columns for every joint, as in
 Pinocchio; `coordinates` asks for those by the numbers of q themselves. There are two ways: forward differentiation of
-what was traced, for any function, and the sweeps of algorithms/inverse/derivatives.py (`by_sweeps`).
+what was traced, for any function, and the sweeps of algorithms/inverse/inverse_derivatives.py (`by_sweeps`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..algorithms.forward.derivatives import forward_dynamics_derivatives
-from ..algorithms.inverse.derivatives import inverse_dynamics_derivatives
+from ..algorithms.forward.forward_derivatives import forward_dynamics_derivatives
+from ..algorithms.inverse.inverse_derivatives import inverse_dynamics_derivatives
 from ..algorithms.mass_matrix.composite_inertia import mass_matrix
 from ..mechanism.canonical import CanonicalModel
 from ..mechanism.joints import KINDS

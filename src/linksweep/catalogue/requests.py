@@ -118,7 +118,9 @@ def _derivative(
         )
     coordinates = len(item) == 4
     if of.by and coordinates != of.coordinates:
-        raise ArgumentError(f"the derivative {shown(item)} is by coordinates in one place only, expected in all or none.")
+        raise ArgumentError(
+            f"the derivative {shown(item)} is by coordinates in one place only, expected in all or none."
+        )
     return replace(of, by=(*of.by, item[2]), coordinates=coordinates)
 
 

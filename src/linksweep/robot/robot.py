@@ -30,13 +30,14 @@ from ..support.lazy import Once, lazy
 from ..support.messages import listing, shown
 from .analysis_methods import AnalysisMethods
 from .body_methods import BodyMethods
+from .derivative_methods import DerivativeMethods
 from .edit_methods import EditMethods
 from .kinematics_methods import KinematicsMethods
 from .parameter_methods import ParameterMethods
 
 
 class Robot(
-    AnalysisMethods, CoordinateMethods, BodyMethods, ParameterMethods, EditMethods, KinematicsMethods, FactorMethods,
+    AnalysisMethods, CoordinateMethods, BodyMethods, DerivativeMethods, ParameterMethods, EditMethods, KinematicsMethods, FactorMethods,
     SingularMethods,
 ):  # fmt: skip
     """A robot arm: a frozen description, and its dynamics as compiled functions of NumPy arrays.
@@ -185,30 +186,6 @@ class Robot(
             return self._details("forward_dynamics", (q, qd, tau), method, options, out)
         return self._dynamics("forward_dynamics", (q, qd, tau), method, options, out)
 
-    def inverse_dynamics_derivatives(
-        self, q: Any, qd: Any, qdd: Any, f_ext: Any = None, out: Any = None, dissipation: bool = False,
-        base_motion: Any = None,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-        """The derivatives (..., nv, nv) of the torques by q, by qd and by qdd, which is the mass matrix.
-
-        By q they are along the rates of joints: entry [i, k] is what torque i changes by when joint k moves with rate
-        1, also for free and ball joints. f_ext is fixed to the links. out: three arrays.
-        """
-        return self._derivatives("inverse_dynamics", (q, qd, qdd), "qdd", (f_ext, dissipation, base_motion), out)
-
-    def forward_dynamics_derivatives(
-        self, q: Any, qd: Any, tau: Any, f_ext: Any = None, out: Any = None, dissipation: bool = False,
-        base_motion: Any = None,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-        """The derivatives (..., nv, nv) of the accelerations by q, by qd and by tau, which is the inverse of M.
-
-        As -M^-1 times the derivatives of the torques, at the accelerations; arguments as of
-        `inverse_dynamics_derivatives`.
-        """
-        found = self._derivatives("forward_dynamics", (q, qd, tau), "tau", (f_ext, dissipation, base_motion), out)
-        self.warn_if_singular("forward_dynamics_derivatives", np.asarray(q))
-        return found
-
     def bias_forces(
         self, q: Any, qd: Any, method: str | None = None, f_ext: Any = None, out: Any = None,
         dissipation: bool = False, base_motion: Any = None,
@@ -317,22 +294,6 @@ class Robot(
                 self._forward = compiled
         args = (*args, *self._extra_arguments(options))
         return compiled(*args) if out is None else compiled(*args, out=out)
-
-    def _derivatives(
-        self, item: str, args: tuple[Any, ...], last: str, options: tuple[Any, ...], out: Any
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        f_ext, dissipation, base_motion = options
-        given = (f_ext is not None, checked_flag("dissipation", dissipation), base_motion is not None)
-        key = ("derivatives", item, given, _backend_setting())
-
-        def make() -> CompiledFunction:
-            wanted = [("derivative", item, by) for by in ("q", "qd", last)]
-            taken = dict(zip(("f_ext", "dissipation", "base_motion"), given, strict=True))
-            recipe = Recipe(self.canonical, make_requests(self, wanted, None, **taken))
-            return make_function(recipe, None, 1, chosen_backend(None))
-
-        function = self._functions.made(key, make)
-        return tuple(function(*args, *self._extra_arguments(options), out=out))  # type: ignore[return-value]
 
     def _details(
         self, item: str, args: tuple[Any, ...], method: str | None, options: tuple[Any, ...], out: Any

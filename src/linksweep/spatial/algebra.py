@@ -118,13 +118,6 @@ class Mat:
     def minus_outer(self, a: Vec, b: Vec) -> Mat:
         return Mat(self.x - b * a.x, self.y - b * a.y, self.z - b * a.z)
 
-    def plus_outer(self, a: Vec, b: Vec) -> Mat:
-        """self + a b^T."""
-        return Mat(self.x + b * a.x, self.y + b * a.y, self.z + b * a.z)
-
-    def trace(self) -> Scalar:
-        return self.x.x + self.y.y + self.z.z
-
     @property
     def T(self) -> Mat:
         x, y, z = self.x, self.y, self.z
@@ -210,37 +203,9 @@ class Inertia:
         half = (a.xx + a.yy + a.zz) * 0.5
         return Sym(half - a.xx, half - a.yy, half - a.zz, -a.xy, -a.xz, -a.yz)
 
-    def coriolis(self, v: Motion) -> Coriolis:
-        """2 B of the body that moves with v: u = v + w x p."""
-        w, J = v.angular + v.angular, self.second_moments().rows()
-        turned = Mat(w.cross(J[0]), w.cross(J[1]), w.cross(J[2])).T
-        v2 = v.linear + v.linear
-        return Coriolis(v2 * self.mass + w.cross(self.mp), turned.plus_outer(v2, self.mp))
-
     def articulated(self) -> ArticulatedInertia:
         m = self.mass
         return ArticulatedInertia(self.I, skew(self.mp), Sym(m, m, m, 0.0, 0.0, 0.0))
-
-
-@dataclass(slots=True)
-class Coriolis:
-    """2 B of moving bodies in twelve numbers: of points with mass m, place p and velocity u, l = sum 2 m u and
-    K = sum 2 m u p^T. Times a Motion [w; v] it is the force for the accelerations 2 w x u of all points."""
-
-    l: Vec  # noqa: E741
-    K: Mat
-
-    def __add__(self, b: Coriolis) -> Coriolis:
-        return Coriolis(self.l + b.l, self.K + b.K)
-
-    def __matmul__(self, v: Motion) -> Force:
-        w = v.angular
-        return Force(w * self.K.trace() - self.K @ w, w.cross(self.l))
-
-    def transpose_times(self, v: Motion) -> Vec:
-        """The moment of (2 B)^T v, which has no force."""
-        w = v.angular
-        return w * self.K.trace() - self.K.transpose_times(w) + self.l.cross(v.linear)
 
 
 def _masked(a: Sym, keep: Vec) -> Sym:
@@ -335,7 +300,6 @@ def sandwich(P: ArticulatedInertia, Delta: Compliance) -> ArticulatedInertia:
 
 ZERO_SYM = Sym(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 ZERO_INERTIA = Inertia(0.0, ZERO_VEC, ZERO_SYM)
-ZERO_CORIOLIS = Coriolis(ZERO_VEC, Mat(ZERO_VEC, ZERO_VEC, ZERO_VEC))
 ZERO_ARTICULATED = ArticulatedInertia(ZERO_SYM, Mat(ZERO_VEC, ZERO_VEC, ZERO_VEC), ZERO_SYM)
 ZERO_COMPLIANCE = Compliance(ZERO_SYM, Mat(ZERO_VEC, ZERO_VEC, ZERO_VEC), ZERO_SYM)
 

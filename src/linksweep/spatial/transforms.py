@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .algebra import ZERO_VEC, ArticulatedInertia, Compliance, Coriolis, Force, Inertia, Mat, Motion, Sym, Transform, Vec
+from .algebra import ZERO_VEC, ArticulatedInertia, Compliance, Force, Inertia, Mat, Motion, Sym, Transform, Vec
+from .coriolis import Coriolis
 from .scalars import Scalar, is_zero
 
 
@@ -60,7 +61,7 @@ class Shift:
         if isinstance(f, Inertia):
             return _shift_rigid(f, p)
         if isinstance(f, Coriolis):
-            return Coriolis(f.l, f.K.plus_outer(f.l, p))
+            return f.shifted(p)
         return _shift_articulated(f, p)
 
     def turn(self, v: Vec) -> Vec:
@@ -123,8 +124,7 @@ class Screw:
         if isinstance(f, Inertia):
             return _shift_rigid(Inertia(f.mass, self.turn(f.mp), self.turn_sym(f.I)), p)
         if isinstance(f, Coriolis):
-            momentum = self.turn(f.l)
-            return Coriolis(momentum, self.turn_mat(f.K).plus_outer(momentum, p))
+            return Coriolis(self.turn(f.l), self.turn_mat(f.K)).shifted(p)
         return _shift_articulated(ArticulatedInertia(self.turn_sym(f.J), self.turn_mat(f.Y), self.turn_sym(f.rho)), p)
 
     def turn_sym(self, a: Sym) -> Sym:

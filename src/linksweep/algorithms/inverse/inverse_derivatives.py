@@ -26,7 +26,8 @@ from typing import Any
 
 from ...mechanism.bias import BaseMotion, local_bias_acceleration, local_bias_force
 from ...mechanism.joints import Coordinates
-from ...spatial.algebra import ZERO_CORIOLIS, ZERO_FORCE, ZERO_INERTIA, Coriolis, Force, Inertia, Motion, Vec
+from ...spatial.algebra import ZERO_FORCE, ZERO_INERTIA, Force, Inertia, Motion, Vec
+from ...spatial.coriolis import ZERO_CORIOLIS, Coriolis, coriolis
 from ...mechanism.sweeps import LinkView, PerLink, Sweep
 
 
@@ -106,7 +107,7 @@ def inverse_dynamics_derivatives(
         link: LinkView, outer: Subtree, at: Moving, qd: Coordinates, qdd: Coordinates, f_ext: Force
     ) -> tuple[Any, Subtree]:
         I = outer.I + link.M
-        B2 = outer.B2 + link.M.coriolis(at.v)                                                    # (8)
+        B2 = outer.B2 + coriolis(link.M, at.v)                                                   # (8)
         f = outer.f + (link.M @ at.a + local_bias_force(link, at.v) - f_ext)
         tau = link.H(f) + qdd * link.armature
         if dissipation:

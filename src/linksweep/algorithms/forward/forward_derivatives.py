@@ -16,7 +16,7 @@ from typing import Any
 
 from ...mechanism.bias import BaseMotion
 from ...mechanism.sweeps import PerLink, Sweep
-from ..inverse.derivatives import inverse_dynamics_derivatives
+from ..inverse.inverse_derivatives import inverse_dynamics_derivatives
 from .composite import composite
 
 

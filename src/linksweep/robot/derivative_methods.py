@@ -1,0 +1,62 @@
+"""What users call for derivatives of inverse and forward dynamics; others are requests of `compile`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from ..catalogue.requests import checked_flag, make_requests
+from ..compiled.function import CompiledFunction
+
+
+class DerivativeMethods:
+    """The part of `Robot` about derivatives."""
+
+    warn_if_singular: Any
+    _functions: Any
+
+    def _function(self, requests: Any) -> CompiledFunction:
+        raise NotImplementedError  # Robot finds the compiled function
+
+    def _extra_arguments(self, options: tuple[Any, ...]) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+    def inverse_dynamics_derivatives(
+        self, q: Any, qd: Any, qdd: Any, f_ext: Any = None, out: Any = None, dissipation: bool = False,
+        base_motion: Any = None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+        """The derivatives (..., nv, nv) of the torques by q, by qd and by qdd, which is the mass matrix.
+
+        By q they are along the rates of joints: entry [i, k] is what torque i changes by when joint k moves with rate
+        1, also for free and ball joints. f_ext is fixed to the links. out: three arrays.
+        """
+        return self._derivatives("inverse_dynamics", (q, qd, qdd), "qdd", (f_ext, dissipation, base_motion), out)
+
+    def forward_dynamics_derivatives(
+        self, q: Any, qd: Any, tau: Any, f_ext: Any = None, out: Any = None, dissipation: bool = False,
+        base_motion: Any = None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+        """The derivatives (..., nv, nv) of the accelerations by q, by qd and by tau, which is the inverse of M.
+
+        As -M^-1 times the derivatives of the torques, at the accelerations; arguments as of
+        `inverse_dynamics_derivatives`.
+        """
+        found = self._derivatives("forward_dynamics", (q, qd, tau), "tau", (f_ext, dissipation, base_motion), out)
+        self.warn_if_singular("forward_dynamics_derivatives", np.asarray(q))
+        return found
+
+    def _derivatives(
+        self, item: str, args: tuple[Any, ...], last: str, options: tuple[Any, ...], out: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        f_ext, dissipation, base_motion = options
+        given = (f_ext is not None, checked_flag("dissipation", dissipation), base_motion is not None)
+        key = ("derivatives", item, given, os.environ.get("LINKSWEEP_BACKEND"))
+        function = self._functions.get(key)
+        if function is None:
+            wanted = [("derivative", item, by) for by in ("q", "qd", last)]
+            taken = dict(zip(("f_ext", "dissipation", "base_motion"), given, strict=True))
+            function = self._functions[key] = self._function(make_requests(self, wanted, None, **taken))  # type: ignore[arg-type]
+        args = (*args, *self._extra_arguments(options))
+        return tuple(function(*args)) if out is None else function(*args, out=out)  # type: ignore[return-value]
