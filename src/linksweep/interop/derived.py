@@ -23,8 +23,8 @@ def checked(f: Any) -> CompiledFunction:
     return CompiledFunction(recipe, f.dtype, 1, "llvm")
 
 
-def jacobian(f: CompiledFunction, by: Sequence[str]) -> CompiledFunction:
-    """The results, then the derivatives of each by each of these inputs, by the numbers of q (which are those along rates for
+def jacobian(f: CompiledFunction, by: Sequence[str], values: bool = True) -> CompiledFunction:
+    """The results (`values`), then the derivatives of each by each of these inputs, by the numbers of q (which are those along rates for
     joints of one freedom)."""
     plain = f.recipe.requests
     differ = any(link.kind not in ("revolute", "prismatic", "helical") for link in f.recipe.model.links)
@@ -35,5 +35,5 @@ def jacobian(f: CompiledFunction, by: Sequence[str]) -> CompiledFunction:
             f"ask for ('derivative', {along[0].function!r}, 'q', 'coordinates')."
         )
     made = [replace(r, by=(*r.by, name), coordinates=differ) for r in plain for name in by]
-    recipe = replace(f.recipe, requests=(*plain, *made), rolled=None)
+    recipe = replace(f.recipe, requests=(*(plain if values else ()), *made), rolled=None)
     return CompiledFunction(recipe, f.dtype, 1, "llvm")
