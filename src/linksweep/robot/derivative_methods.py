@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..catalogue.defaults import is_large
 from ..catalogue.requests import checked_flag, make_requests
 from ..compiled.function import CompiledFunction
 
@@ -14,6 +15,9 @@ from ..compiled.function import CompiledFunction
 class DerivativeMethods:
     """The part of `Robot` about derivatives."""
 
+    canonical: Any
+    forward_dynamics: Any
+    nv: Any
     warn_if_singular: Any
     _functions: Any
 
@@ -40,10 +44,24 @@ class DerivativeMethods:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
         """The derivatives (..., nv, nv) of the accelerations by q, by qd and by tau, which is the inverse of M.
 
-        As -M^-1 times the derivatives of the torques, at the accelerations; arguments as of
-        `inverse_dynamics_derivatives`.
+        As -M^-1 times the derivatives of the torques, at the accelerations: in one program, or for large robots with M
+        inverted by NumPy. Arguments as of `inverse_dynamics_derivatives`.
         """
-        found = self._derivatives("forward_dynamics", (q, qd, tau), "tau", (f_ext, dissipation, base_motion), out)
+        options = (f_ext, dissipation, base_motion)
+        if is_large(self.canonical, 3 * self.nv**2):
+            qdd = self.forward_dynamics(
+                q, qd, tau, f_ext=f_ext, dissipation=dissipation, base_motion=base_motion
+            )  # which warns where a pose is singular
+            by_q, by_qd, M = self._derivatives("inverse_dynamics", (q, qd, qdd), "qdd", options, None)
+            inverse = np.linalg.inv(M)
+            inverse = 0.5 * (inverse + inverse.swapaxes(-1, -2))
+            found = (-(inverse @ by_q), -(inverse @ by_qd), inverse)
+            if out is None:
+                return found
+            for target, array in zip(out, found, strict=True):
+                np.copyto(target, array)
+            return out
+        found = self._derivatives("forward_dynamics", (q, qd, tau), "tau", options, out)
         self.warn_if_singular("forward_dynamics_derivatives", np.asarray(q))
         return found
 

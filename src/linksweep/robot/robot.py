@@ -37,8 +37,8 @@ from .parameter_methods import ParameterMethods
 
 
 class Robot(
-    AnalysisMethods, CoordinateMethods, BodyMethods, DerivativeMethods, ParameterMethods, EditMethods, KinematicsMethods, FactorMethods,
-    SingularMethods,
+    AnalysisMethods, CoordinateMethods, BodyMethods, DerivativeMethods, ParameterMethods, EditMethods,
+    KinematicsMethods, FactorMethods, SingularMethods,
 ):  # fmt: skip
     """A robot arm: a frozen description, and its dynamics as compiled functions of NumPy arrays.
 
@@ -248,11 +248,11 @@ class Robot(
 
         functions: a name such as "inverse_dynamics", with its frame and reference where it has them, as ("jacobian",
         "tool") or ("jacobian", "tool", "local"), or ("derivative", one of these, input), or a list of those; the inputs
-        it takes are `.inputs`, in that order. f_ext, base_motion: take them as further arguments. dtype: "float64", "float32", or None to follow the
-        arguments. threads: split large batches. rolled: as loops over the links (None: by size). backend: "llvm" or
-        "interpreter". base_parameters: with regrouped inertias (None: wherever they serve). parameters:
-        numbers of the robot to take as further arguments, as ("payload",) or ("payload:tool", "gravity"), see
-        parameters.py; a payload is ten numbers, which `linksweep.body` makes.
+        it takes are `.inputs`, in that order. f_ext, base_motion: take them as further arguments. dtype: "float64",
+        "float32", or None to follow the arguments. threads: split large batches. rolled: as loops over the links (None:
+        by size). backend: "llvm" or "interpreter". base_parameters: with regrouped inertias (None: wherever they
+        serve). parameters: numbers of the robot to take as further arguments, as ("payload",) or ("payload:tool",
+        "gravity"), see parameters.py; a payload is ten numbers, which `linksweep.body` makes.
         """
         recipe = self.recipe(
             functions, method=method, f_ext=f_ext, dissipation=dissipation, base_motion=base_motion, rolled=rolled,
