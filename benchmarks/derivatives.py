@@ -2,8 +2,8 @@
 
     python benchmarks/derivatives.py [--quick] [--talos]
 
-Values and all first derivatives (M or its inverse among them). Pinocchio's side is a loop over rows that were cut beforehand;
-its results stay in `data`. Ours takes and returns whole arrays, into `out=` where it says so.
+Values and all first derivatives (M or its inverse among them). Pinocchio's side is a loop over rows that were cut
+beforehand; its results stay in `data`. Ours takes and returns whole arrays, into `out=` where it says so.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def compare(name: str, robot: ls.Robot, model: Any, count: int, rounds: int) -> 
         a, b = alternate(
             [lambda f=method, one=one: f(*one), lambda f=their_function, row=row: f(model, data, *row)], rounds
         )
-        print(f"{name}, {function}_derivatives, one call: {time_of(a)} ours, {time_of(b)} theirs, {a / b:.2f} of theirs")
+        print(f"{name}, {function}_derivatives, one call: {time_of(a)} ours, {time_of(b)} theirs, {a / b:.2f}")
 
 
 def second(robot: ls.Robot, rounds: int) -> None:

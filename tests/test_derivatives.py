@@ -282,3 +282,15 @@ def test_figures_of_the_page():
             items = [name, *(("derivative", name, by) for by in ("q", "qd", last))]
             counts = bot.compile(items, backend="interpreter").counts
             assert counts.mul + counts.add == figure
+
+
+def test_large_robots_take_loops():
+    """Beyond ROLL_RESULTS entries: inverse dynamics by loops, forward dynamics from them with M inverted by NumPy."""
+    bot = random_robot(("free", *["revolute"] * 20), tree=True, seed=11)
+    assert bot.compile(FIRST).program.rolled
+    agrees_with_pinocchio(bot, pin_model(bot))
+    q, qd, x = state(bot)
+    out = tuple(np.empty((bot.nv, bot.nv)) for _ in range(3))
+    found = bot.forward_dynamics_derivatives(q, qd, x)
+    bot.forward_dynamics_derivatives(q, qd, x, out=out)
+    assert all(np.array_equal(a, b) for a, b in zip(found, out, strict=True))

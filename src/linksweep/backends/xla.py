@@ -2,9 +2,9 @@
 
     ptr handler(ptr frame)        null is success, else an error that XLA hands on
 
-The frame's fields are read where XLA's C interface (version 0.1) has them. Buffers may have leading axes besides those of
-one sample, each of full length or 1: with 1, all samples of that axis share the row (stride 0, nothing is copied). All
-types and shapes are checked before anything is read or written.
+The frame's fields are read where XLA's C interface (version 0.1) has them. Buffers may have leading axes besides those
+of one sample, each of full length or 1: with 1, all samples of that axis share the row (stride 0, nothing is copied).
+All types and shapes are checked before anything is read or written.
 """
 
 from __future__ import annotations
@@ -309,8 +309,10 @@ def capsule(address: int) -> object:
 
 
 def _load(name: str, kind: str, base: str, offset: int) -> list[str]:
-    return [f"  %{name}_where = getelementptr i8, ptr {base}, i64 {offset}", f"  %{name} = load {kind}, ptr %{name}_where"]
+    where = f"%{name}_where"
+    return [f"  {where} = getelementptr i8, ptr {base}, i64 {offset}", f"  %{name} = load {kind}, ptr {where}"]
 
 
 def _store(name: str, kind: str, value: object, base: str, offset: int) -> list[str]:
-    return [f"  %{name}_where = getelementptr i8, ptr {base}, i64 {offset}", f"  store {kind} {value}, ptr %{name}_where"]
+    where = f"%{name}_where"
+    return [f"  {where} = getelementptr i8, ptr {base}, i64 {offset}", f"  store {kind} {value}, ptr {where}"]

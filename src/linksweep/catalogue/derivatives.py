@@ -44,8 +44,8 @@ def trace_all(
 ) -> None:  # fmt: skip
     """Trace the requests; what several derivatives are of is traced once.
 
-    trace_plain: traces a request as an output; record_of(tracer, request, made): runs the algorithm that `made` makes of
-    the request's own on its inputs.
+    trace_plain: traces a request as an output; record_of(tracer, request, made): runs on its inputs the algorithm that
+    `made` makes of the request's own.
     """
     members: dict[Any, list[int]] = {}
     for index, request in enumerate(requests):

@@ -188,8 +188,8 @@ def check_options(
     for request in requests if rolled else ():
         if written_out(request):
             raise ArgumentError(
-                f"{request.function} by {request.method!r}{', differentiated,' * bool(request.by)} cannot run as a loop "
-                f"over links: leave rolled to False."
+                f"{request.function} by {request.method!r}{', differentiated,' * bool(request.by)} cannot run as a "
+                f"loop over links: leave rolled to False."
             )
 
 

@@ -62,8 +62,9 @@ def make_requests(
     """Functions of one program with their options, checked.
 
     An item is a name, or a tuple of a name, a frame and a reference, without those that the function does not have; the
-    reference may be left out; or ("derivative", item, input). method: of those functions that have it, the others take their own; None leaves it to
-    defaults.py. rolled, parameters: as the program will be traced, on which the choice depends.
+    reference may be left out; or ("derivative", item, input). method: of those functions that have it, the others take
+    their own; None leaves it to defaults.py. rolled, parameters: as the program will be traced, on which the choice
+    depends.
     """
     requests = [_without_method(robot, item, internal, options, parameters) for item in items]
     loops = wants_loops(robot.canonical, requests, parameters) if rolled is None else rolled
@@ -99,7 +100,7 @@ def _without_method(
 def _derivative(
     robot: Robot, item: tuple[Any, ...], internal: bool, options: dict[str, bool], parameters: Sequence[ParameterSet]
 ) -> Request:
-    """("derivative", of, by), of being any item, and by one of its inputs; "coordinates" behind: by the numbers of q."""
+    """("derivative", of, by), by one of the inputs of any item; with "coordinates" behind, by the numbers of q."""
     if len(item) not in (3, 4):
         raise ArgumentError(
             f"a derivative is {shown(item)}, expected ('derivative', function, input), such as ('derivative', "
@@ -113,8 +114,8 @@ def _derivative(
     inputs = [array.name for array in signature(robot.canonical, [of], parameters)[0]]
     if not isinstance(item[2], str) or item[2] not in inputs:
         raise ArgumentError(
-            f"{of.function} cannot be differentiated by {shown(item[2])}{nearest(item[2], inputs)}, expected one of its "
-            f"inputs {', '.join(inputs)}, or of parameters=(...)."
+            f"{of.function} cannot be differentiated by {shown(item[2])}{nearest(item[2], inputs)}, expected one of "
+            f"its inputs {', '.join(inputs)}, or of parameters=(...)."
         )
     coordinates = len(item) == 4
     if of.by and coordinates != of.coordinates:

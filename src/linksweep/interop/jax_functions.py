@@ -15,7 +15,9 @@ try:
     import jax
     import jax.numpy as jnp
 except ImportError as error:
-    raise ImportError("linksweep.jax needs the package jax, which is not installed: pip install linksweep[jax]") from error
+    raise ImportError(
+        "linksweep.jax needs the package jax, which is not installed: pip install linksweep[jax]"
+    ) from error
 
 _registered: set[str] = set()
 
@@ -23,9 +25,9 @@ _registered: set[str] = set()
 def wrap(f: CompiledFunction) -> Any:
     """A function of JAX arrays that runs the machine code of `f`, a function from `robot.compile`.
 
-    It takes arrays (..., size) in the order of `f.inputs`, or by their names, and gives one array, or a tuple of several.
-    It works under jit, vmap (without copies), scan, grad, jacfwd, jacrev and hessian, in float32 and float64, on the CPU.
-    Derivatives by q are by its numbers, as JAX understands them: with quaternions not along the rates.
+    It takes arrays (..., size) in the order of `f.inputs`, or by their names, and gives one array, or a tuple of
+    several. It works under jit, vmap (without copies), scan, grad, jacfwd, jacrev and hessian, in float32 and float64,
+    on the CPU. Derivatives by q are by its numbers, as JAX understands them: with quaternions not along the rates.
     """
     function = checked(f)
     names, single = function.inputs, len(function.outputs) == 1
@@ -35,7 +37,9 @@ def wrap(f: CompiledFunction) -> Any:
         unknown = [name for name in named if name not in names[len(args) :]]
         if unknown or len(args) + len(named) != len(names):
             given = f"{len(args)} arguments{f' and {chr(44).join(named)}' if named else ''}"
-            raise ArgumentError(f"{function.name} got {given}, expected {', '.join(names)}: pass an array for each, once.")
+            raise ArgumentError(
+                f"{function.name} got {given}, expected {', '.join(names)}: pass an array for each, once."
+            )
         arrays = _prepared(function, (*args, *(named[name] for name in names[len(args) :])))
         results = call(*arrays)
         return results[0] if single else results
@@ -50,7 +54,9 @@ def _prepared(function: CompiledFunction, args: tuple[Any, ...]) -> list[Any]:
     arrays = [jnp.asarray(arg) for arg in args]
     kinds = {str(array.dtype) for array in arrays if jnp.issubdtype(array.dtype, jnp.complexfloating)}
     if kinds:
-        raise ArgumentError(f"{function.name} got {', '.join(kinds)}, expected real numbers: take real or imaginary parts.")
+        raise ArgumentError(
+            f"{function.name} got {', '.join(kinds)}, expected real numbers: take real or imaginary parts."
+        )
     dtype = jnp.result_type(*arrays, jnp.float32)
     if dtype not in (jnp.float32, jnp.float64):
         dtype = jnp.dtype(jnp.float32)
@@ -59,7 +65,8 @@ def _prepared(function: CompiledFunction, args: tuple[Any, ...]) -> list[Any]:
         core = argument.shape
         if array.shape[array.ndim - len(core) :] != core or array.ndim < len(core):
             raise ArgumentError(
-                f"{function.name}: {argument.name} has shape {array.shape}, expected {argument.wanted}: check its last axes."
+                f"{function.name}: {argument.name} has shape {array.shape}, expected {argument.wanted}: check its "
+                f"last axes."
             )
         batches.append(array.shape[: array.ndim - len(core)])
     try:

@@ -1,7 +1,7 @@
-"""Compiled functions in PyTorch: operators of its dispatcher over shared memory, with derivatives by compiled Jacobians.
+"""Compiled functions in PyTorch: operators of its dispatcher over shared memory, derivatives by compiled Jacobians.
 
-Each function is a custom operator, so that torch.compile sees through it. Around it stands an autograd.Function, which is
-what torch.func (jvp, vmap, jacfwd) and double backward ask for.
+Each function is a custom operator, so that torch.compile sees through it. Around it stands an autograd.Function, which
+is what torch.func (jvp, vmap, jacfwd) and double backward ask for.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _made: dict[str, _Wrapped] = {}
 def wrap(f: CompiledFunction) -> Any:
     """A function of tensors on the CPU that runs the machine code of `f`, a function from `robot.compile`.
 
-    It takes tensors (..., size) in the order of `f.inputs`, or by their names, and gives one tensor, or a tuple of several;
-    leading axes broadcast. Memory is shared, nothing is copied. autograd, double backward, torch.func and torch.compile work.
-    Derivatives by q are by its numbers: with quaternions not along the rates.
+    It takes tensors (..., size) in the order of `f.inputs`, or by their names, and gives one tensor, or a tuple of
+    several; leading axes broadcast. Memory is shared, nothing is copied. autograd, double backward, torch.func and
+    torch.compile work. Derivatives by q are by its numbers: with quaternions not along the rates.
     """
     return _wrapped(checked(f)).outer
 
@@ -71,8 +71,11 @@ class _Wrapped:
         several = results if len(self.function.outputs) > 1 else (results,)
         return [torch.from_numpy(np.ascontiguousarray(result)) for result in several]
 
+    def leading(self, tensors: Any) -> list[Any]:
+        return [tensor.shape[: tensor.dim() - core] for tensor, core in zip(tensors, self.cores, strict=True)]
+
     def fake(self, *tensors: Any) -> list[Any]:
-        batch = torch.broadcast_shapes(*(t.shape[: t.dim() - core] for t, core in zip(tensors, self.cores, strict=True)))
+        batch = torch.broadcast_shapes(*self.leading(tensors))
         return [tensors[0].new_empty((*batch, *output.shape)) for output in self.function.signature.outputs]
 
     def backward(self, context: Any, *gradients: Any) -> Any:
@@ -114,7 +117,7 @@ class _Wrapped:
         """Under vmap: the mapped axis goes to the front, before as many leading axes as any argument has."""
         ranks = [t.dim() - core - (d is not None) for t, core, d in zip(tensors, self.cores, dims, strict=True)]
         moved = []
-        for tensor, core, dim, rank in zip(tensors, self.cores, dims, ranks, strict=True):
+        for tensor, dim, rank in zip(tensors, dims, ranks, strict=True):
             if dim is not None:
                 tensor = tensor.movedim(dim, 0)
                 shape = tensor.shape
@@ -131,8 +134,8 @@ class _Wrapped:
                 unknown = [name for name in named if name not in names[len(args) :]]
                 if unknown or len(args) + len(named) != len(names):
                     raise ArgumentError(
-                        f"{function.name} got {len(args) + len(named)} arguments, expected {', '.join(names)}: pass a tensor "
-                        f"for each, once."
+                        f"{function.name} got {len(args) + len(named)} arguments, expected {', '.join(names)}: pass a "
+                        f"tensor for each, once."
                     )
                 args = (*args, *(named[name] for name in names[len(args) :]))
             tensors = self.prepared(args)
@@ -152,18 +155,22 @@ class _Wrapped:
                     f"{name}: {argument.name} is a {type(tensor).__name__}, expected a tensor: use torch.as_tensor."
                 )
             if tensor.device.type not in ("cpu", "meta"):
-                raise ArgumentError(f"{name}: {argument.name} is on {tensor.device}, expected the CPU: move it by .cpu().")
+                raise ArgumentError(
+                    f"{name}: {argument.name} is on {tensor.device}, expected the CPU: move it by .cpu()."
+                )
             if tensor.dtype not in (torch.float64, torch.float32):
                 raise ArgumentError(
-                    f"{name}: {argument.name} has type {tensor.dtype}, expected float64 or float32: convert it by .double()."
+                    f"{name}: {argument.name} has type {tensor.dtype}, expected float64 or float32: convert it by "
+                    f".double()."
                 )
             if tensor.dim() < core or tuple(tensor.shape[tensor.dim() - core :]) != argument.shape:
                 raise ArgumentError(
-                    f"{name}: {argument.name} has shape {tuple(tensor.shape)}, expected {argument.wanted}: check its last axes."
+                    f"{name}: {argument.name} has shape {tuple(tensor.shape)}, expected {argument.wanted}: check its "
+                    f"last axes."
                 )
             dtype = tensor.dtype if dtype is None else torch.promote_types(dtype, tensor.dtype)
         try:
-            torch.broadcast_shapes(*(t.shape[: t.dim() - core] for t, core in zip(args, self.cores, strict=True)))
+            torch.broadcast_shapes(*self.leading(args))
         except RuntimeError:
             shown = ", ".join(str(tuple(t.shape)) for t in args)
             raise ArgumentError(f"{name}: shapes are {shown}, expected leading axes that broadcast.") from None

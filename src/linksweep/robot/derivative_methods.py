@@ -75,6 +75,7 @@ class DerivativeMethods:
         if function is None:
             wanted = [("derivative", item, by) for by in ("q", "qd", last)]
             taken = dict(zip(("f_ext", "dissipation", "base_motion"), given, strict=True))
-            function = self._functions[key] = self._function(make_requests(self, wanted, None, **taken))  # type: ignore[arg-type]
+            own: Any = self
+            function = self._functions[key] = self._function(make_requests(own, wanted, None, **taken))
         args = (*args, *self._extra_arguments(options))
         return tuple(function(*args)) if out is None else function(*args, out=out)  # type: ignore[return-value]

@@ -1,8 +1,8 @@
 """The derivatives of inverse dynamics by coordinates and rates, and the mass matrix, pair by pair.
 
 S. Singh, R. P. Russell and P. M. Wensing, "Efficient Analytical Derivatives of Rigid-Body Dynamics Using Spatial Vector
-Algebra", IEEE Robotics and Automation Letters 7(2), 2022, section IV, which makes closed expressions of the sweeps of J.
-Carpentier and N. Mansard, "Analytical Derivatives of Rigid Body Dynamics Algorithms", RSS 2018. In O(n depth).
+Algebra", IEEE Robotics and Automation Letters 7(2), 2022, closed expressions for the sweeps of J. Carpentier and N.
+Mansard, "Analytical Derivatives of Rigid Body Dynamics Algorithms", RSS 2018. In O(n depth).
 
 For a link j between the base and a link i (S: the columns of H^T; subtree of i: I^C, B^C, f^C; p: the parent):
 
@@ -12,9 +12,10 @@ For a link j between the base and a link i (S: the columns of H^T; subtree of i:
     (6)  dtau_i/dqd_j = S_i^T (2 B^C S_j + I^C (Psid_j + Sd_j))
     (7)  dtau_j/dqd_i = S_j^T (2 B^C S_i + I^C (Psid_i + Sd_i))
 
-Numbers are of this list. (4) holds for i = j too, (5) only for i other than j. Derivatives by q are along the rates (the tangent space), also for joints of several
-freedoms. Everything stands in the link's own frame, accelerations are derivatives seen in it, gravity is an
-acceleration of the base. Of points with mass m, place p and velocity u, l = sum m u and K = sum m u p^T:
+Numbers are of this list. (4) holds for i = j too, (5) only for i other than j. Derivatives by q are along the rates
+(the tangent space), also for joints of several freedoms. Everything stands in the link's own frame, accelerations are
+derivatives seen in it, gravity is an acceleration of the base. Of points with mass m, place p and velocity u,
+l = sum m u and K = sum m u p^T:
 
     (8)  2 B [w; v] = 2 [tr(K) w - K w; w x l]
 """
@@ -99,14 +100,14 @@ def inverse_dynamics_derivatives(
         v = v_p + link.H_T @ qd
         a = a_p + link.H_T @ qdd + local_bias_acceleration(link, v_p, qd)
         Psid = tuple(cross(v_p, S) for S in link.H_T.columns)                                    # (1)
-        Psidd = tuple(cross(a_p, S) + cross(v_p, P) for S, P in zip(link.H_T.columns, Psid))     # (2)
+        Psidd = tuple(cross(a_p, S) + cross(v_p, P) for S, P in along(link.H_T.columns, Psid))     # (2)
         Sd = tuple(cross(v, S) for S in link.H_T.columns)                                        # (3)
         return Moving(v, a, Psid, Psidd, Sd), State(v, a)
 
     def inward_step(
         link: LinkView, outer: Subtree, at: Moving, qd: Coordinates, qdd: Coordinates, f_ext: Force
     ) -> tuple[Any, Subtree]:
-        I = outer.I + link.M
+        I = outer.I + link.M  # noqa: E741
         B2 = outer.B2 + coriolis(link.M, at.v)                                                   # (8)
         f = outer.f + (link.M @ at.a + local_bias_force(link, at.v) - f_ext)
         tau = link.H(f) + qdd * link.armature
@@ -116,9 +117,9 @@ def inverse_dynamics_derivatives(
 
     def start(link: LinkView, at: Moving, tree: Subtree) -> tuple[Elements, Carried]:
         S = link.H_T.columns
-        by_own = [tree.B2 @ P + tree.I @ PP for P, PP in zip(at.Psid, at.Psidd)]            # (4), i = j
-        by_qd = [tree.B2 @ s + tree.I @ (P + d) for s, P, d in zip(S, at.Psid, at.Sd)]      # (7)
-        by_q = [own + cross_force(s, tree.f) for own, s in zip(by_own, S)]                       # (5)
+        by_own = [tree.B2 @ P + tree.I @ PP for P, PP in along(at.Psid, at.Psidd)]            # (4), i = j
+        by_qd = [tree.B2 @ s + tree.I @ (P + d) for s, P, d in along(S, at.Psid, at.Sd)]      # (7)
+        by_q = [own + cross_force(s, tree.f) for own, s in along(by_own, S)]                       # (5)
         I_S = [tree.I @ s for s in S]
         B_S = [tree.B2.transpose_times(s) for s in S]
         M = products(link, I_S)
@@ -134,14 +135,13 @@ def inverse_dynamics_derivatives(
         S = link.H_T.columns
         M = products(link, x.I_S)
         below_q = [
-            [m.dot(PP) + b.dot(P.angular) for P, PP in zip(at.Psid, at.Psidd)] for m, b in zip(x.I_S, x.B_S)
+            [m.dot(PP) + b.dot(P.angular) for P, PP in along(at.Psid, at.Psidd)] for m, b in along(x.I_S, x.B_S)
         ]                                                                                        # (4)
         below_qd = [
-            [m.dot(P + d) + b.dot(s.angular) for s, P, d in zip(S, at.Psid, at.Sd)] for m, b in zip(x.I_S, x.B_S)
+            [m.dot(P + d) + b.dot(s.angular) for s, P, d in along(S, at.Psid, at.Sd)] for m, b in along(x.I_S, x.B_S)
         ]                                                                                        # (6)
-        elements = Elements(
-            Blocks(products(link, x.by_q), below_q), Blocks(products(link, x.by_qd), below_qd), Blocks(M, list(zip(*M)))
-        )
+        above_q, above_qd = products(link, x.by_q), products(link, x.by_qd)                      # (5), (7)
+        elements = Elements(Blocks(above_q, below_q), Blocks(above_qd, below_qd), Blocks(M, list(along(*M))))
         return elements, carried(link, x.by_q, x.by_qd, x.I_S, x.B_S)
 
     at = sweep.outward(outward_step, State(base.velocity, base.acceleration), qd, qdd)
@@ -161,9 +161,14 @@ def cross_force(v: Motion, f: Force) -> Force:
     return Force(v.angular.cross(f.moment) + v.linear.cross(f.force), v.angular.cross(f.force))
 
 
+def along(*columns: Any) -> Any:
+    """Entries that belong together."""
+    return zip(*columns, strict=True)
+
+
 def products(link: LinkView, forces: Any) -> list[list[Any]]:
     """S_j^T F: a row for each freedom of this link, a column for each force."""
-    return [list(row) for row in zip(*(link.H(f) for f in forces))]
+    return [list(row) for row in along(*(link.H(f) for f in forces))]
 
 
 def carried(link: LinkView, by_q: Any, by_qd: Any, I_S: Any, B_S: Any) -> Carried:
