@@ -28,13 +28,17 @@ _KERNEL_ARGUMENTS = (
     "i64 %n, ptr %in, ptr %strides, ptr %out, ptr %out_stride, ptr %work, ptr %counter, i64 %n"  # alone: one block of n
 )
 _PYTHON_FUNCTIONS = (
-    "PyObject_Vectorcall", "PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree"
+    "PyObject_Vectorcall", "PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree",
+    "PyTuple_New", "PyTuple_SetItem", "Py_DecRef",
 )  # fmt: skip
 _NEW_ARRAY, _ARRAY_TYPE = 93, 2  # in NumPy's table of C functions
 
 
-def entry_ir(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: str, workspace: int) -> str:
-    """IR of `entry`, for a kernel with these shapes of one sample and so many bytes of workspace."""
+def entry_ir(inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], dtype: str, workspace: int) -> str:
+    """IR of `entry`, for a kernel with these shapes of one sample and so many bytes of workspace.
+
+    It returns an array, or a tuple of several, which owns them from the moment each is made.
+    """
     lines = [
         "@ndarray = external global i8",
         "@descr = external global i8",
@@ -44,13 +48,18 @@ def entry_ir(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: 
         "declare void @PyEval_RestoreThread(ptr)",
         "declare ptr @PyMem_RawMalloc(i64)",
         "declare void @PyMem_RawFree(ptr)",
+        "declare ptr @PyTuple_New(i64)",
+        "declare i32 @PyTuple_SetItem(ptr, i64, ptr)",
+        "declare void @Py_DecRef(ptr)",
         "define ptr @entry(ptr %self, ptr %args, i64 %nargs, ptr %names) {",
         "entry:",
         f"  %in = alloca [{len(inputs)} x ptr]",
         f"  %strides = alloca [{len(inputs)} x i64]",
-        f"  %dims = alloca [{len(output) + 1} x i64]",
-        "  %out = alloca ptr",
-        "  %out_stride = alloca i64",
+        f"  %dims = alloca [{max(map(len, outputs)) + 1} x i64]",
+        f"  %out = alloca [{len(outputs)} x ptr]",
+        f"  %out_stride = alloca [{len(outputs)} x i64]",
+        "  %answered = alloca ptr",
+        "  store ptr null, ptr %answered",
         "  %counter = alloca i64",
         "  store i64 0, ptr %counter",
         f"  %count = icmp eq i64 %nargs, {len(inputs)}",
@@ -60,26 +69,27 @@ def entry_ir(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: 
     ]
     for k, shape in enumerate(inputs):
         lines += _check_argument(k, shape, f"%arg{k + 1}" if k + 1 < len(inputs) else "%run")
-    size = math.prod(output)
-    lines += ["run:", *_workspace(workspace), "  store i64 %n, ptr %dims"]
-    for axis, length in enumerate(output):
-        lines += [
-            f"  %d{axis} = getelementptr i64, ptr %dims, i64 {axis + 1}",
-            f"  store i64 {length}, ptr %d{axis}",
-        ]
+    several = len(outputs) > 1
     lines += [
+        "run:",
+        *_workspace(workspace),
         "  %skip = select i1 %batched, i64 0, i64 1",
         "  %shape = getelementptr i64, ptr %dims, i64 %skip",
-        f"  %axes = select i1 %batched, i32 {len(output) + 1}, i32 {len(output)}",
-        f"  %result = call ptr @PyArray_New(ptr @ndarray, i32 %axes, ptr %shape, i32 {_TYPE_NUMBERS[dtype]}, "
-        "ptr null, ptr null, i32 0, i32 0, ptr null)",
-        "  %failed = icmp eq ptr %result, null",
-        "  br i1 %failed, label %end, label %go",
+        "  store i64 %n, ptr %dims",
+    ]
+    if several:
+        lines += [
+            f"  %tuple = call ptr @PyTuple_New(i64 {len(outputs)})",
+            "  %no_tuple = icmp eq ptr %tuple, null",
+            "  br i1 %no_tuple, label %end, label %make0",
+            "make0:",
+        ]
+    for k, output in enumerate(outputs):
+        following = f"make{k + 1}" if k + 1 < len(outputs) else "go"
+        lines += _make_result(k, output, dtype, several, following)
+    lines += [
         "go:",
-        f"  %place = getelementptr i8, ptr %result, i64 {_DATA}",
-        "  %data = load ptr, ptr %place",
-        "  store ptr %data, ptr %out",
-        f"  store i64 {size}, ptr %out_stride",
+        f"  store ptr {'%tuple' if several else '%result0'}, ptr %answered",
         f"  %large = icmp sgt i64 %n, {_RELEASE_ABOVE}",
         "  br i1 %large, label %released, label %held",
         "held:",
@@ -90,8 +100,12 @@ def entry_ir(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: 
         f"  call void @kernel({_KERNEL_ARGUMENTS})",
         "  call void @PyEval_RestoreThread(ptr %thread)",
         "  br label %end",
+        "failed:",
+        *(["  call void @Py_DecRef(ptr %tuple)"] if several else []),
+        "  br label %end",
         "end:",
         "  call void @PyMem_RawFree(ptr %memory)",
+        "  %result = load ptr, ptr %answered",
         "  ret ptr %result",
         "other:",
         "  %answer = call ptr @PyObject_Vectorcall(ptr %self, ptr %args, i64 %nargs, ptr %names)",
@@ -99,6 +113,33 @@ def entry_ir(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: 
         "}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _make_result(k: int, shape: tuple[int, ...], dtype: str, several: bool, following: str) -> list[str]:
+    """Allocate result k; the tuple takes it over where there are several."""
+    lines = []
+    for axis, length in enumerate(shape):
+        lines += [
+            f"  %o{k}_d{axis} = getelementptr i64, ptr %dims, i64 {axis + 1}",
+            f"  store i64 {length}, ptr %o{k}_d{axis}",
+        ]
+    lines += [
+        f"  %o{k}_axes = select i1 %batched, i32 {len(shape) + 1}, i32 {len(shape)}",
+        f"  %result{k} = call ptr @PyArray_New(ptr @ndarray, i32 %o{k}_axes, ptr %shape, i32 {_TYPE_NUMBERS[dtype]}, "
+        "ptr null, ptr null, i32 0, i32 0, ptr null)",
+        f"  %o{k}_failed = icmp eq ptr %result{k}, null",
+        f"  br i1 %o{k}_failed, label %failed, label %made{k}",
+        f"made{k}:",
+        f"  %o{k}_place = getelementptr i8, ptr %result{k}, i64 {_DATA}",
+        f"  %o{k}_data = load ptr, ptr %o{k}_place",
+        f"  %o{k}_out = getelementptr ptr, ptr %out, i64 {k}",
+        f"  store ptr %o{k}_data, ptr %o{k}_out",
+        f"  %o{k}_stride = getelementptr i64, ptr %out_stride, i64 {k}",
+        f"  store i64 {math.prod(shape)}, ptr %o{k}_stride",
+    ]
+    if several:
+        lines.append(f"  %o{k}_set = call i32 @PyTuple_SetItem(ptr %tuple, i64 {k}, ptr %result{k})")
+    return [*lines, f"  br label %{following}", *([f"{following}:"] if following != "go" else [])]
 
 
 def _workspace(size: int) -> list[str]:

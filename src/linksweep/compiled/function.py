@@ -211,11 +211,11 @@ def make_function(
 
 
 def _fast_entry(plain: CompiledFunction, dtype: str, behind: Callable[..., Any]) -> Callable[..., Any] | None:
-    """The builtin for plain calls of a function with one result, or None where it cannot be.
+    """The builtin for plain calls of a function, or None where it cannot be.
 
     `behind` takes whatever it does not.
     """
-    if plain.backend != "llvm" or len(plain.outputs) != 1 or plain.threads > 1:
+    if plain.backend != "llvm" or plain.threads > 1:
         return None
     from ..backends import entry
 
@@ -259,7 +259,7 @@ def _compile(function: CompiledFunction, dtype: str, target: Target) -> tuple[by
     program = function.program
     if (inputs, outputs) != ([a.shape for a in program.inputs], [a.shape for a in program.outputs]):
         raise BackendError(f"{function.name} is traced with other shapes than it is called with: please report this.")
-    extra = functools.partial(entry.entry_ir, inputs, outputs[0], dtype) if len(outputs) == 1 else None
+    extra = functools.partial(entry.entry_ir, inputs, outputs, dtype)
     return llvm.compile_object(_for_target(program, target), dtype, target, extra)[:2]
 
 
@@ -273,8 +273,6 @@ def _for_target(program: Program, target: Target) -> Program:
 def _load(function: CompiledFunction, code: bytes, workspace: int, dtype: str) -> Any:
     from ..backends import entry, llvm
 
-    if len(function.outputs) != 1:
-        return llvm.MachineKernel(code, workspace)
     return llvm.MachineKernel(code, workspace, entry.entry_symbols(dtype), ("entry",))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..analysis.singular import threshold
 from ..catalogue.defaults import is_large
 from ..catalogue.requests import checked_flag, make_requests
 from ..compiled.function import CompiledFunction
@@ -20,6 +21,9 @@ class DerivativeMethods:
     nv: Any
     warn_if_singular: Any
     _functions: Any
+    _least_ratio: Any
+    _inverse_slopes: Any = None  # functions of plain calls, found without a look-up
+    _forward_slopes: Any = None
 
     def _function(self, requests: Any) -> CompiledFunction:
         raise NotImplementedError  # Robot finds the compiled function
@@ -36,7 +40,17 @@ class DerivativeMethods:
         By q they are along the rates of joints: entry [i, k] is what torque i changes by when joint k moves with rate
         1, also for free and ball joints. f_ext is fixed to the links. out: three arrays.
         """
-        return self._derivatives("inverse_dynamics", (q, qd, qdd), "qdd", (f_ext, dissipation, base_motion), out)
+        if (
+            self._inverse_slopes is not None
+            and f_ext is None
+            and out is None
+            and base_motion is None
+            and not dissipation
+        ):
+            return self._inverse_slopes(q, qd, qdd)
+        found = self._derivatives("inverse_dynamics", (q, qd, qdd), "qdd", (f_ext, dissipation, base_motion), out)
+        self._inverse_slopes = self._plain_slopes("inverse_dynamics")
+        return found
 
     def forward_dynamics_derivatives(
         self, q: Any, qd: Any, tau: Any, f_ext: Any = None, out: Any = None, dissipation: bool = False,
@@ -47,6 +61,14 @@ class DerivativeMethods:
         As -M^-1 times the derivatives of the torques, at the accelerations: in one program, or for large robots with M
         inverted by NumPy. Arguments as of `inverse_dynamics_derivatives`.
         """
+        if (
+            self._forward_slopes is not None
+            and f_ext is None
+            and out is None
+            and base_motion is None
+            and not dissipation
+        ):
+            return self._forward_slopes(q, qd, tau)
         options = (f_ext, dissipation, base_motion)
         if is_large(self.canonical, 3 * self.nv**2):
             qdd = self.forward_dynamics(
@@ -62,8 +84,15 @@ class DerivativeMethods:
                 np.copyto(target, array)
             return out
         found = self._derivatives("forward_dynamics", (q, qd, tau), "tau", options, out)
-        self.warn_if_singular("forward_dynamics_derivatives", np.asarray(q))
+        if self._least_ratio > threshold("float32"):  # no pose is singular: nothing has to be watched
+            self._forward_slopes = self._plain_slopes("forward_dynamics")
+        else:
+            self.warn_if_singular("forward_dynamics_derivatives", np.asarray(q))
         return found
+
+    def _plain_slopes(self, item: str) -> Any:
+        """The function of a call without options, if it is there already."""
+        return self._functions.get(("derivatives", item, (False, False, False), os.environ.get("LINKSWEEP_BACKEND")))
 
     def _derivatives(
         self, item: str, args: tuple[Any, ...], last: str, options: tuple[Any, ...], out: Any
@@ -78,4 +107,4 @@ class DerivativeMethods:
             own: Any = self
             function = self._functions[key] = self._function(make_requests(own, wanted, None, **taken))
         args = (*args, *self._extra_arguments(options))
-        return tuple(function(*args)) if out is None else function(*args, out=out)  # type: ignore[return-value]
+        return function(*args) if out is None else function(*args, out=out)
