@@ -93,7 +93,7 @@ def _without_method(
     reference = _chosen_reference(name, function, further)
     if function.dynamics:
         _check_dynamics(robot, name, function)
-    taken = {key: checked_flag(key, value) and key in function.takes for key, value in options.items()}
+    taken: dict[str, Any] = {key: checked_flag(key, value) and key in function.takes for key, value in options.items()}
     return Request(name, "", frame, reference, **taken)
 
 

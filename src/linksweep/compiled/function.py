@@ -281,7 +281,7 @@ def _disk_cache(setting: str | None) -> cache.DiskCache:
     return cache.DiskCache()
 
 
-def _key(recipe: Recipe, dtype: str, target: Target) -> str:
+def _key(recipe: Any, dtype: str, target: Target) -> str:
     import llvmlite
 
     from ..backends.target import initialized_llvm
