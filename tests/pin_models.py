@@ -46,9 +46,11 @@ def random_robot(kinds: tuple[str, ...], *, tree: bool = False, seed: int = 0, a
 
 
 def pin_model(robot: ls.Robot) -> Any:
-    """Pinocchio's model with the same joints, named alike."""
+    """Pinocchio's model with the same joints, named alike; depth first, because its derivatives take the rows of a
+    subtree to be neighbours."""
     model, ids = pin.Model(), {-1: 0}
-    for index, link in enumerate(robot.model.links):
+    for index in depth_first(robot, -1):
+        link = robot.model.links[index]
         joint, body = link.joint, link.inertial
         axis = np.array(joint.axis)
         theirs = {
@@ -65,6 +67,11 @@ def pin_model(robot: ls.Robot) -> Any:
         model.appendBodyToJoint(ids[index], inertia, pin.SE3.Identity())
     model.gravity.linear = np.array(robot.gravity)
     return model
+
+
+def depth_first(robot: ls.Robot, parent: int) -> list[int]:
+    children = [i for i, link in enumerate(robot.model.links) if link.parent == parent]
+    return [index for child in children for index in (child, *depth_first(robot, child))]
 
 
 def their_q(robot: ls.Robot, model: Any, q: np.ndarray) -> np.ndarray:

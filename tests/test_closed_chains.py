@@ -25,7 +25,8 @@ GRASPS = {
 }
 TREES = {
     "loop of every joint": (
-        ("revolute", "spherical", "planar", "helical", "prismatic", "revolute", "revolute"), (("point", "flange5", "flange6"),), 1,
+        ("revolute", "spherical", "planar", "helical", "prismatic", "revolute", "revolute"),
+        (("point", "flange5", "flange6"),), 1,
     ),
     "free base, sliding": (
         ("free", "revolute", "revolute", "revolute", "spherical", "revolute", "revolute"),
@@ -270,7 +271,7 @@ def test_mistakes():
     far = robot.with_constraints(
         [ls.Constraint("point", "flange0", at=[[1, 0, 0, 90], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])]
     )
-    with pytest.raises(ArgumentError, match="a gap of .* is left"):
+    with pytest.raises(ArgumentError, match=r"a gap of .* is left"):
         far.project(far.neutral())
     closed, q = mechanism("loop of every joint")
     qd = np.zeros(closed.nv)

@@ -162,7 +162,7 @@ def test_details_are_those_of_the_papers():
 def test_laws_of_simulation_use_the_rule(monkeypatch: pytest.MonkeyPatch):
     """In machine code and in columns: one choice, made in defaults.py."""
     from linksweep.simulation.columns import CompiledDynamics
-    from linksweep.simulation.step_program import TracedDynamics, law_request
+    from linksweep.simulation.control.traced import TracedDynamics, law_request
 
     monkeypatch.delitem(defaults.RULES, "gravity_forces")
     request = make_request(PUMA, "forward_dynamics", None)

@@ -177,6 +177,5 @@ def test_what_cannot_be_differentiated():
     with pytest.raises(ArgumentError, match="several results"):
         differentiate(trace(model, [request, Request("mass_matrix", "composite")]), "q")
     function = compiled("mixed3", "inverse_dynamics")
-    for bad in (lambda: function.derivative("tau"), lambda: function.derivative("q").derivative("q")):
-        with pytest.raises(ArgumentError, match="cannot be differentiated by"):
-            bad()
+    with pytest.raises(ArgumentError, match="cannot be differentiated by 'tau'"):
+        function.derivative("tau")

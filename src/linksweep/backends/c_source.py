@@ -280,7 +280,7 @@ class _Loops(_Straight):
         side, offset = self.program.outputs[x.output].shape[0], self.offsets[x.offsets]
         a = _plus(offset.format("link" if self.starting else "first"), x.component[0])
         b = _plus(offset.format("link"), x.component[1])
-        places = [f"{self.outputs[x.output]}[{_times(side, row)} + {column}]" for row, column in ((a, b), (b, a))]
+        places = [f"{self.outputs[x.output]}[{_times(side, row)} + {column}]" for row, column in x.places(a, b)]
         return " = ".join(dict.fromkeys(places))
 
     def element(self, where: Sequence[int]) -> str:

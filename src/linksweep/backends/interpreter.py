@@ -130,8 +130,8 @@ class _Run:
         offsets = self.program.offsets[effect.offsets]
         a, b = offsets[i] + effect.component[0], offsets[j] + effect.component[1]
         side = self.program.outputs[effect.output].shape[1]
-        for element in (a * side + b, b * side + a):
-            self.outputs[effect.output][:, element] = result
+        for row, column in effect.places(a, b):
+            self.outputs[effect.output][:, row * side + column] = result
 
 
 def _shifted(angle: Any, offset: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,16 @@ from .target import Target, initialized_llvm
 from .trig import libm_addresses
 
 
-def compile_object(program: Program, dtype: str, target: Target) -> tuple[bytes, int, str]:
-    """Object bytes, the bytes of workspace a call needs, and the IR they were made from."""
+def compile_object(
+    program: Program, dtype: str, target: Target, extra: Callable[[int], str] | None = None
+) -> tuple[bytes, int, str]:
+    """Object bytes, the bytes of workspace a call needs, and the IR they were made from.
+
+    `extra` gives further IR for the module, once the workspace is known.
+    """
     ir, workspace = kernel_ir(program.verify(), dtype, target)
+    if extra is not None:
+        ir += extra(workspace)
     return emit_object(ir, target), workspace, ir
 
 

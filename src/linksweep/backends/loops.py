@@ -213,7 +213,7 @@ class LoopEmitter(Emitter):
                 side = self.program.outputs[effect.output].shape[1]
                 a = self.emit(f"add i64 {self.lookup(f'@offsets{effect.offsets}', first)}, {effect.component[0]}")
                 b = self.emit(f"add i64 {self.lookup(f'@offsets{effect.offsets}', link)}, {effect.component[1]}")
-                for i, j in ((a, b), (b, a)):
+                for i, j in effect.places(a, b):
                     element = self.emit(f"add i64 {self.emit(f'mul i64 {i}, {side}')}, {j}")
                     self.scatter(effect.output, element, value)
             elif isinstance(effect, Store):

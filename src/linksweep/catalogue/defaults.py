@@ -7,7 +7,7 @@ and tests/test_defaults.py holds them against operation counts and those figures
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from ..description.model import BASE
@@ -16,6 +16,7 @@ from ..mechanism.joints import KINDS
 
 ROLL_ABOVE = 60  # links; below, a written-out program of real geometry is faster (benchmarks/rolled.py)
 ROLL_RESULTS = 1200  # entries; a written-out program of more takes LLVM many seconds
+SHALLOW = 6  # freedoms; up to there differentiated torques cost less where only the derivative by q is asked for
 DEEP = 9  # freedoms between base and tip; beyond, the solve with M costs more than a filter (benchmarks/defaults.py)
 
 
@@ -76,6 +77,12 @@ def default_method(function: str, model: CanonicalModel, loops: bool = False) ->
 def is_large(model: CanonicalModel, results: int) -> bool:
     """Whether a program with so many entries of results is to run as loops over the links."""
     return len(model.links) > ROLL_ABOVE or results > ROLL_RESULTS
+
+
+def sweeps_serve(model: CanonicalModel, by: Collection[str]) -> bool:
+    """Whether derivatives of inverse dynamics by these inputs are taken by sweeps of their own, not by differentiating
+    the torques: together they share most of their work."""
+    return "qd" in by or "qdd" in by or depth(model) > SHALLOW
 
 
 def depth(model: CanonicalModel) -> int:

@@ -6,7 +6,7 @@ A request names one function with its options; a Program serves one or several r
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..algorithms.closed_chain.closed_chain import closed_chain
@@ -39,6 +39,7 @@ from ..mechanism.canonical import CanonicalModel
 from ..mechanism.joints import KINDS
 from ..spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Vec, leaves
 from ..spatial.tree_matrix import congruence
+from ..tracing.differentiate import differentiated
 from ..tracing.expression import ONLINE, PARAMETER, Operand
 from ..tracing.passes.dead_and_fused import remove_dead
 from ..tracing.passes.factoring import factor_sums
@@ -62,6 +63,7 @@ from .body_traces import (
 )
 from .closed_chain_functions import CLOSED_CHAIN, frames_of, with_springs
 from .defaults import is_large
+from .derivatives import directions, loops_serve, trace_all
 from .explicit_traces import trace_explicit, trace_influence, trace_regressor
 from .factor_traces import solve, trace_closeness, trace_inertia_ratio, trace_joint_inertia, trace_of_vector
 from .parameters import ParameterSet
@@ -84,7 +86,7 @@ def trace(
     """
     inputs, outputs = signature(model, requests, parameters, varied)
     if rolled is None:
-        rolled = wants_loops(model, requests, parameters) and not any(_method(r).written_out for r in requests)
+        rolled = wants_loops(model, requests, parameters) and not any(written_out(r) for r in requests)
 
     def prepared(found: CanonicalModel) -> CanonicalModel:
         return found if base_parameters is False else regrouped(found, requests)
@@ -96,8 +98,11 @@ def trace(
         return prepared(found)
 
     tracer = Rolled(prepared(model), inputs) if rolled else UnrolledTrace(model, inputs, described)
-    for index, request in enumerate(requests):
-        FUNCTIONS[request.function].trace(tracer, request, index)
+
+    def trace_plain(request: Request, output: int) -> None:
+        FUNCTIONS[request.function].trace(tracer, request, output)
+
+    trace_all(tracer, requests, trace_plain, record_of, rolled)
     name = "_".join(request.function for request in requests)
     return factor_sums(remove_dead(tracer.program(name, outputs))).verify()
 
@@ -115,8 +120,14 @@ def regrouped(model: CanonicalModel, requests: Sequence[Request]) -> CanonicalMo
 
 def wants_loops(model: CanonicalModel, requests: Sequence[Request], parameters: Sequence[ParameterSet] = ()) -> bool:
     """Whether a program of these results is so large that it should run as loops, if its methods can."""
-    results = sum(array.size for array in signature(model, requests)[1])
-    return is_large(model, results) and not parameters
+    if parameters or any(request.by and written_out(request) for request in requests):
+        return False
+    return is_large(model, sum(array.size for array in signature(model, requests)[1]))
+
+
+def written_out(request: Request) -> bool:
+    """Whether it cannot run as a loop over links."""
+    return not loops_serve(request) if request.by else _method(request).written_out
 
 
 def check_options(
@@ -133,9 +144,10 @@ def check_options(
     if rolled and parameters:
         raise ArgumentError("a loop over links cannot take parameters as inputs: leave rolled to False.")
     for request in requests if rolled else ():
-        if _method(request).written_out:
+        if written_out(request):
             raise ArgumentError(
-                f"{request.function} by {request.method!r} cannot run as a loop over links: leave rolled to False."
+                f"{request.function} by {request.method!r}{', differentiated,' * bool(request.by)} cannot run as a "
+                f"loop over links: leave rolled to False."
             )
 
 
@@ -147,6 +159,7 @@ def signature(
     nv = sum(KINDS[link.kind].nv for link in model.links)
     shapes: dict[str, tuple[int, ...]] = {name: (nv,) for name in INPUT_ORDER}
     shapes |= {"q": (nq,), "point": (3,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
+    shapes |= {chosen.name: chosen.shape for chosen in parameters}
     sizes: dict[Any, Any] = {"v": nv, "frames": len(model.frames), "parameters": 11 * len(model.links)}
     sizes |= {"rows": sum(tie.rows for tie in model.ties), "ties": len(model.ties)}
     wanted = {name for request in requests for name in FUNCTIONS[request.function].inputs}
@@ -156,7 +169,10 @@ def signature(
     for request in requests:
         function = FUNCTIONS[request.function]
         sizes["six"] = 6 * len(frames_of(request))
-        outputs.append(Array(function.result, tuple(sizes.get(axis, axis) for axis in function.axes)))
+        output = Array(function.result, tuple(sizes.get(axis, axis) for axis in function.axes))
+        for by in request.by:
+            output = differentiated(output, by, directions(request, by, shapes))
+        outputs.append(output)
     level = ONLINE if varied else PARAMETER
     return (*inputs, *(Array(chosen.name, chosen.shape, level) for chosen in parameters)), tuple(outputs)
 
@@ -198,8 +214,8 @@ def _given_forces(tracer: Any, request: Request) -> Any:
     return tracer.outward(step, (), rows)
 
 
-def record_of(tracer: Any, request: Request) -> Any:
-    """Run the algorithm of inverse or forward dynamics: the record of every quantity it names.
+def record_of(tracer: Any, request: Request, algorithm: Callable[..., Any] | None = None) -> Any:
+    """Run the algorithm of inverse or forward dynamics, or one made from it: the record of every quantity it names.
 
     Rates and accelerations that are no input of the function are zero, and fold.
     """
@@ -207,7 +223,9 @@ def record_of(tracer: Any, request: Request) -> Any:
     names = ("qd", "tau") if "tau" in given else ("qd", "qdd")
     first, second = (_coordinates(tracer, name) if name in given else tracer.zeros() for name in names)
     forces, base = _external_forces(tracer, request), _base_motion(tracer, request)
-    return _method(request).algorithm(tracer, first, second, forces, base, dissipation=request.dissipation)
+    own = _method(request).algorithm
+    chosen = algorithm(own) if algorithm else own
+    return chosen(tracer, first, second, forces, base, dissipation=request.dissipation)
 
 
 def _dynamics(tracer: Any, request: Request, output: int) -> None:

@@ -11,13 +11,14 @@ import numpy as np
 from ..errors import ArgumentError, DescriptionError, SingularError
 from ..support.messages import listing, nearest, shown
 from .defaults import default_method
-from .functions import FUNCTIONS, Function, Method, Request, wants_loops
+from .functions import FUNCTIONS, Function, Method, Request, signature, wants_loops
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
     from .parameters import ParameterSet
 
 
+DERIVATIVE, COORDINATES = "derivative", "coordinates"
 PUBLIC = tuple(name for name, function in FUNCTIONS.items() if function.public)
 CLOSED = tuple(name for name, function in FUNCTIONS.items() if function.closed)  # with constraints, these too
 
@@ -67,19 +68,26 @@ def make_requests(
     """Functions of one program with their options, checked.
 
     An item is a name, or a tuple of a name, a frame and a reference, without those that the function does not have; the
-    reference may be left out. method: of those functions that have it, the others take their own; None leaves it to
-    defaults.py. rolled, parameters: as the program will be traced, on which the choice depends.
+    reference may be left out; or ("derivative", item, input). method: of those functions that have it, the others take
+    their own; None leaves it to defaults.py. rolled, parameters: as the program will be traced, on which the choice
+    depends.
     """
-    requests = [_without_method(robot, item, internal, options) for item in items]
+    requests = [_without_method(robot, item, internal, options, parameters) for item in items]
     loops = wants_loops(robot.canonical, requests, parameters) if rolled is None else rolled
     together = {request.function for request in requests}
+    if method is None and any(request.by and request.function == "forward_dynamics" for request in requests):
+        method = "composite"  # its derivatives need M in any case
     return tuple(
         replace(request, method=_chosen_method(robot, request.function, method, together, loops))
         for request in requests
     )
 
 
-def _without_method(robot: Robot, item: Any, internal: bool, options: dict[str, bool]) -> Request:
+def _without_method(
+    robot: Robot, item: Any, internal: bool, options: dict[str, bool], parameters: Sequence[ParameterSet] = ()
+) -> Request:
+    if isinstance(item, tuple) and item and item[0] == DERIVATIVE:
+        return _derivative(robot, item, internal, options, parameters)
     name: Any = item
     further: list[Any] = []
     if isinstance(item, tuple) and item:
@@ -95,8 +103,36 @@ def _without_method(robot: Robot, item: Any, internal: bool, options: dict[str, 
     reference = _chosen_reference(name, function, further)
     if function.dynamics:
         _check_dynamics(robot, name, function)
-    taken = {key: checked_flag(key, value) and key in function.takes for key, value in options.items()}
+    taken: dict[str, Any] = {key: checked_flag(key, value) and key in function.takes for key, value in options.items()}
     return Request(name, "", frame, reference, **taken)
+
+
+def _derivative(
+    robot: Robot, item: tuple[Any, ...], internal: bool, options: dict[str, bool], parameters: Sequence[ParameterSet]
+) -> Request:
+    """("derivative", of, by), by one of the inputs of any item; with "coordinates" behind, by the numbers of q."""
+    if len(item) not in (3, 4):
+        raise ArgumentError(
+            f"a derivative is {shown(item)}, expected ('derivative', function, input), such as ('derivative', "
+            f"'inverse_dynamics', 'q')."
+        )
+    of = _without_method(robot, item[1], internal, options, parameters)
+    if len(item) == 4 and item[3] != COORDINATES:
+        raise ArgumentError(
+            f"the derivative of {of.function} ends in {shown(item[3])}, expected {COORDINATES!r} or nothing there."
+        )
+    inputs = [array.name for array in signature(robot.canonical, [of], parameters)[0]]
+    if not isinstance(item[2], str) or item[2] not in inputs:
+        raise ArgumentError(
+            f"{of.function} cannot be differentiated by {shown(item[2])}{nearest(item[2], inputs)}, expected one of "
+            f"its inputs {', '.join(inputs)}, or of parameters=(...)."
+        )
+    coordinates = len(item) == 4
+    if of.by and coordinates != of.coordinates:
+        raise ArgumentError(
+            f"the derivative {shown(item)} is by coordinates in one place only, expected in all or none."
+        )
+    return replace(of, by=(*of.by, item[2]), coordinates=coordinates)
 
 
 def checked_flag(name: str, value: Any) -> bool:

@@ -18,6 +18,8 @@ class Request:
     f_ext: bool = False
     dissipation: bool = False
     base_motion: bool = False
+    by: tuple[str, ...] = ()  # differentiated by these inputs, one after the other
+    coordinates: bool = False  # by the numbers of q, not along the rates
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,11 +140,11 @@ def _about(
     yield f"{GENERATED} {__version__}: do not edit, export again."
     yield ""
     inputs, outputs = parameters(program)
-    derivative = f", derivative by {function.recipe.derivative}" if function.recipe.derivative else ""
     for argument, array in zip(inputs, program.inputs, strict=True):
         yield f"in   {_argument(argument, array)}"
     for k, (argument, array) in enumerate(zip(outputs, program.outputs, strict=True)):
-        source = f" ({requests[k].function}{derivative})" if k < len(requests) and not function.recipe.details else ""
+        known = k < len(requests) and not function.recipe.details
+        source = f" ({requests[k].function}{_derivative(requests[k])})" if known else ""
         yield f"out  {_argument(argument, array)}{source}"
     yield "Arrays are row by row and must not overlap. Inputs are not checked: what is not finite spreads."
     yield ""
@@ -178,7 +178,12 @@ def _described(request: Any) -> str:
     frame = f" of frame {request.frame}" if request.frame else ""
     reference = f" ({request.reference})" if request.reference else ""
     dissipation = " with damping and friction" if request.dissipation else ""
-    return f"{request.function}{frame}{reference}{by}{dissipation}"
+    return f"{request.function}{frame}{reference}{by}{dissipation}{_derivative(request)}"
+
+
+def _derivative(request: Any) -> str:
+    along = " along the rates" if "q" in request.by and not request.coordinates else ""
+    return f", derivative by {' and '.join(request.by)}{along}" if request.by else ""
 
 
 def _argument(name: str, array: Array) -> str:

@@ -21,8 +21,8 @@ from ..errors import ArgumentError, BackendError
 from ..mechanism.canonical import CanonicalModel
 from ..support import settings
 from ..support.lazy import Making, Once, lazy
+from ..support.messages import shown
 from ..tracing.count import Counts, count
-from ..tracing.differentiate import differentiate, differentiated_output
 from . import arrays, cache
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ class Recipe:
     model: CanonicalModel
     requests: tuple[Request, ...]
     rolled: bool | None = None
-    derivative: str = ""  # of the first result, by this input
     details: bool = False  # every quantity of the algorithm, not only its result
     base_parameters: bool | None = None  # None: wherever they serve
     parameters: tuple[ParameterSet, ...] = ()  # numbers of the model that are arguments
@@ -59,17 +58,14 @@ class Recipe:
             from ..catalogue.details import trace_details
 
             return trace_details(self.model, self.requests[0])
-        program = trace(self.model, self.requests, self.rolled, self.base_parameters, self.parameters, self.varied)
-        return differentiate(program, self.derivative).verify() if self.derivative else program
+        return trace(self.model, self.requests, self.rolled, self.base_parameters, self.parameters, self.varied)
 
     def signature(self) -> arrays.Signature:
         inputs, outputs = signature(self.model, self.requests, self.parameters, self.varied)
         if self.details:
             outputs = self.trace().outputs
-        if self.derivative:
-            outputs = (differentiated_output(inputs, outputs, self.derivative),)
         return arrays.Signature(
-            "_and_".join(request.function for request in self.requests),
+            "_and_".join("_by_".join((request.function, *request.by)) for request in self.requests),
             tuple(arrays.Argument(a.name, a.shape, MEANINGS.get(a.name, "")) for a in inputs),
             tuple(arrays.Argument(a.name, a.shape) for a in outputs),
         )
@@ -135,13 +131,14 @@ class CompiledFunction:
         return c_files(self, name, dtype, robot)[1]
 
     def derivative(self, by: str) -> CompiledFunction:
-        """The partial derivatives of the result by one input, (..., result size, input size)."""
-        if by not in self.inputs or len(self.outputs) != 1 or self.recipe.derivative:
+        """The partial derivatives of the result by one input, (..., result size, input size); by q along the rates."""
+        if by not in self.inputs or len(self.outputs) != 1 or self.recipe.details:
             raise ArgumentError(
-                f"{self.name} cannot be differentiated by {by!r}: expected one of {', '.join(self.inputs)}, of a "
-                f"function with one result that is not a derivative itself."
+                f"{self.name} cannot be differentiated by {shown(by)}: expected one of {', '.join(self.inputs)}, of a "
+                f"function with one result."
             )
-        recipe = replace(self.recipe, rolled=False, derivative=by)
+        request = self.recipe.requests[0]
+        recipe = replace(self.recipe, rolled=None, requests=(replace(request, by=(*request.by, by)),))
         return make_function(recipe, self.dtype, self.threads, self.backend)
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
@@ -308,7 +305,7 @@ def _disk_cache(setting: str | None) -> cache.DiskCache:
     return cache.DiskCache()
 
 
-def _key(recipe: Recipe | str, dtype: str, target: Target) -> str:
+def _key(recipe: Any, dtype: str, target: Target) -> str:
     import llvmlite
 
     from ..backends.target import initialized_llvm

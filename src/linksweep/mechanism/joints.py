@@ -60,6 +60,14 @@ class Joint:
     def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
         raise NotImplementedError
 
+    @staticmethod
+    def slopes(q: Sequence[Scalar]) -> list[tuple[Scalar, tuple[Scalar | None, ...]]]:
+        """What moves with the rates, and its derivative by each of them (None for 0): q' = Omega(q) v.
+
+        Entries of a rotation stand for the quaternion, because R' = R [w x] costs nothing.
+        """
+        return [(q[0], (1.0,))]
+
 
 class Revolute(Joint):
     """Turns about z."""
@@ -130,6 +138,11 @@ class Planar(Joint):
     def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
         return Shift(Vec(kept[2], kept[3], 0.0)), Screw(2, kept[0], kept[1], 0.0)
 
+    @staticmethod
+    def slopes(q: Sequence[Scalar]) -> list[tuple[Scalar, tuple[Scalar | None, ...]]]:
+        c, s = cos(q[0]), sin(q[0])
+        return [(q[0], (1.0, None, None)), (q[1], (None, c, -s)), (q[2], (None, s, c))]
+
 
 class Spherical(Joint):
     """Turns freely: q is a quaternion xyzw of any length but 0, rates the angular velocity in the link's frame."""
@@ -150,6 +163,10 @@ class Spherical(Joint):
     def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
         return (_rotation_factor(kept),)
 
+    @staticmethod
+    def slopes(q: Sequence[Scalar]) -> list[tuple[Scalar, tuple[Scalar | None, ...]]]:
+        return _rotation_slopes(_rotation(q))
+
 
 class Free(Joint):
     """Moves freely: q = [quaternion xyzw, position], rates [w; v] in the link's frame."""
@@ -169,6 +186,12 @@ class Free(Joint):
     @staticmethod
     def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
         return Shift(Vec(*kept[9:])), _rotation_factor(kept[:9])
+
+    @staticmethod
+    def slopes(q: Sequence[Scalar]) -> list[tuple[Scalar, tuple[Scalar | None, ...]]]:
+        R = _rotation(q[:4])
+        turned = _rotation_slopes(R)
+        return [*turned, *((p, (None, None, None, *R[3 * i : 3 * i + 3])) for i, p in enumerate(q[4:]))]
 
 
 KINDS: dict[str, type[Joint]] = {
@@ -195,6 +218,15 @@ def _rotation(quaternion: Sequence[Scalar]) -> tuple[Scalar, ...]:
         xy + wz, 1.0 - (xx + zz), yz - wx,
         xz - wy, yz + wx, 1.0 - (xx + yy),
     )  # fmt: skip
+
+
+def _rotation_slopes(R: Sequence[Scalar]) -> list[tuple[Scalar, tuple[Scalar | None, ...]]]:
+    """R [w x], entry by entry: each column's derivative by w_x, w_y, w_z is another column, or 0."""
+    found = []
+    for row in range(3):
+        x, y, z = R[3 * row : 3 * row + 3]
+        found += [(x, (None, -z, y)), (y, (z, None, -x)), (z, (-y, x, None))]
+    return found
 
 
 def _rotation_factor(entries: Sequence[Scalar]) -> Rotation:

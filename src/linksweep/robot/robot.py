@@ -32,6 +32,7 @@ from .analysis_methods import AnalysisMethods
 from .checks import checked_dtype, is_numbers
 from .constraint_methods import ConstraintMethods
 from .contact_methods import ContactMethods
+from .derivative_methods import DerivativeMethods
 from .edit_methods import EditMethods
 from .kinematics_methods import KinematicsMethods
 from .parameter_methods import ParameterMethods
@@ -41,8 +42,8 @@ MOST_KEPT = 64  # functions of `compile`: one that is asked for again is there
 
 
 class Robot(
-    AnalysisMethods, CoordinateMethods, ConstraintMethods, ParameterMethods, EditMethods, KinematicsMethods,
-    FactorMethods, SingularMethods, ContactMethods, ViewMethods,
+    AnalysisMethods, CoordinateMethods, ConstraintMethods, DerivativeMethods, ParameterMethods, EditMethods,
+    KinematicsMethods, FactorMethods, SingularMethods, ContactMethods, ViewMethods,
 ):  # fmt: skip
     """A robot arm: a frozen description, and its dynamics as compiled functions of NumPy arrays.
 
@@ -231,12 +232,12 @@ class Robot(
         """A compiled function of one result, or of several that share their work.
 
         functions: a name such as "inverse_dynamics", with its frame and reference where it has them, as ("jacobian",
-        "tool") or ("jacobian", "tool", "local"), or a list of those; the inputs it takes are `.inputs`, in that
-        order. f_ext, base_motion: take them as further arguments. dtype: "float64", "float32", or None to follow the
-        arguments. threads: split large batches. rolled: as loops over the links (None: by size). backend: "llvm" or
-        "interpreter". base_parameters: with regrouped inertias (None: wherever they serve). parameters:
-        numbers of the robot to take as further arguments, as ("payload",) or ("payload:tool", "gravity"), see
-        parameters.py; a payload is ten numbers, which `linksweep.body` makes.
+        "tool") or ("jacobian", "tool", "local"), or ("derivative", one of these, input), or a list of those; the inputs
+        it takes are `.inputs`, in that order. f_ext, base_motion: take them as further arguments. dtype: "float64",
+        "float32", or None to follow the arguments. threads: split large batches. rolled: as loops over the links (None:
+        by size). backend: "llvm" or "interpreter". base_parameters: with regrouped inertias (None: wherever they
+        serve). parameters: numbers of the robot to take as further arguments, as ("payload",) or ("payload:tool",
+        "gravity"), see parameters.py; a payload is ten numbers, which `linksweep.body` makes.
         """
         asked = (
             method, f_ext, dissipation, base_motion, dtype, threads, rolled, backend or settings.backend,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .algebra import ZERO_VEC, ArticulatedInertia, Compliance, Force, Inertia, Mat, Motion, Sym, Transform, Vec
+from .coriolis import Coriolis
 from .scalars import Scalar, is_zero
 
 
@@ -59,6 +60,8 @@ class Shift:
             return Force(f.moment + p.cross(f.force), f.force)
         if isinstance(f, Inertia):
             return _shift_rigid(f, p)
+        if isinstance(f, Coriolis):
+            return f.shifted(p)
         return _shift_articulated(f, p)
 
     def turn(self, v: Vec) -> Vec:
@@ -120,6 +123,8 @@ class Screw:
             return Force(self.turn(f.moment) + p.cross(force), force)
         if isinstance(f, Inertia):
             return _shift_rigid(Inertia(f.mass, self.turn(f.mp), self.turn_sym(f.I)), p)
+        if isinstance(f, Coriolis):
+            return Coriolis(self.turn(f.l), self.turn_mat(f.K)).shifted(p)
         return _shift_articulated(ArticulatedInertia(self.turn_sym(f.J), self.turn_mat(f.Y), self.turn_sym(f.rho)), p)
 
     def turn_sym(self, a: Sym) -> Sym:
@@ -199,6 +204,8 @@ class Rotation:
             return Force(R @ f.moment, R @ f.force)
         if isinstance(f, Inertia):
             return Inertia(f.mass, R @ f.mp, _congruent_sym(R, f.I))
+        if isinstance(f, Coriolis):
+            return Coriolis(R @ f.l, _congruent(R, f.K))
         return ArticulatedInertia(_congruent_sym(R, f.J), _congruent(R, f.Y), _congruent_sym(R, f.rho))
 
 

@@ -19,6 +19,7 @@ class TreeMatrix:
     def __init__(self, parents: Sequence[int], entries: dict[tuple[int, int], Scalar]):
         self.parents = parents
         self.entries = entries
+        self._factors: tuple[dict[tuple[int, int], Scalar], list[Scalar]] | None = None
 
     def ancestors(self, i: int) -> list[int]:
         found = []
@@ -43,7 +44,9 @@ class TreeMatrix:
 
     def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
         """x with M x = b."""
-        low, diagonal = self.factor()
+        if self._factors is None:
+            self._factors = self.factor()
+        low, diagonal = self._factors
         x = list(b)
         for i in reversed(range(len(x))):
             for j in self.ancestors(i):

@@ -1,19 +1,40 @@
-"""Forward-mode differentiation of a Program: the partial derivatives of its first result by one input.
+"""Forward-mode differentiation of traced values: the partial derivatives of results by one input.
 
-Every node gets a tangent for each element of the input that it depends on; zeros fold and equal terms are shared by the
-same rules as everywhere, so the derivative program is as customised as the one it comes from.
+Every node gets a tangent for each direction that it depends on; zeros fold and equal terms are shared by the same rules
+as everywhere, so a derivative is as customised as what it comes from, and shares its work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import ArgumentError
 from .expression import Node, Operand
-from .program import Array, Block, Output, Program, block_program
+from .program import Array, Block, Output, Program, block_program, needed
 
-Tangent = dict[int, Operand]  # by element of the input; what is not there is 0
+Tangent = dict[int, Operand]  # by direction; what is not there is 0
+
+
+def tangents(values: Sequence[Operand], seeds: Mapping[Node, Tangent]) -> list[Tangent]:
+    """The tangent of each value, `seeds` being those of the nodes that are moved.
+
+    A seed may stand for a node further on, as an entry of a rotation matrix: then what is below is not looked at.
+    """
+    found: dict[Node, Tangent] = {}
+    for node in needed(values):
+        seed = seeds.get(node)
+        found[node] = _tangent(node, found) if seed is None else seed
+    return [found[value] if isinstance(value, Node) else {} for value in values]
+
+
+def derivative(values: Sequence[Operand], seeds: Mapping[Node, Tangent], width: int) -> list[Operand]:
+    """d values / d directions, (values, width), row by row."""
+    entries: list[Operand] = [0.0] * (len(values) * width)
+    for row, tangent in enumerate(tangents(values, seeds)):
+        for column, value in tangent.items():
+            entries[row * width + column] = value
+    return entries
 
 
 def differentiate(program: Program, by: str) -> Program:
@@ -26,29 +47,25 @@ def differentiate(program: Program, by: str) -> Program:
     block = program.steps[0]
     assert isinstance(block, Block)
     source = next(k for k, array in enumerate(program.inputs) if array.name == by)
-    tangents: dict[Node, Tangent] = {}
-    for node in block.body.nodes:
-        tangents[node] = _tangent(node, source, tangents)
-    width = program.inputs[source].size
-    entries: list[Operand] = [0.0] * (program.outputs[0].size * width)
+    values: list[Operand] = [0.0] * program.outputs[0].size
     for effect in block.body.effects:
         assert isinstance(effect, Output)
-        if isinstance(effect.value, Node):
-            for element, value in tangents[effect.value].items():
-                entries[effect.where[0] * width + element] = value
-    output = differentiated_output(program.inputs, program.outputs, by)
+        values[effect.where[0]] = effect.value
+    leaves = [node for node in block.body.nodes if node.op == "input" and node.data[0] == source]
+    seeds: dict[Node, Tangent] = {node: {node.data[1]: 1.0} for node in leaves}
+    array = program.inputs[source]
+    output = differentiated(program.outputs[0], by, array.shape)
+    entries = derivative(values, seeds, array.size)
     return block_program(f"{program.name}_by_{by}", program.inputs, [(output, entries)])
 
 
-def differentiated_output(inputs: Sequence[Array], outputs: Sequence[Array], by: str) -> Array:
-    array = next(array for array in inputs if array.name == by)
-    return Array(f"d{outputs[0].name}_d{by}", (*outputs[0].shape, *array.shape))
+def differentiated(output: Array, by: str, directions: tuple[int, ...]) -> Array:
+    """What the derivative of a result is called, and its shape."""
+    return Array(f"d{output.name}_d{by}", (*output.shape, *directions))
 
 
-def _tangent(node: Node, source: int, tangents: dict[Node, Tangent]) -> Tangent:
+def _tangent(node: Node, tangents: dict[Node, Tangent]) -> Tangent:
     op, args = node.op, node.args
-    if not args:
-        return {node.data[1]: 1.0} if op == "input" and node.data[0] == source else {}
     inner = [tangents[arg] if isinstance(arg, Node) else {} for arg in args]
     if not any(inner) or op == "lt":
         return {}

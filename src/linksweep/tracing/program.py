@@ -72,12 +72,17 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class PairOutput:
-    """In a PairLoop: element (rows[i] + a, rows[j] + b) of a square result, and its mirror image."""
+    """In a PairLoop: element (rows[i] + a, rows[j] + b) of a square result ("ij"), its mirror image ("ji"), or both."""
 
     output: int
     offsets: int
     component: tuple[int, int]
     value: Operand
+    sides: str = "both"
+
+    def places(self, a: Any, b: Any) -> tuple[tuple[Any, Any], ...]:
+        """The rows and columns to write, of an element a of i and b of j."""
+        return {"both": ((a, b), (b, a)), "ij": ((a, b),), "ji": ((b, a),)}[self.sides]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,7 @@ class Body:
     @classmethod
     def of(cls, effects: Sequence[Effect]) -> Body:
         """The nodes that these effects need, and no other."""
-        return cls(_needed(effect.value for effect in effects), tuple(effects))
+        return cls(needed(effect.value for effect in effects), tuple(effects))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +205,8 @@ class Program:
             if isinstance(effect, Output):
                 place = f"{self.outputs[effect.output].name}{_place(effect.where)}"
             elif isinstance(effect, PairOutput):
-                place = f"{self.outputs[effect.output].name}[i + {effect.component[0]}, j + {effect.component[1]}]"
+                row, column = effect.places(f"i + {effect.component[0]}", f"j + {effect.component[1]}")[0]
+                place = f"{self.outputs[effect.output].name}[{row}, {column}]"
             elif isinstance(effect, Store):
                 place = f"array{effect.array}[{effect.row}].{effect.slot}"
             else:
@@ -234,7 +240,7 @@ def _place(where: Sequence[int]) -> str:
     return f"[{where[0]}]" if len(where) == 1 else f"[offset{where[0]}[link] + {where[1]}]"
 
 
-def _needed(values: Iterable[Operand]) -> tuple[Node, ...]:
+def needed(values: Iterable[Operand]) -> tuple[Node, ...]:
     """Every node below these values, in the order in which they were written."""
     found: set[Node] = set()
     stack = [value for value in values if isinstance(value, Node)]

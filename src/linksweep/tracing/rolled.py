@@ -9,7 +9,7 @@ only slots that some result needs survive `remove_dead`. A program of 10 links a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -158,14 +158,30 @@ class Rolled:
     def write_pairs(self, output: int, out: Any, mirrored: bool = True) -> None:
         if not mirrored:
             raise _only_written_out("a triangular factor")
+        self._append_pairs(out, lambda block: self._block(output, block, "both"))
 
-        def body(block: Any, carry: list[Effect]) -> Body:
-            rows = [
-                PairOutput(output, self.starts, (b, a), value)
-                for a, row in enumerate(block)
-                for b, value in enumerate(row)
-            ]
-            return Body.of([*rows, *carry])
+    def write_pair_blocks(self, out: Any, fields: Mapping[int, str]) -> None:
+        def effects(record: Any) -> list[Effect]:
+            found: list[Effect] = []
+            for output, field in fields.items():
+                blocks = getattr(record, field)
+                found += self._block(output, blocks.above, "ji")
+                found += self._block(output, list(zip(*blocks.below, strict=True)), "ij")
+            return found
+
+        self._append_pairs(out, effects)
+
+    def _block(self, output: int, block: Any, sides: str) -> list[Effect]:
+        """A pair's block: a row for each freedom of j, a column for each of i."""
+        return [
+            PairOutput(output, self.starts, (b, a), value, sides)
+            for a, row in enumerate(block)
+            for b, value in enumerate(row)
+        ]
+
+    def _append_pairs(self, out: Any, effects: Callable[[Any], list[Effect]]) -> None:
+        def body(record: Any, carry: list[Effect]) -> Body:
+            return Body.of([*effects(record), *carry])
 
         for kinds, starts, steps in out:
             first = tuple(body(*starts[k]) if k in kinds else Body((), ()) for k in range(len(self.links)))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..mechanism.canonical import CanonicalModel
-from ..mechanism.joints import Coordinates
+from ..mechanism.joints import KINDS, Coordinates
 from ..mechanism.sweeps import PerLink, Records, Unrolled
 from ..spatial.algebra import leaves
 from .expression import Graph, Operand
@@ -45,6 +45,20 @@ class UnrolledRun(Unrolled):
 
     def write_pairs(self, output: int, elements: Any, mirrored: bool = True) -> None:
         self.results[output] = self.join_pairs(elements, mirrored)
+
+    def write_pair_blocks(self, elements: Any, fields: Mapping[int, str]) -> None:
+        """Write square outputs from a field each of the pairs' records: blocks `above` in the rows of j and columns of
+        i, `below` the reverse."""
+        n = sum(KINDS[link.kind].nv for link in self.model.links)
+        for output, field in fields.items():
+            flat: list[Operand] = [0.0] * (n * n)
+            for (i, j), record in elements.items():
+                blocks = getattr(record, field)
+                first, second = self.model.links[i].start, self.model.links[j].start
+                for row, column, block in ((second, first, blocks.above), (first, second, blocks.below)):
+                    for a, values in enumerate(block):
+                        flat[(row + a) * n + column : (row + a) * n + column + len(values)] = list(values)
+            self.results[output] = flat
 
     def write_columns(self, output: int, per_link: PerLink) -> None:
         """Write the next rows of an output, a column for each rate."""

@@ -138,6 +138,7 @@ class _Verifier:
             self.require(_is_index(effect.output, len(self.program.outputs)), f"result {effect.output}")
             shape = self.program.outputs[effect.output].shape
             self.require(len(shape) == 2 and shape[0] == shape[1] and place.in_loop, f"pairs of {shape}")
+            self.require(effect.sides in ("both", "ij", "ji"), f"sides {effect.sides!r}")
             for component, links in zip(effect.component, (place.firsts, place.links), strict=True):
                 low, high = self.span(effect.offsets, links)
                 self.require(low + component >= 0 and high + component < shape[0], f"{effect} out of range")

@@ -1,0 +1,159 @@
+"""How derivatives are traced: functions of a robot by their inputs, along rates where q is one of them.
+
+q moves along the rates of joints, q' = Omega(q) v, so that derivatives by q have nv columns for every joint, as in
+Pinocchio; `coordinates` asks for those by the numbers of q themselves. There are two ways: forward differentiation of
+what was traced, for any function, and the sweeps of algorithms/inverse/inverse_derivatives.py (`by_sweeps`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..algorithms.forward.forward_derivatives import forward_dynamics_derivatives
+from ..algorithms.inverse.inverse_derivatives import inverse_dynamics_derivatives
+from ..algorithms.mass_matrix.composite_inertia import mass_matrix
+from ..mechanism.canonical import CanonicalModel
+from ..mechanism.joints import KINDS
+from ..tracing.differentiate import Tangent, derivative
+from ..tracing.expression import Node, Operand
+from .defaults import default_method, sweeps_serve
+
+INVERSE = ("inverse_dynamics", "bias_forces", "gravity_forces")
+
+
+def loops_serve(request: Any) -> bool:
+    """Whether this derivative can run as a loop over links: those that sweeps have."""
+    return request.function in INVERSE and _swept(request, ("q", "qd", "qdd"))
+
+
+def _swept(request: Any, inputs: Collection[str]) -> bool:
+    return len(request.by) == 1 and request.by[0] in inputs and not request.coordinates
+
+
+def directions(request: Any, by: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """The axes that a derivative by this input adds."""
+    return shapes["qd"] if by == "q" and not request.coordinates else shapes[by]
+
+
+def trace_all(
+    tracer: Any, requests: Sequence[Any], trace_plain: Callable[[Any, int], None], record_of: Callable[..., Any],
+    rolled: bool,
+) -> None:  # fmt: skip
+    """Trace the requests; what several derivatives are of is traced once.
+
+    trace_plain: traces a request as an output; record_of(tracer, request, made): runs on its inputs the algorithm that
+    `made` makes of the request's own.
+    """
+    members: dict[Any, list[int]] = {}
+    for index, request in enumerate(requests):
+        members.setdefault(replace(request, by=(), coordinates=False), []).append(index)
+    for plain, indices in members.items():
+        swept = _trace_swept(tracer, plain, {k: requests[k] for k in indices}, record_of, rolled)
+        known: dict[Any, list[Operand]] = {}
+        for k in indices:
+            request = requests[k]
+            if k not in swept and not request.by:
+                trace_plain(plain, k)
+            elif k not in swept:
+                if not known:
+                    trace_plain(plain, len(requests))
+                    known[()] = list(tracer.results.pop(len(requests)))
+                tracer.write(k, _derivative(tracer, request, request.by, known))
+
+
+def _trace_swept(tracer: Any, plain: Any, members: dict[int, Any], record_of: Any, rolled: bool) -> set[int]:
+    """Trace what sweeps have of these, where they cost less; the outputs that are done."""
+    inputs = {"inverse": ("q", "qd", "qdd"), "forward": ("q", "qd", "tau")}
+    kind = "inverse" if plain.function in INVERSE else "forward" if plain.function == "forward_dynamics" else ""
+    wanted = {k: r.by[0] for k, r in members.items() if kind and _swept(r, inputs[kind])}
+    if not wanted or not (rolled or kind == "forward" or sweeps_serve(tracer.model, wanted.values())):
+        return set()
+    if kind == "forward":
+        record = record_of(tracer, plain, lambda own: functools.partial(forward_dynamics_derivatives, forward=own))
+        _write_forward(tracer, record, wanted)
+    elif set(wanted.values()) == {"qdd"}:
+        for k in wanted:
+            tracer.write_pairs(k, mass_matrix(tracer).elements)
+        return set(wanted)
+    else:
+        record = record_of(tracer, plain, lambda own: inverse_dynamics_derivatives)
+        tracer.write_pair_blocks(record.elements, wanted)
+    if kind == "inverse" and plain.method != default_method(plain.function, tracer.model, rolled):
+        return set(wanted)  # the values have a method of their own
+    values = [k for k, request in members.items() if not request.by]
+    for k in values:
+        tracer.write_coordinates(k, record.qdd if kind == "forward" else record.tau)
+    return {*wanted, *values}
+
+
+def _write_forward(tracer: Any, record: Any, wanted: dict[int, str]) -> None:
+    """dqdd = -M^-1 dtau at qdd, by columns, and M^-1 itself, of which one half is computed."""
+    places = [link.start + f for link in tracer.model.links for f in range(KINDS[link.kind].nv)]
+    n, M = len(places), tracer.tree_matrix({pair: blocks.qdd.above for pair, blocks in record.elements.items()})
+    for k, by in wanted.items():
+        result: list[Operand] = [0.0] * (n * n)
+        if by == "tau":
+            for c in range(n):
+                column = M.solve([1.0 if r == c else 0.0 for r in range(n)])
+                for r in range(c + 1):
+                    for a, b in ((places[r], places[c]), (places[c], places[r])):
+                        result[a * n + b] = column[r]
+        else:
+            tracer.write_pair_blocks(record.elements, {k: by})
+            flat = tracer.results[k]
+            for c in range(n):
+                column = M.solve([flat[place * n + c] for place in places])
+                for place, value in zip(places, column, strict=True):
+                    result[place * n + c] = -value
+        tracer.write(k, result)
+
+
+def _derivative(tracer: Any, plain: Any, by: tuple[str, ...], known: dict[Any, list[Operand]]) -> list[Operand]:
+    """The derivative by one input after the other, flat; what was asked for before is kept in `known`."""
+    key = (by, plain.coordinates) if by else ()
+    if key in known:
+        return known[key]
+    inner = _derivative(tracer, plain, by[:-1], known)
+    seeds, width = _seeds(tracer, by[-1], plain.coordinates)
+    if len(by) < 2 or by[-2] != by[-1]:
+        known[key] = derivative(inner, seeds, width)
+        return known[key]
+    own = _joint_of(tracer.model) if by[-1] == "q" and not plain.coordinates else list(range(width))
+    entries: list[Operand] = [0.0] * (len(inner) * width)
+    for i in range(width):  # the order of two derivatives does not matter, but for rates of one joint
+        wanted = [j for j in range(width) if j >= i or own[j] == own[i]]
+        kept = {node: {j: x for j, x in tangent.items() if j in set(wanted)} for node, tangent in seeds.items()}
+        part = derivative(inner[i::width], kept, width)
+        for row in range(len(inner) // width):
+            for j in wanted:
+                entries[(row * width + i) * width + j] = part[row * width + j]
+                if own[j] != own[i] or i == j:
+                    entries[(row * width + j) * width + i] = part[row * width + j]
+    known[key] = entries
+    return entries
+
+
+def _seeds(tracer: Any, by: str, coordinates: bool) -> tuple[dict[Node, Tangent], int]:
+    """The tangents of the nodes that an input moves, and the number of directions."""
+    source = next(k for k, array in enumerate(tracer.inputs) if array.name == by)
+    leaves = tracer.leaves[source]
+    if by != "q" or coordinates:
+        return {leaf: {i: 1.0} for i, leaf in enumerate(leaves)}, len(leaves)
+    seeds: dict[Node, Tangent] = {}
+    for link in tracer.model.links:
+        joint = KINDS[link.kind]
+        for node, slopes in joint.slopes(leaves[link.q_start : link.q_start + joint.nq]):
+            seeds[node] = {link.start + f: slope for f, slope in enumerate(slopes) if slope is not None}
+    return seeds, sum(KINDS[link.kind].nv for link in tracer.model.links)
+
+
+def _joint_of(model: CanonicalModel) -> list[int]:
+    """For each rate, the joint it belongs to."""
+    found = [0] * sum(KINDS[link.kind].nv for link in model.links)
+    for k, link in enumerate(model.links):
+        for f in range(KINDS[link.kind].nv):
+            found[link.start + f] = k
+    return found

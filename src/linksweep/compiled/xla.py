@@ -1,0 +1,41 @@
+"""Compiled functions as handlers of XLA's foreign functions: compiled or from the cache, and never unloaded."""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import TYPE_CHECKING
+
+from ..backends import llvm, xla
+from ..backends.target import host_target
+from ..backends.trig import libm_addresses
+from ..support.lazy import Making
+from . import function as compiled
+
+if TYPE_CHECKING:
+    from .function import CompiledFunction
+
+_handlers: Making[llvm.LoadedCode] = Making()
+_kept: dict[str, llvm.LoadedCode] = {}  # XLA keeps the address for good, so the code stays
+
+
+def handler(function: CompiledFunction, dtype: str) -> tuple[str, int]:
+    """A name for the handler of a function, the same in every process, and its address."""
+    target = host_target()
+    key = compiled._key(("xla", function.recipe), dtype, target)
+    if key not in _kept:
+        _kept[key] = _handlers.get(key, lambda: _loaded(function, dtype, key))
+    return f"linksweep_{function.name[:60]}_{key[:24]}", _kept[key]["handler"]
+
+
+def _loaded(function: CompiledFunction, dtype: str, key: str) -> llvm.LoadedCode:
+    store, target = compiled._disk_cache(os.environ.get("LINKSWEEP_CACHE")), host_target()
+    found = store.get(key)
+    if found is None:
+        sides = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
+        extra = functools.partial(xla.handler_ir, function.name, *sides, dtype)
+        code = llvm.compile_object(compiled._for_target(function.program, target), dtype, target, extra)[0]
+        store.put(key, {"workspace": 0}, code)
+    else:
+        code = found[1]
+    return llvm.LoadedCode(code, ("handler",), {**libm_addresses(), **xla.handler_symbols()})

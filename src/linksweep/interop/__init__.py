@@ -1,0 +1,1 @@
+"""Compiled functions inside other people's programs: JAX, PyTorch."""

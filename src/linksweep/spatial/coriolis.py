@@ -1,0 +1,55 @@
+"""The matrix 2 B of moving bodies, from which the derivatives of inverse dynamics are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .algebra import ZERO_VEC, Force, Inertia, Mat, Motion, Vec
+from .scalars import Scalar
+
+
+@dataclass(slots=True)
+class Coriolis:
+    """2 B in twelve numbers: of points with mass m, place p and velocity u, l = sum 2 m u and K = sum 2 m u p^T.
+
+    Times a Motion [w; v] it is the force for the accelerations 2 w x u of all points.
+    """
+
+    l: Vec  # noqa: E741  (the linear momentum, twice)
+    K: Mat
+
+    def __add__(self, b: Coriolis) -> Coriolis:
+        return Coriolis(self.l + b.l, self.K + b.K)
+
+    def __matmul__(self, v: Motion) -> Force:
+        w = v.angular
+        return Force(w * _trace(self.K) - self.K @ w, w.cross(self.l))
+
+    def transpose_times(self, v: Motion) -> Vec:
+        """The moment of (2 B)^T v, which has no force."""
+        w = v.angular
+        return w * _trace(self.K) - self.K.transpose_times(w) + self.l.cross(v.linear)
+
+    def shifted(self, p: Vec) -> Coriolis:
+        """Seen from a point p further in."""
+        return Coriolis(self.l, _plus_outer(self.K, self.l, p))
+
+
+ZERO_CORIOLIS = Coriolis(ZERO_VEC, Mat(ZERO_VEC, ZERO_VEC, ZERO_VEC))
+
+
+def coriolis(M: Inertia, v: Motion) -> Coriolis:
+    """2 B of a body that moves with v: its points have u = v + w x p."""
+    w, J = v.angular + v.angular, M.second_moments().rows()
+    turned = Mat(w.cross(J[0]), w.cross(J[1]), w.cross(J[2])).T
+    linear = v.linear + v.linear
+    return Coriolis(linear * M.mass + w.cross(M.mp), _plus_outer(turned, linear, M.mp))
+
+
+def _plus_outer(K: Mat, a: Vec, b: Vec) -> Mat:
+    """K + a b^T."""
+    return Mat(K.x + b * a.x, K.y + b * a.y, K.z + b * a.z)
+
+
+def _trace(K: Mat) -> Scalar:
+    return K.x.x + K.y.y + K.z.z

@@ -1,0 +1,178 @@
+"""Compiled functions in JAX: values, transformations, types, and buffers that do not fit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from pin_models import random_robot
+
+import linksweep as ls
+from linksweep.errors import ArgumentError, BackendError
+
+jax = pytest.importorskip("jax", reason="linksweep.jax needs jax, which is not installed")
+check_grads = pytest.importorskip("jax.test_util").check_grads
+jnp = jax.numpy
+
+
+@pytest.fixture(autouse=True)
+def double():
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
+@pytest.fixture(scope="module")
+def puma():
+    return ls.robots.puma560()
+
+
+@pytest.fixture(scope="module")
+def forward(puma):
+    from linksweep.jax import wrap
+
+    return wrap(puma.compile("forward_dynamics"))
+
+
+STATE = np.random.default_rng(0).uniform(-1, 1, (3, 50, 6))
+
+
+def relative(a, b):
+    return np.abs(np.asarray(a) - b).max() / np.abs(b).max()
+
+
+def test_values_jit_vmap_and_batches(puma, forward):
+    q, qd, tau = STATE
+    expected = puma.forward_dynamics(q, qd, tau)
+    for found in (
+        forward(q, qd, tau), jax.jit(forward)(q, qd, tau), jax.vmap(forward)(q, qd, tau), forward(tau=tau, q=q, qd=qd)
+    ):  # fmt: skip
+        assert np.array_equal(found, expected)
+    shared = jax.jit(jax.vmap(forward, (0, None, None)))(q, qd[0], tau[0])
+    assert np.array_equal(shared, puma.forward_dynamics(q, qd[0], tau[0]))
+    nested = jax.vmap(jax.vmap(forward, (0, None, None)), (None, 0, 0))(q, qd[:7], tau[:7])
+    assert np.array_equal(nested, puma.forward_dynamics(q[None], qd[:7, None], tau[:7, None]))
+    assert forward(q[None], qd[0], tau[:, None]).shape == (50, 50, 6)
+    assert forward(q[:0], qd[:0], tau[:0]).shape == (0, 6)
+    single = forward(*(x.astype(np.float32) for x in STATE))
+    assert single.dtype == np.float32 and np.array_equal(single, puma.forward_dynamics(*STATE.astype(np.float32)))
+
+
+def test_nothing_is_copied_by_vmap(forward):
+    mapped = jax.jit(jax.vmap(forward, (0, None, None)))
+    text = str(mapped.lower(STATE[0], STATE[1, 0], STATE[2, 0]).compile().as_text())
+    assert "f64[1,6]" in text and "f64[50,6]" in text  # the shared rows stay one row
+
+
+def test_derivatives(puma, forward):
+    q, qd, tau = STATE[:, 0]
+    expected = puma.forward_dynamics_derivatives(q, qd, tau)
+    for transformed in (jax.jacfwd, jax.jacrev):
+        for found, right in zip(jax.jit(transformed(forward, (0, 1, 2)))(q, qd, tau), expected, strict=True):
+            assert relative(found, right) <= 1e-12
+    slopes = jax.vmap(jax.grad(lambda q, tau: forward(q, qd, tau).sum()), (0, None))(STATE[0], tau)
+    assert relative(slopes, puma.forward_dynamics_derivatives(STATE[0], qd, tau)[0].sum(-2)) <= 1e-12
+    _, moved = jax.jvp(lambda q: forward(q, qd, tau), (q,), (qd,))
+    assert relative(moved, expected[0] @ qd) <= 1e-12
+    check_grads(forward, (q, qd, tau), order=2, atol=1e-2, rtol=1e-4)  # steps of 1e-4 in its differences
+
+
+def test_hessian_against_nested_requests(puma):
+    from linksweep.jax import wrap
+
+    q, qd, qdd = STATE[:, 0]
+    f = wrap(puma.compile("inverse_dynamics"))
+    found = jax.jit(jax.hessian(f))(q, qd, qdd)
+    right = puma.compile(("derivative", ("derivative", "inverse_dynamics", "q"), "q"))(q, qd, qdd)
+    assert relative(found, right) <= 1e-11
+
+
+def test_scan_and_loops(puma, forward):
+    q, qd, tau = STATE[:, 0]
+
+    def step(state, _):
+        q, qd = state
+        qd = qd + 1e-3 * forward(q, qd, tau)
+        return (q + 1e-3 * qd, qd), q
+
+    (_, _), path = jax.jit(lambda q, qd: jax.lax.scan(step, (q, qd), None, 100))(q, qd)
+    for k in range(100):
+        assert relative(path[k], q) <= 1e-12
+        qd = qd + 1e-3 * puma.forward_dynamics(q, qd, tau)
+        q = q + 1e-3 * qd
+    slope = jax.grad(lambda tau: jax.lax.scan(step, tuple(STATE[:2, 0]), None, 10)[1][-1].sum())(tau)
+    assert slope.shape == (6,) and np.isfinite(slope).all()
+
+
+def test_several_results_parameters_and_quaternions(puma):
+    from linksweep.jax import wrap
+
+    both = wrap(puma.compile(["mass_matrix", ("pose", puma.ee)]))
+    M, T = jax.jit(both)(STATE[0])
+    assert np.array_equal(M, puma.mass_matrix(STATE[0])) and np.array_equal(T, puma.pose(STATE[0], puma.ee))
+    loaded = wrap(puma.compile("inverse_dynamics", parameters=("payload",)))
+    Y = jax.jacfwd(loaded, 3)(*STATE[:, 0], ls.body(1.0))
+    assert relative(loaded(*STATE[:, 0], ls.body(2.0)), puma.inverse_dynamics(*STATE[:, 0]) + Y @ ls.body(2.0)) <= 1e-12
+    free = random_robot(("free", "revolute"), seed=3)
+    q = free.random(np.random.default_rng(1))
+    qd = np.random.default_rng(2).normal(size=7)
+    slope = jax.grad(wrap(free.compile("potential_energy")))(q)
+    assert relative(slope @ free.coordinate_rates(q, qd), free.gravity_forces(q) @ qd) <= 1e-12
+
+
+def test_what_does_not_fit(puma, forward):
+    q, qd, tau = STATE[:, 0]
+    for args in ((q[:5], qd, tau), (1.0, qd, tau), (q, qd), (STATE[0], STATE[1, :7], tau), (q * 1j, qd, tau)):
+        with pytest.raises(ArgumentError, match="expected"):
+            forward(*args)
+        with pytest.raises(ArgumentError):
+            jax.jit(forward)(*args)
+    from linksweep.jax import wrap
+
+    with pytest.raises(BackendError, match="expected machine code"):
+        wrap(puma.compile("mass_matrix", backend="interpreter"))
+    with pytest.raises(ArgumentError, match="expected a compiled function"):
+        wrap(puma)
+
+
+ABUSE = """
+import sys
+import jax, numpy as np
+jax.config.update("jax_enable_x64", True)
+import linksweep as ls
+from linksweep.interop.jax_functions import _register
+from linksweep.interop.derived import checked
+name = _register(checked(ls.robots.puma560().compile("forward_dynamics")), "float64")
+rng, refused, right = np.random.default_rng(0), 0, 0
+S = jax.ShapeDtypeStruct
+for k in range(int(sys.argv[1])):
+    lengths = rng.integers(0, 4, size=rng.integers(0, 5))
+    shapes = [tuple(rng.choice([0, 1, 2, 5, 6, 7], size=n).tolist()) for n in lengths]
+    kinds = [rng.choice(["float64", "float32", "int32", "complex64"]) for _ in shapes]
+    out = [S(tuple(rng.choice([0, 1, 2, 6], size=rng.integers(0, 4)).tolist()), rng.choice(["float64", "float32"]))
+           for _ in range(rng.integers(1, 3))]
+    if k % 4 == 0:
+        shapes, kinds, out = [(2, 6), (1, 6), (2, 6)], ["float64"] * 3, [S((2, 6), "float64")]
+    if k % 4 == 1:
+        out = [S((2, 6), "float64")]
+        shapes, kinds = [(2, 6), (int(rng.integers(1, 4)), 6), (2, int(rng.integers(5, 8)))], ["float64"] * 3
+    try:
+        jax.block_until_ready(jax.ffi.ffi_call(name, out)(*(np.ones(s, t) for s, t in zip(shapes, kinds))))
+        right += 1
+    except Exception as error:
+        assert "compiled for" in str(error), error
+        refused += 1
+print(right, refused)
+"""
+
+
+@pytest.mark.parametrize("calls", [120, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_buffers_of_any_shape_are_refused_and_never_read(calls: int):
+    """The handler itself, behind the checks of `wrap`, in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", ABUSE, str(calls)], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-2000:]
+    right, refused = map(int, done.stdout.split())
+    assert right >= calls // 4 and refused >= calls // 4
