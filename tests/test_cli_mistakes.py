@@ -90,7 +90,8 @@ MISTAKES = {
     "bench puma560 --function rnea": "The function is 'rnea'",
     "check puma560 --samples 0": "samples is 0",
     # export, count, study
-    "export puma560": "Missing argument 'function'",
+    "export puma560": "Missing option '--output' / '-o'",
+    "export puma560 -o a.c": "nothing is said of what to export",
     "export puma560 inverse_dynamics": "Missing option '--output' / '-o'",
     "export puma560 inverse -o a.c": "did you mean 'inverse_dynamics'",
     "export puma560 inverse_dynamics -o a.txt": "expected a name such as puma.c",

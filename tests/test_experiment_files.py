@@ -50,8 +50,8 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     joints = "\n".join(f"{name} = [0, 0.1]" for name in ls.robots.puma560().joint_names)
     (tmp_path / "move.toml").write_text(f'motion = "quintic"\ntimes = [0, 0.1]\n[joints]\n{joints}\n')
-    laws = '[[law]]\nkind = "computed_torque"\nkp = 100\nkd = 20\n[[law]]\nkind = "friction"\n'
-    laws += "friction = 0.0\ndamping = 0.0\n"
+    laws = '[[law]]\nkind = "computed_torque"\nkp = 100\nkd = 20\n'
+    laws += '[[law]]\nkind = "friction"\nfriction = 0.0\ndamping = 0.0\n'
     written(tmp_path, 'robot = "puma560"\nmotion = "move.toml"\n' + laws)
     call = CliRunner().invoke
     done = call(app, ["simulate", "experiment.toml", "--json", "-o", "run.csv"])

@@ -125,20 +125,18 @@ class MomentumObserver:
                 self.robot.bias_forces(q, qd, dissipation=True) - self.robot.bias_forces(q, qd, dissipation=False)
             )
         if self._before is None:
-            self._first = p
-            self.residual = np.zeros_like(p)
+            self._first, r = p, np.zeros_like(p)
+            self._before = known, r
         else:
             # the trapezoid of what the model knows; of r itself implicitly, which is stable for every gain
             self._integral = self._integral + self.dt * (tau + 0.5 * (known + self._before[0]))
-            change = self.gain * (p - self._first - self._integral - self._before[1])
-            self.residual = change / (1.0 + self.gain * self.dt)
-            self._before = known, self._before[1] + self.dt * self.residual
-            return self.residual
-        self._before = known, np.zeros_like(p)
-        return self.residual
+            r = self.gain * (p - self._first - self._integral - self._before[1]) / (1.0 + self.gain * self.dt)
+            self._before = known, self._before[1] + self.dt * r
+        self.residual = r
+        return r
 
     def collided(self, threshold: Any) -> np.ndarray:
         """Whether some joint (...) feels more than the threshold, one number or (nv,)."""
         if self.residual is None:
             raise ArgumentError("MomentumObserver: nothing was observed yet, expected a call with q, qd and tau first.")
-        return (np.abs(self.residual) > np.asarray(threshold, float)).any(axis=-1)
+        return np.asarray((np.abs(self.residual) > np.asarray(threshold, float)).any(axis=-1))

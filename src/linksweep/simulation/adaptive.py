@@ -178,7 +178,7 @@ def _torques(robot: Robot, law: Law, grid: Grid, dynamics: CompiledDynamics) -> 
     constants = law.constants(robot)
 
     def torque(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        given = {name: np.ravel(value) for name, value in {**at(t), **constants}.items()}
+        given: dict[str, Any] = {name: np.ravel(value) for name, value in {**at(t), **constants}.items()}
         return np.asarray(form.torque(dynamics, q.tolist(), qd.tolist(), given), dtype=float).reshape(robot.nv)
 
     return torque

@@ -133,7 +133,7 @@ class Pieces:
 
 def solve_in_modes(
     modes: Modes, rate: Callable[..., np.ndarray], duration: float, start: np.ndarray, t_eval: np.ndarray,
-    watched: Sequence[Any], most: int, **tolerances: float,
+    watched: Sequence[Any], most: int, **tolerances: Any,
 ) -> Any:  # fmt: skip
     """What `solve_ivp` gives, of one segment after the other; `modes` have been chosen at the start."""
     from scipy.integrate import solve_ivp

@@ -32,7 +32,7 @@ class StepRecipe(Recipe):
     def inputs(self) -> tuple[Array, ...]:
         """q, qd, dt, then each signal at each moment of the step, then the constants."""
         nq, nv = (sum(getattr(KINDS[link.kind], name) for link in self.model.links) for name in ("nq", "nv"))
-        sizes = {"q": nq, "v": nv}
+        sizes: dict[Any, Any] = {"q": nq, "v": nv}
         signals, constants = self.signals(), self.constants()
         arrays = [Array("q", (nq,)), Array("qd", (nv,)), Array("dt", (1,))]
         for name, size in signals.items():

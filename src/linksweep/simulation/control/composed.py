@@ -96,7 +96,7 @@ class OperationalSpace(Law):
     ):  # fmt: skip
         name = "OperationalSpace"
         self.frame, self.gravity = frame, bool(gravity)
-        self.target = target if callable(target) else _poses(name, target)
+        self.target: Any = target if callable(target) else _poses(name, target)
         self.stiffness = real_array(f"{name}: stiffness", stiffness)
         self.damping = real_array(f"{name}: damping", damping)
         self.posture = None if posture is None else real_array(f"{name}: posture", posture)

@@ -6,6 +6,7 @@ its size, "q", "v" or a number of entries, and the torques that it makes of them
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,7 +16,7 @@ from ...spatial.scalars import Scalar, sqrt, where
 from ..stepping import Values, tracking_error, without_motors
 from .task_space import frame_impedance, posture_in_null_space
 
-Given = dict[str, Values]
+Given = Mapping[str, Values]
 Sizes = dict[str, Any]
 
 

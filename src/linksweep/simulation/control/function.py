@@ -36,7 +36,7 @@ class LawRecipe(Recipe):
 
     def inputs(self) -> tuple[Array, ...]:
         nq, nv = (sum(getattr(KINDS[link.kind], name) for link in self.model.links) for name in ("nq", "nv"))
-        sizes = {"q": nq, "v": nv}
+        sizes: dict[Any, Any] = {"q": nq, "v": nv}
         given = {**self.law.signals(), **self.law.constants()}
         further = (Array(name, (sizes.get(size, size),)) for name, size in given.items())
         return Array("q", (nq,)), Array("qd", (nv,)), *further

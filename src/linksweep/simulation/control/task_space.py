@@ -9,6 +9,8 @@ Jacobians have rows [angular; linear] in the base's directions at the frame's or
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...spatial.algebra import Vec
 from ...spatial.dense import Rows, Values, dot, inward, ldl, solved, transpose_times
 from ...spatial.scalars import Scalar
@@ -16,7 +18,7 @@ from ...spatial.scalars import Scalar
 REGULAR = 1e-10  # of the mean of Lambda^-1's diagonal, added to it: a singular pose keeps finite torques
 
 
-def frame_impedance(J: Rows, T: Rows, qd: Values, given: dict[str, Values]) -> list[Scalar]:
+def frame_impedance(J: Rows, T: Rows, qd: Values, given: Mapping[str, Values]) -> list[Scalar]:
     """J^T F with F = stiffness * error + damping * (twist_ref - J qd), in the base's directions, [moment; force].
 
     T: the frame's pose (4 x 4). pose_ref: the wanted rotation row by row, then the position. The error in rotation is
