@@ -117,7 +117,7 @@ def check_closed(robot: Robot, q0: np.ndarray, qd0: np.ndarray) -> None:
             f"q0 leaves a gap of {gap:.3g} in the constraints of {robot.name}, expected less than {CLOSED:g}: start "
             f"from robot.project(q0)."
         )
-    speed = float(np.abs((robot.constraint_jacobian(q0) @ qd0[..., None])).max(initial=0.0))
+    speed = float(np.abs(robot.constraint_jacobian(q0) @ qd0[..., None]).max(initial=0.0))
     if not speed < CLOSED * (1.0 + float(np.abs(qd0).max(initial=0.0))):
         raise ArgumentError(
             f"qd0 opens the constraints of {robot.name} at {speed:.3g}, expected rates that keep them: start with "

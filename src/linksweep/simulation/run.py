@@ -46,8 +46,8 @@ def simulate(
     steps from one record to the next. dissipation: with damping and Coulomb friction. limits: "record" crossings,
     "ignore" them, or, adaptive only, "stop" at the first. method: of forward dynamics. max_steps: adaptive, from one
     record to the next; a run that needs more ends there, and says so. A robot with constraints is put back onto them
-    after each fixed step, its pose and its rates, the shortest way in the metric of M. progress: a bar on long runs, where stderr is a
-    terminal.
+    after each fixed step, its pose and its rates, the shortest way in the metric of M. progress: a bar on long runs,
+    where stderr is a terminal.
     """
     if not hasattr(robot, "canonical"):
         raise ArgumentError(f"simulate got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
