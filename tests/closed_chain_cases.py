@@ -111,9 +111,11 @@ def _at(rng: np.random.Generator) -> np.ndarray:
 
 
 @functools.cache
-def tree_case(kinds: tuple[str, ...], ties: tuple[tuple[str, str, str], ...], seed: int) -> tuple[ls.Robot, np.ndarray]:
+def tree_case(
+    kinds: tuple[str, ...], ties: tuple[tuple[str, str, str], ...], seed: int, armature: float = 0.05
+) -> tuple[ls.Robot, np.ndarray]:
     """A random tree with constraints that a random pose meets."""
-    robot = random_robot(kinds, tree=True, seed=seed, armature=0.05)
+    robot = random_robot(kinds, tree=True, seed=seed, armature=armature)
     q = robot.random(np.random.default_rng(seed))
     made = []
     for kind, a, b in ties:

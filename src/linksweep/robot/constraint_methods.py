@@ -214,7 +214,8 @@ class ConstraintMethods(OperationalMethods):
         if near is None:
             from scipy.linalg import qr
 
-            order = qr(basis.T, pivoting=True)[2][: basis.shape[1]]
+            pivots: Any = qr(basis.T, pivoting=True)
+            order = pivots[2][: basis.shape[1]]
             near = np.eye(self.nv)[:, np.sort(order)]
         goal = np.asarray(near, dtype=float)
         if goal.shape != basis.shape:

@@ -24,8 +24,8 @@ class GraspDynamics:
     world's axes. contact_forces (..., contacts, 6): [moment; force] on the object, at the contact, along the world's
     axes; internal_forces: their part that does nothing to the object. margins (..., contacts): how far each contact
     force is inside its friction cone (N, or N m over `spin`), negative where it would slip or pull off; slipping:
-    those. The solution holds them all the same. rank (...): of the contacts' matrix S^T (Omega + A M^-1 A^T) S,
-    residual (...): by how much the contacts' accelerations are missed.
+    those. The solution holds these contacts all the same. rank (...): of the contacts' matrix
+    S^T (Omega + A M^-1 A^T) S; residual (...): by how much the contacts' accelerations are missed.
     """
 
     def __init__(

@@ -69,7 +69,8 @@ class Grasp:
     """
 
     def __init__(self, body: Any, contacts: Sequence[Contact], gravity: Any = None):
-        self.contacts = tuple(contacts) if isinstance(contacts, (list, tuple)) else (contacts,)
+        given: tuple[Any, ...] = tuple(contacts) if isinstance(contacts, (list, tuple)) else (contacts,)
+        self.contacts: tuple[Contact, ...] = given
         if not self.contacts or not all(isinstance(contact, Contact) for contact in self.contacts):
             raise ArgumentError(f"a grasp got contacts {shown(contacts)}, expected at least one linksweep.Contact.")
         inertial = body_inertial(body, "the object")
