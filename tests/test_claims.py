@@ -157,6 +157,8 @@ NO_CLAIM = {
     ("docs/howitworks.md", "## Fewer operations"),
     ("docs/identification.md", "The fewest numbers on which torques depend"),
     ("docs/identification.md", "slower than 2 % of its fastest"),
+    ("docs/algorithms/derivatives.md", "differentiating the traced torques costs less, and that is what is done"),
+    ("docs/closed_chains.md", "go the shortest way in the metric of M"),
     ("docs/mjcf.md", "which resolves defaults and computes inertias from"),
     ("docs/proofs.md", "base parameters in the cheapest and in Khalil's form"),
     ("docs/inverse_kinematics.md", "On a busy machine (a load of 7 on two cores)"),

@@ -173,11 +173,21 @@ def test_derivatives():
     robot, q = mechanism("welded and redundant")
     qd, tau = robot.project_velocity(q, np.ones(robot.nv)), np.ones(robot.nv)
     by_tau = robot.compile("forward_dynamics").derivative("tau")(q, qd, tau)
+    by_q, by_qd, again = robot.forward_dynamics_derivatives(q, qd, tau)
+    np.testing.assert_allclose(by_tau, again, atol=1e-12)
     h = 1e-3
     for k in range(robot.nv):
         step = np.eye(robot.nv)[k] * h
         change = robot.forward_dynamics(q, qd, tau + step) - robot.forward_dynamics(q, qd, tau - step)
         np.testing.assert_allclose(by_tau[:, k], change / (2 * h), atol=1e-7)
+        step = step * 1e-3  # second order in q and qd
+        moved = [robot.forward_dynamics(robot.integrate(q, sign * step), qd, tau) for sign in (1, -1)]
+        faster = [robot.forward_dynamics(q, qd + sign * step, tau) for sign in (1, -1)]
+        for found, (up, down) in ((by_q, moved), (by_qd, faster)):
+            scale = np.abs(found).max()
+            np.testing.assert_allclose(found[:, k], (up - down) / (2e-3 * h), atol=1e-6 * scale)
+    with pytest.raises(ArgumentError, match="a choice among many"):
+        robot.inverse_dynamics_derivatives(q, qd, tau)
 
 
 def test_inverse_dynamics_undoes_forward_dynamics():

@@ -66,6 +66,8 @@ def trace_all(
 
 def _trace_swept(tracer: Any, plain: Any, members: dict[int, Any], record_of: Any, rolled: bool) -> set[int]:
     """Trace what sweeps have of these, where they cost less; the outputs that are done."""
+    if tracer.model.ties or tracer.model.springs:  # of which the sweeps know nothing
+        return set()
     inputs = {"inverse": ("q", "qd", "qdd"), "forward": ("q", "qd", "tau")}
     kind = "inverse" if plain.function in INVERSE else "forward" if plain.function == "forward_dynamics" else ""
     wanted = {k: r.by[0] for k, r in members.items() if kind and _swept(r, inputs[kind])}

@@ -75,7 +75,8 @@ def make_requests(
     requests = [_without_method(robot, item, internal, options, parameters) for item in items]
     loops = wants_loops(robot.canonical, requests, parameters) if rolled is None else rolled
     together = {request.function for request in requests}
-    if method is None and any(request.by and request.function == "forward_dynamics" for request in requests):
+    slopes = any(request.by and request.function == "forward_dynamics" for request in requests)
+    if method is None and slopes and not robot.model.constraints:
         method = "composite"  # its derivatives need M in any case
     return tuple(
         replace(request, method=_chosen_method(robot, request.function, method, together, loops))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,8 @@ from ..analysis.singular import threshold
 from ..catalogue.defaults import is_large
 from ..catalogue.requests import checked_flag, make_requests
 from ..compiled.function import CompiledFunction
+from ..errors import ArgumentError
+from ..support import settings
 
 
 class DerivativeMethods:
@@ -18,6 +19,7 @@ class DerivativeMethods:
 
     canonical: Any
     forward_dynamics: Any
+    model: Any
     nv: Any
     warn_if_singular: Any
     _functions: Any
@@ -48,6 +50,11 @@ class DerivativeMethods:
             and not dissipation
         ):
             return self._inverse_slopes(q, qd, qdd)
+        if self.model.constraints:
+            raise ArgumentError(
+                f"inverse_dynamics_derivatives: the torques of {self.model.name} are a choice among many, because "
+                f"it has constraints, expected a robot without: differentiate forward dynamics."
+            )
         found = self._derivatives("inverse_dynamics", (q, qd, qdd), "qdd", (f_ext, dissipation, base_motion), out)
         self._inverse_slopes = self._plain_slopes("inverse_dynamics")
         return found
@@ -56,7 +63,8 @@ class DerivativeMethods:
         self, q: Any, qd: Any, tau: Any, f_ext: Any = None, out: Any = None, dissipation: bool = False,
         base_motion: Any = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-        """The derivatives (..., nv, nv) of the accelerations by q, by qd and by tau, which is the inverse of M.
+        """The derivatives (..., nv, nv) of the accelerations by q, by qd and by tau, which is the inverse of M where
+        there are no constraints.
 
         As -M^-1 times the derivatives of the torques, at the accelerations: in one program, or for large robots with M
         inverted by NumPy. Arguments as of `inverse_dynamics_derivatives`.
@@ -70,7 +78,7 @@ class DerivativeMethods:
         ):
             return self._forward_slopes(q, qd, tau)
         options = (f_ext, dissipation, base_motion)
-        if is_large(self.canonical, 3 * self.nv**2):
+        if is_large(self.canonical, 3 * self.nv**2) and not self.model.constraints:
             qdd = self.forward_dynamics(
                 q, qd, tau, f_ext=f_ext, dissipation=dissipation, base_motion=base_motion
             )  # which warns where a pose is singular
@@ -92,14 +100,14 @@ class DerivativeMethods:
 
     def _plain_slopes(self, item: str) -> Any:
         """The function of a call without options, if it is there already."""
-        return self._functions.get(("derivatives", item, (False, False, False), os.environ.get("LINKSWEEP_BACKEND")))
+        return self._functions.get(("derivatives", item, (False, False, False), settings.backend))
 
     def _derivatives(
         self, item: str, args: tuple[Any, ...], last: str, options: tuple[Any, ...], out: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         f_ext, dissipation, base_motion = options
         given = (f_ext is not None, checked_flag("dissipation", dissipation), base_motion is not None)
-        key = ("derivatives", item, given, os.environ.get("LINKSWEEP_BACKEND"))
+        key = ("derivatives", item, given, settings.backend)
         function = self._functions.get(key)
         if function is None:
             wanted = [("derivative", item, by) for by in ("q", "qd", last)]
