@@ -6,6 +6,7 @@ One thread, both sides in the same run, alternating, best of several. The arms h
 geometry; both sides are given the same states and must agree.
 """
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 import argparse

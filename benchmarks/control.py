@@ -4,6 +4,7 @@ MuJoCo's side is its easiest: torques computed beforehand, one thread, constrain
 fingers fixed. Rollouts of both must end in the same place. Needs the package mujoco.
 """
 
+# pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import argparse

@@ -5,6 +5,7 @@
 No pure JAX package of rigid-body dynamics is among the test dependencies: these are our own figures, without a ratio.
 """
 
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import time

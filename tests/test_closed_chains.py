@@ -3,6 +3,7 @@
 Programs run in the interpreter, batches at once: machine code of the same programs is compared with it below.
 """
 
+# pyright: reportArgumentType=false, reportCallIssue=false
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,6 @@
 """Answers from runs: tables, limits, settling, tracking, comparisons, pictures; pushes of the world."""
 
+# pyright: reportArgumentType=false, reportCallIssue=false
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,5 +1,6 @@
 """Laws that compose: their formulas by dense matrices, and the same torques in Python, in the rollout and in C."""
 
+# pyright: reportArgumentType=false, reportCallIssue=false
 from __future__ import annotations
 
 import ctypes

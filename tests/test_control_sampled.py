@@ -1,5 +1,6 @@
 """Policies in batches, sampled laws, delays, encoders, noise, motors; the stepper."""
 
+# pyright: reportArgumentType=false, reportCallIssue=false
 from __future__ import annotations
 
 import tracemalloc

@@ -167,7 +167,7 @@ def test_laws_of_simulation_use_the_rule(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delitem(defaults.RULES, "gravity_forces")
     request = make_request(PUMA, "forward_dynamics", None)
     columns = CompiledDynamics(PUMA.canonical, request, "float64", "interpreter")
-    for broken in (TracedDynamics(PUMA.canonical, request), columns):
+    for broken in (TracedDynamics(PUMA.canonical, False, request), columns):
         with pytest.raises(KeyError):  # there is no method "" of inverse dynamics
             broken.gravity([np.zeros(1)] * 6)
     monkeypatch.undo()

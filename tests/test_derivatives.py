@@ -1,5 +1,6 @@
 """Derivatives as requests: against Pinocchio by name, along rates, nested, by parameters, and what is refused."""
 
+# pyright: reportArgumentType=false, reportCallIssue=false
 from __future__ import annotations
 
 import functools

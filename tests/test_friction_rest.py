@@ -1,5 +1,6 @@
 """Friction that holds and joints that end at stops, in fixed and adaptive steps: against closed forms."""
 
+# pyright: reportArgumentType=false, reportCallIssue=false
 from __future__ import annotations
 
 import itertools

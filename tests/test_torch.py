@@ -1,5 +1,6 @@
 """Compiled functions in PyTorch: values, autograd, torch.func, torch.compile, and what does not fit."""
 
+# pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import warnings
@@ -43,16 +44,24 @@ def test_values(puma, inverse):
     assert single.dtype == torch.float32 and np.array_equal(single, puma.inverse_dynamics(*STATE.astype(np.float32)))
 
 
-def test_memory_is_shared(inverse):
+def test_memory_is_shared(inverse, monkeypatch):
     from linksweep.interop.torch_functions import _made
 
     seen = []
     wrapped = next(w for w in _made.values() if w.outer is inverse)
-    own = wrapped.function._checked_call
-    wrapped.function._checked_call = lambda *args: seen.extend(args) or own(*args)
+    own = wrapped.function
+
+    class Watched:
+        def __call__(self, *args, **named):
+            seen.extend(args)
+            return own(*args, **named)
+
+        def __getattr__(self, name):
+            return getattr(own, name)
+
+    monkeypatch.setattr(wrapped, "function", Watched())
     q, qd, qdd = tensors()
     inverse(q, qd, qdd)
-    del wrapped.function._checked_call
     assert [x.ctypes.data for x in seen] == [t.data_ptr() for t in (q, qd, qdd)]
 
 

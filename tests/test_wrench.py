@@ -1,5 +1,6 @@
 """Wrenches from torques, against known pushes; their covariance; the observer of momentum."""
 
+# pyright: reportArgumentType=false, reportCallIssue=false
 from __future__ import annotations
 
 import numpy as np

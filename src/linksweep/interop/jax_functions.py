@@ -1,5 +1,6 @@
 """Compiled functions in JAX: the machine code as a foreign function of XLA, its derivatives by compiled Jacobians."""
 
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import functools

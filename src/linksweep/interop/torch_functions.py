@@ -4,6 +4,7 @@ Each function is a custom operator, so that torch.compile sees through it. Aroun
 is what torch.func (jvp, vmap, jacfwd) and double backward ask for.
 """
 
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import functools

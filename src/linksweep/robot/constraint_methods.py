@@ -181,7 +181,7 @@ class ConstraintMethods(OperationalMethods):
             else:
                 redundant.append(label)
         basis = _null_space(K, rank)
-        still = ~(np.abs(basis) > 1e-9).any(axis=1)
+        still = np.logical_not((np.abs(basis) > 1e-9).any(axis=1))
         places = sorted(self.canonical.links, key=lambda link: link.row)
         fixed = tuple(
             name for name, link in zip(self.joint_names, places, strict=True)
