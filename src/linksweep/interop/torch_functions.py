@@ -68,7 +68,7 @@ class _Wrapped:
         return _wrapped(jacobian(self.function, [self.function.inputs[k] for k in by], values=False))
 
     def run(self, *tensors: Any) -> list[Any]:
-        results = self.function._checked_call(*(tensor.detach().numpy() for tensor in tensors))
+        results = self.function(*(tensor.detach().numpy() for tensor in tensors))
         several = results if len(self.function.outputs) > 1 else (results,)
         return [torch.from_numpy(np.ascontiguousarray(result)) for result in several]
 
