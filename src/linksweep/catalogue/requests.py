@@ -99,7 +99,7 @@ def _without_method(
     frame = (further.pop(0) if further else "") if function.needs_frame else ""
     if function.needs_frame:
         frame = _checked_frames(robot, name, frame) if function.several else frame
-        for one in (frame,) if not isinstance(frame, tuple) else frame:
+        for one in frame if function.several and isinstance(frame, tuple) else (frame,):
             _check_frame(robot, name, one)
     reference = _chosen_reference(name, function, further)
     if function.dynamics:
