@@ -90,13 +90,16 @@ def test_arguments_are_not_kept():
 )
 def test_a_law_with_wrong_signals(signal: np.ndarray):
     """Somebody's own law: machine code would read beyond its arrays."""
-    from linksweep.simulation.laws import Law, Signal
+    from linksweep.simulation.control.forms import GivenTorque
+    from linksweep.simulation.control.signals import Signal
+    from linksweep.simulation.laws import Law
 
     class Own(Law):
-        kind = "sampled"
+        def form(self, robot: Any) -> GivenTorque:
+            return GivenTorque(sampled=True)
 
         def signals(self, robot: Any, grid: Any) -> dict[str, Signal]:
             return {"tau": Signal(signal, 1)}
 
-    with pytest.raises(ls.ArgumentError, match=r"Own\(\) gives tau_0 of shape"):
+    with pytest.raises(ls.ArgumentError, match="gives tau_at0 of shape"):
         ls.simulate(ls.robots.chain(3), np.zeros(3), None, Own(), 0.01, dt=0.001, integrator="semi_implicit_euler")

@@ -418,4 +418,4 @@ def test_the_page_has_the_threshold():
 
 def test_functions_that_need_an_inverse_are_known():
     public = {name for name, function in FUNCTIONS.items() if function.invertible and function.public}
-    assert public == {"forward_dynamics", "mass_matrix_inverse"}
+    assert public == {"forward_dynamics", "mass_matrix_inverse", "operational_inertia_inverse"}
