@@ -64,7 +64,7 @@ def test_limits_are_kept_everywhere_and_the_ends_are_at_rest(kind: str, boxed: b
     if boxed:
         place = robot.pose(q, "panda_hand")[:, :3, 3]
         assert (place > BOX["panda_hand"][0]).all() and (place < BOX["panda_hand"][1]).all()
-    # derivatives belong together
+    # derivatives belong together; central differences at 1 kHz miss h^2 / 6 of the third one, some 100 rad/s^3
     assert np.allclose(np.gradient(q, t, axis=0)[1:-1], qd[1:-1], atol=1e-4)
 
 
