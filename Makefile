@@ -40,7 +40,13 @@ demo: $(VENV)/plot.stamp
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-test-all: $(VENV)/test.stamp
+# What make test may skip is here. TORCH=torch==2.13.0 or a CPU wheel spares the CUDA packages that plain torch brings.
+TORCH ?= torch
+$(VENV)/frameworks.stamp: $(VENV)/test.stamp
+	$(PIP) install --quiet '$(TORCH)' --editable '.[jax,torch]' cvxpy nbclient nbformat ipykernel
+	touch $@
+
+test-all: $(VENV)/frameworks.stamp
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m 'slow or not slow'
 
 lint: $(VENV)/test.stamp $(VENV)/dev.stamp

@@ -151,6 +151,8 @@ class Robot(
         """
         if closed or self.model.constraints:
             return self.closed_inverse_dynamics(q, qd, qdd, f_ext, dissipation, base_motion, details, **closed)
+        if f_ext is None and base_motion is None and dissipation is False and details is False:
+            return self._dynamics("inverse_dynamics", (q, qd, qdd), method, (), out)
         options = _options(f_ext, dissipation, base_motion)
         if details:
             return self._details("inverse_dynamics", (q, qd, qdd), method, options, out)
@@ -165,6 +167,8 @@ class Robot(
         method: one of `methods("forward_dynamics")`; None takes the first of them (for details, "filter_smoother");
         the other arguments are those of `inverse_dynamics`.
         """
+        if f_ext is None and base_motion is None and dissipation is False and details is False:
+            return self._dynamics("forward_dynamics", (q, qd, tau), method, (), out)
         options = _options(f_ext, dissipation, base_motion)
         if details:
             inner = self._closed_details if self.model.constraints else self._details
@@ -280,12 +284,12 @@ class Robot(
     def _dynamics(
         self, item: Any, args: tuple[Any, ...], method: str | None, options: tuple[Any, ...], out: Any
     ) -> np.ndarray:
-        f_ext, dissipation, base_motion = options or (None, False, None)
-        key = (
-            (item, settings.backend) if method is None and not options
-            else (item, settings.backend, method, f_ext is not None, checked_flag("dissipation", dissipation),
-                  base_motion is not None)
-        )  # fmt: skip
+        if method is None and not options:
+            key: tuple[Any, ...] = (item, settings.backend)
+        else:
+            f_ext, dissipation, base_motion = options or (None, False, None)
+            given = (f_ext is not None, checked_flag("dissipation", dissipation), base_motion is not None)
+            key = (item, settings.backend, method, *given)
         try:
             compiled = self._functions.get(key)
         except TypeError:  # a name that cannot be hashed: the request says what is wrong with it
