@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import sys
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -52,7 +52,10 @@ def _emit_object(ir: str, target: Target) -> bytes:
 
 
 class LoadedCode:
-    """Object bytes as code that runs: addresses of its exports by name. It is unmapped when this is dropped.
+    """Object bytes as code that runs: addresses of its exports by name.
+
+    Once this is dropped, the next code to be loaded unmaps it. A `__del__` would do so at once, and lose the Ctrl-C
+    that arrives in it: Python prints what a destructor raises, and goes on.
 
     By JITLink, which puts the sections of an object side by side. RuntimeDyld asks for each by itself, and where large
     arrays fill the address space they come to stand more than 2 GiB apart, which ends the process.
@@ -67,7 +70,9 @@ class LoadedCode:
             builder.import_symbol(name, address)
         try:
             with Uninterrupted():
+                _unmap_dropped()
                 self._library = builder.link(llvm.create_lljit_compiler(use_jit_link=True), "linksweep")
+                _mapped[weakref.ref(self)] = self._library
         except RuntimeError as error:
             raise BackendError(
                 f"machine code could not be loaded ({error}); set LINKSWEEP_BACKEND=interpreter to do without."
@@ -76,10 +81,15 @@ class LoadedCode:
     def __getitem__(self, name: str) -> int:
         return self._library[name]
 
-    def __del__(self, finalizing: Any = sys.is_finalizing, held: Any = Uninterrupted) -> None:
-        if hasattr(self, "_library") and not finalizing():
-            with held(again=True):
-                self._library.close()
+
+_mapped: dict[weakref.ref[LoadedCode], Any] = {}
+
+
+def _unmap_dropped() -> None:
+    for owner in [owner for owner in list(_mapped) if owner() is None]:
+        library = _mapped.pop(owner, None)  # another thread may have been here
+        if library is not None:
+            library.close()
 
 
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * 6, ctypes.c_int64)

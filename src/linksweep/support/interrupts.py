@@ -14,12 +14,10 @@ it. Within `with Uninterrupted()` handlers wait, but for the part of the work th
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, TypeVar
@@ -27,17 +25,12 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 _NUMBERS = tuple(map(int, signal.valid_signals()))
 _handler_of = getattr(sys.modules.get("_signal"), "getsignal", signal.getsignal)  # without its search for enums
-_MOMENT = 0.01  # seconds
 
 
 class Uninterrupted:
-    """Handlers of signals wait until the block ends. In other threads than the main one none ever runs.
+    """Handlers of signals wait until the block ends. In other threads than the main one none ever runs."""
 
-    again: then the signals are sent once more, a moment later, for where an exception would be lost: in a `__del__`.
-    """
-
-    def __init__(self, again: bool = False) -> None:
-        self._again = again
+    def __init__(self) -> None:
         self._handlers: dict[int, Callable[..., Any]] = {}
         self._waiting: list[int] = []
         self._thread = threading.get_ident()
@@ -64,11 +57,7 @@ class Uninterrupted:
         self._holds = False
         for number in self._handlers:
             self._restore(number)
-        if not self._again:
-            self._deliver()
-        elif self._waiting:
-            with contextlib.suppress(RuntimeError):  # the process ends
-                _thread.start_new_thread(_send, (self._waiting,))
+        self._deliver()
 
     def interruptible(self, function: Callable[..., T], *args: Any) -> T:
         """function(*args), in which signals arrive as ever, those that wait already first."""
@@ -100,9 +89,3 @@ class Uninterrupted:
         while self._waiting:
             number = self._waiting.pop(0)
             self._handlers[number](number, sys._getframe())
-
-
-def _send(numbers: list[int]) -> None:
-    time.sleep(_MOMENT)
-    for number in numbers:
-        signal.raise_signal(number)
