@@ -25,6 +25,11 @@ frame = "link6"
 wrench = [0, 0, 0, 10, 0, 0]
 start = 1.0
 end = 1.2
+
+[[surface]]
+frame = "link6"
+point = [0, 0, -0.3]
+friction = 0.4
 """
 
 from __future__ import annotations
@@ -45,7 +50,7 @@ if TYPE_CHECKING:
 
 KEYS = (
     "robot", "base", "payload", "gravity", "motion", "q0", "qd0", "duration", "dt", "every", "integrator",
-    "dissipation", "stops", "saturate", "law", "controller", "sampling", "push", "title",
+    "dissipation", "stops", "saturate", "law", "controller", "sampling", "push", "surface", "title",
 )  # fmt: skip
 LAWS = {
     "pd": ("reference", "kp", "kd", "gravity"),
@@ -132,7 +137,7 @@ class _Reader:
         return found
 
     def experiment(self) -> Experiment:
-        from linksweep.simulation import Push, Sampling, saturated
+        from linksweep.simulation import Push, Sampling, Surface, saturated
         from linksweep.tables.motion_files import read_motion
 
         given = self.given
@@ -165,6 +170,8 @@ class _Reader:
                 self.refuse("[sampling] has no period, expected seconds between two control instants")
             options |= {"control_period": table.pop("period"), "sampling": Sampling(**table)}
         pushes = [Push(**self.named("push", t, ("frame", "wrench"), ("start", "end"))) for t in self.tables("push")]
+        keys = ("point", "normal", "stiffness", "damping", "friction", "width")
+        pushes += [Surface(**self.named("surface", t, ("frame",), keys)) for t in self.tables("surface")]
         if pushes:
             options["disturbance"] = pushes[0] if len(pushes) == 1 else sum(pushes[1:], pushes[0])
         return Experiment(self.path, robot, reference, law, (q0, qd0), options)

@@ -1,7 +1,7 @@
 """Integrating forward dynamics in time: `simulate`, the laws that drive the joints, and what comes out."""
 
 from .answers import LimitExcess, Table, TrackingError, compare
-from .control.composed import FrictionCompensation, GravityCompensation, OperationalSpace, Push, saturated
+from .control.composed import FrictionCompensation, GravityCompensation, OperationalSpace, Push, Surface, saturated
 from .control.motor import Motor
 from .control.sampled import Sampling
 from .laws import PD, ComputedTorque, Constant, FeedForward, Sampled, Zero
@@ -29,6 +29,7 @@ __all__ = [
     "SimulationWarning",
     "State",
     "Stepper",
+    "Surface",
     "Table",
     "TrackingError",
     "Zero",

@@ -57,7 +57,7 @@ def simulate(
     every control instant and gives torques (..., nv). control_period: seconds between two of them, a whole number of
     steps; torques hold in between. Without a policy, the law `torque` is sampled so. sampling: delay, encoders, noise,
     bounds of the torques. stops: what ends joints at their limits: "inelastic", or (stiffness, damping) of springs.
-    disturbance: a `Push`, or a sum of them: what the world does, which the recorded torques leave out.
+    disturbance: a `Push`, a `Surface`, or a sum of them: what the world does, which the recorded torques leave out.
     """
     if not hasattr(robot, "canonical"):
         raise ArgumentError(f"simulate got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
@@ -82,7 +82,7 @@ def simulate(
     law.check(robot)
     if disturbance is not None:
         if not isinstance(disturbance, Law) or isinstance(disturbance, Function):
-            raise ArgumentError(f"disturbance is {shown(disturbance)}, expected a Push, or a sum of them.")
+            raise ArgumentError(f"disturbance is {shown(disturbance)}, expected a Push, a Surface, or a sum of them.")
         disturbance.check(robot)
     if policy is None and control_period is None and sampling is not None:
         raise ArgumentError("sampling is given without control_period, expected seconds between two control instants.")

@@ -12,7 +12,7 @@ from ...mechanism.joints import KINDS
 from ...support.messages import nearest, shown
 from ..checks import positive, real_array
 from ..laws import Function, Law
-from .forms import Form, Gravity, Saturated, SmoothFriction, Sum, TaskSpace, WrenchAt
+from .forms import Form, Gravity, Saturated, SmoothFriction, Sum, SurfaceAt, TaskSpace, WrenchAt
 from .signals import Grid, Signal, along, check_alike, checked_controller, gain
 
 if TYPE_CHECKING:
@@ -88,14 +88,17 @@ class OperationalSpace(Law):
     poses (n, 4, 4), alone or with twists (n, 6). stiffness, damping: one number, or six, [angular; linear] in the
     base's directions. posture: coordinates (..., nq) to which springs kp_posture and dampers kd_posture draw the
     joints, in the null space of the frame (Khatib 1987): they do not accelerate it. gravity=False leaves g(q) out.
+
+    decoupled=True: stiffness (1/s^2) and damping (1/s) make accelerations of the frame, tau = J^T Lambda (stiffness *
+    error + damping * ... - dJ/dt qd) + h(q, qd): each direction moves by itself, whatever the inertia of the robot.
     """
 
     def __init__(
         self, frame: str, target: Any, stiffness: Any, damping: Any, *, posture: Any = None, kp_posture: Any = 10.0,
-        kd_posture: Any = 2.0, gravity: bool = True, controller_robot: Robot | None = None,
+        kd_posture: Any = 2.0, gravity: bool = True, decoupled: bool = False, controller_robot: Robot | None = None,
     ):  # fmt: skip
         name = "OperationalSpace"
-        self.frame, self.gravity = frame, bool(gravity)
+        self.frame, self.gravity, self.decoupled = frame, bool(gravity), bool(decoupled)
         self.target: Any = target if callable(target) else _poses(name, target)
         self.stiffness = real_array(f"{name}: stiffness", stiffness)
         self.damping = real_array(f"{name}: damping", damping)
@@ -109,7 +112,7 @@ class OperationalSpace(Law):
         _check_frame(self, self.known(robot), self.frame)
 
     def form(self, robot: Robot) -> Form:
-        return self._seen(TaskSpace(self.frame, self.posture is not None, self.gravity))
+        return self._seen(TaskSpace(self.frame, self.posture is not None, self.gravity, self.decoupled))
 
     def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
         if callable(self.target):
@@ -182,6 +185,47 @@ class Push(Law):
 
     def __repr__(self) -> str:
         return f"Push({self.frame!r}, {shown(self.wrench.tolist())}, {self.start:g}, {self.end:g})"
+
+
+class Surface(Law):
+    """A flat table under a tool: it pushes the origin of a frame out, and lets it go.
+
+    point, normal: three numbers each in the base; the normal points to where the tool may be. stiffness (N/m) and
+    damping (N s/m) act while the frame is below; the surface never pulls. friction: Coulomb's coefficient, smooth
+    within sliding speeds of `width` (m/s). Part of `disturbance=`, alone or added to pushes. Steps of dt resolve it
+    where stiffness dt^2 is small against the mass that the frame carries.
+    """
+
+    def __init__(
+        self, frame: str, point: Any = (0.0, 0.0, 0.0), normal: Any = (0.0, 0.0, 1.0), *, stiffness: float = 1e4,
+        damping: float = 100.0, friction: float = 0.0, width: float = 1e-3,
+    ):  # fmt: skip
+        self.frame, self.point = frame, real_array("Surface: point", point, 3)
+        self.normal = real_array("Surface: normal", normal, 3)
+        length = np.linalg.norm(self.normal, axis=-1, keepdims=True)
+        if not (length > 0.0).all():
+            raise ArgumentError(f"Surface: normal is {shown(normal)}, expected a direction, such as (0, 0, 1).")
+        self.normal = self.normal / length
+        self.stiffness, self.width = positive("Surface: stiffness", stiffness), positive("Surface: width", width)
+        self.damping, self.friction = real_array("Surface: damping", damping), real_array("Surface: friction", friction)
+        for name in ("damping", "friction"):
+            if (getattr(self, name) < 0.0).any():
+                raise ArgumentError(f"Surface: {name} is {shown(getattr(self, name).tolist())}, expected 0 or more.")
+
+    def check(self, robot: Robot) -> None:
+        _check_frame(self, robot, self.frame)
+
+    def form(self, robot: Robot) -> Form:
+        return SurfaceAt(self.frame)
+
+    def constants(self, robot: Robot) -> dict[str, np.ndarray]:
+        found = {"point": self.point, "normal": self.normal}
+        for name in ("stiffness", "damping", "friction", "width"):
+            found[name] = np.asarray(getattr(self, name), dtype=float)[..., None]
+        return found
+
+    def __repr__(self) -> str:
+        return f"Surface({self.frame!r}, {shown(self.point.tolist())}, {shown(self.normal.tolist())})"
 
 
 class SumOfLaws(Law):

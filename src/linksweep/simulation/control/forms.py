@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ...mechanism.canonical import CanonicalModel
-from ...spatial.dense import transpose_times
+from ...spatial.dense import dot, transpose_times
 from ...spatial.scalars import Scalar, sqrt, where
 from ..stepping import Values, tracking_error, without_motors
-from .task_space import frame_impedance, posture_in_null_space
+from .task_space import TaskInertia, frame_impedance
 
 Given = Mapping[str, Values]
 Sizes = dict[str, Any]
@@ -44,6 +44,10 @@ class Dynamics(Protocol):
     def pose(self, frame: str, q: Values) -> list[list[Scalar]]: ...
 
     def jacobian(self, frame: str, q: Values) -> list[list[Scalar]]: ...
+
+    def frame_bias(self, frame: str, q: Values, qd: Values) -> Values:
+        """dJ/dt qd."""
+        ...
 
     def of(self, model: CanonicalModel) -> Dynamics:
         """The dynamics of another robot, over the same scalars."""
@@ -144,11 +148,15 @@ class SmoothFriction(Form):
 
 @dataclass(frozen=True)
 class TaskSpace(Form):
-    """A spring and a damper between a frame and where it should be; a posture where the frame does not notice."""
+    """A spring and a damper between a frame and where it should be; a posture where the frame does not notice.
+
+    decoupled: they give accelerations of the frame, each row its own, whatever the robot's inertia and rates.
+    """
 
     frame: str
     posture: bool
     gravity: bool
+    decoupled: bool = False
 
     def signals(self) -> Sizes:
         return {"pose_ref": 12, "twist_ref": 6}
@@ -159,14 +167,22 @@ class TaskSpace(Form):
 
     def torque(self, dynamics: Dynamics, q: Values, qd: Values, given: Given) -> Values:
         J, T = dynamics.jacobian(self.frame, q), dynamics.pose(self.frame, q)
-        tau = frame_impedance(J, T, qd, given)
-        if self.posture:
+        F = frame_impedance(J, T, qd, given)
+        inertia = TaskInertia(J, dynamics.mass_matrix(q)) if self.posture or self.decoupled else None
+        if inertia is not None and self.decoupled:
+            bias = dynamics.frame_bias(self.frame, q, qd)
+            F = inertia.force([a - b for a, b in zip(F, bias, strict=True)])
+        tau: Values = transpose_times(J, F)  # Khatib (5)
+        if inertia is not None and self.posture:
             error = tracking_error(dynamics.model, q, given["posture"])
             gains = zip(given["kp_posture"], error, given["kd_posture"], qd, strict=True)
             own = without_motors(dynamics.model, [kp * e - kd * rate for kp, e, kd, rate in gains])
-            tau = added(tau, posture_in_null_space(J, dynamics.mass_matrix(q), own))
-        if self.gravity:
-            tau = added(tau, dynamics.gravity(q))
+            tau = added(tau, inertia.unnoticed(own))
+        if self.decoupled:
+            tau = added(tau, dynamics.inverse(q, qd, [0.0] * len(qd)))
+        if self.gravity != self.decoupled:  # inverse dynamics has it already
+            weight = dynamics.gravity(q)
+            tau = added(tau, weight if self.gravity else [-x for x in weight])
         return without_motors(dynamics.model, tau)
 
 
@@ -181,6 +197,33 @@ class WrenchAt(Form):
 
     def torque(self, dynamics: Dynamics, q: Values, qd: Values, given: Given) -> Values:
         return transpose_times(dynamics.jacobian(self.frame, q), given["wrench"])
+
+
+@dataclass(frozen=True)
+class SurfaceAt(Form):
+    """J^T f: the force of a flat, unilateral surface on the origin of a frame.
+
+    f = n N + t; N = max(0, stiffness depth - damping speed) along the normal while the depth is positive, and
+    t = -friction N v / sqrt(v^2 + width^2) against the sliding v.
+    """
+
+    frame: str
+
+    def constants(self) -> Sizes:
+        return {"point": 3, "normal": 3, "stiffness": 1, "damping": 1, "friction": 1, "width": 1}
+
+    def torque(self, dynamics: Dynamics, q: Values, qd: Values, given: Given) -> Values:
+        J, T = dynamics.jacobian(self.frame, q)[3:], dynamics.pose(self.frame, q)
+        n = given["normal"]
+        depth = dot(n, [p - T[k][3] for k, p in enumerate(given["point"])])
+        v = [dot(row, qd) for row in J]
+        speed = dot(n, v)
+        pressed = given["stiffness"][0] * depth - given["damping"][0] * speed
+        N = where(depth > 0.0, where(pressed > 0.0, pressed, 0.0), 0.0)
+        sliding = [x - speed * y for x, y in zip(v, n, strict=True)]
+        width = given["width"][0]
+        grip = given["friction"][0] * N / sqrt(dot(sliding, sliding) + width * width)
+        return transpose_times(J, [N * y - grip * x for x, y in zip(sliding, n, strict=True)])
 
 
 @dataclass(frozen=True)

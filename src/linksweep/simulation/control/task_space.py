@@ -19,7 +19,7 @@ REGULAR = 1e-10  # of the mean of Lambda^-1's diagonal, added to it: a singular 
 
 
 def frame_impedance(J: Rows, T: Rows, qd: Values, given: Mapping[str, Values]) -> list[Scalar]:
-    """J^T F with F = stiffness * error + damping * (twist_ref - J qd), in the base's directions, [moment; force].
+    """stiffness * error + damping * (twist_ref - J qd), in the base's directions, [angular; linear].
 
     T: the frame's pose (4 x 4). pose_ref: the wanted rotation row by row, then the position. The error in rotation is
     half the sum of the cross products of axes with wanted ones: the axis times the sine of the angle.
@@ -30,24 +30,29 @@ def frame_impedance(J: Rows, T: Rows, qd: Values, given: Mapping[str, Values]) -
         turn = turn + Vec(T[0][k], T[1][k], T[2][k]).cross(Vec(wanted[k], wanted[3 + k], wanted[6 + k]))
     error = [turn.x * 0.5, turn.y * 0.5, turn.z * 0.5, *(wanted[9 + k] - T[k][3] for k in range(3))]
     twist = [dot(row, qd) for row in J]
-    F = [
-        k * e + d * (v_ref - v)
-        for k, e, d, v_ref, v in zip(
-            given["stiffness"], error, given["damping"], given["twist_ref"], twist, strict=True
-        )
-    ]
-    return transpose_times(J, F)  # (5)
+    gains = zip(given["stiffness"], error, given["damping"], given["twist_ref"], twist, strict=True)
+    return [k * e + d * (v_ref - v) for k, e, d, v_ref, v in gains]
 
 
-def posture_in_null_space(J: Rows, M: Rows, tau: Values) -> list[Scalar]:
-    """tau - J^T Lambda J M^-1 tau: what of these torques does not accelerate the frame, (53)."""
-    L, d = ldl(M)
-    whitened = [inward(L, row) for row in J]  # columns of L^-1 J^T
-    scaled = [[x / pivot for x, pivot in zip(column, d, strict=True)] for column in whitened]
-    inverse = [[dot(a, b) for b in scaled] for a in whitened]  # Lambda^-1 = J M^-1 J^T, (51)
-    mean = sum((inverse[k][k] for k in range(1, 6)), inverse[0][0]) * (REGULAR / 6.0)
-    for k in range(6):
-        inverse[k][k] = inverse[k][k] + mean
-    own = inward(L, tau)
-    force = solved(inverse, [dot(column, own) for column in scaled])  # Lambda J M^-1 tau
-    return [x - y for x, y in zip(tau, transpose_times(J, force), strict=True)]
+class TaskInertia:
+    """Lambda = (J M^-1 J^T)^-1, by M = L D L^T, (51)."""
+
+    def __init__(self, J: Rows, M: Rows):
+        self.J = J
+        self.L, pivots = ldl(M)
+        whitened = [inward(self.L, row) for row in J]  # columns of L^-1 J^T
+        self.scaled = [[x / pivot for x, pivot in zip(column, pivots, strict=True)] for column in whitened]
+        self.inverse = [[dot(a, b) for b in self.scaled] for a in whitened]
+        mean = sum((self.inverse[k][k] for k in range(1, 6)), self.inverse[0][0]) * (REGULAR / 6.0)
+        for k in range(6):
+            self.inverse[k][k] = self.inverse[k][k] + mean
+
+    def force(self, acceleration: Values) -> list[Scalar]:
+        """Lambda a: what gives the frame this acceleration."""
+        return solved(self.inverse, acceleration)
+
+    def unnoticed(self, tau: Values) -> list[Scalar]:
+        """tau - J^T Lambda J M^-1 tau: what of these torques does not accelerate the frame, (53)."""
+        own = inward(self.L, tau)
+        force = self.force([dot(column, own) for column in self.scaled])
+        return [x - y for x, y in zip(tau, transpose_times(self.J, force), strict=True)]

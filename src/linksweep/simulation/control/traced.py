@@ -75,6 +75,11 @@ class AskedDynamics:
     def jacobian(self, frame: str, q: Values) -> list[list[Scalar]]:
         return _rows(self.value(self.model, Request("jacobian", frame=frame, reference="world_aligned"), q), 6)
 
+    def frame_bias(self, frame: str, q: Values, qd: Values) -> Values:
+        """dJ/dt qd: the frame's acceleration while no joint accelerates."""
+        request = Request("jacobian_bias", frame=frame, reference="world_aligned")
+        return self.value(self.model, request, q, qd)
+
 
 class TracedDynamics(AskedDynamics):
     """Over expressions: the algorithm itself runs on them."""
