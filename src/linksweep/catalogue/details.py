@@ -18,6 +18,7 @@ from ..mechanism.canonical import CanonicalLink, CanonicalModel
 from ..mechanism.joints import KINDS, Coordinates, JointBlock
 from ..mechanism.sweeps import Records
 from ..spatial.algebra import ArticulatedInertia, Compliance, Force, Inertia, Mat, Motion, Sym, Vec, centripetal
+from ..tracing.passes import optimise
 from ..tracing.program import Array, Program
 from ..tracing.unrolled import UnrolledRun, UnrolledTrace
 from .functions import Request, record_of, signature
@@ -56,7 +57,7 @@ def trace_details(model: CanonicalModel, request: Request) -> Program:
     for quantity in quantities(tracer, record_of(tracer, request), outputs[0].name):
         tracer.write(len(arrays), quantity.values)
         arrays.append(Array(quantity.name, quantity.shape))
-    return tracer.program(f"{request.function}_{request.method}_details", arrays).verify()
+    return optimise(tracer.program(f"{request.function}_{request.method}_details", arrays))
 
 
 def quantities(tracer: UnrolledRun, record: Any, result: str) -> list[Quantity]:

@@ -41,8 +41,7 @@ from ..spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Vec, leaves
 from ..spatial.tree_matrix import congruence
 from ..tracing.differentiate import differentiated
 from ..tracing.expression import ONLINE, PARAMETER, Operand
-from ..tracing.passes.dead_and_fused import remove_dead
-from ..tracing.passes.factoring import factor_sums
+from ..tracing.passes import optimise
 from ..tracing.program import Array, Program
 from ..tracing.rolled import Rolled
 from ..tracing.unrolled import UnrolledTrace
@@ -104,7 +103,7 @@ def trace(
 
     trace_all(tracer, requests, trace_plain, record_of, rolled)
     name = "_".join(request.function for request in requests)
-    return factor_sums(remove_dead(tracer.program(name, outputs))).verify()
+    return optimise(tracer.program(name, outputs))
 
 
 def may_regroup(requests: Sequence[Request]) -> bool:

@@ -18,8 +18,7 @@ from ..mechanism.canonical import CanonicalModel, canonical
 from ..robots import planar_model
 from ..spatial.algebra import ZERO_FORCE, ZERO_VEC, Vec
 from ..tracing.count import Counts, count
-from ..tracing.passes.dead_and_fused import remove_dead
-from ..tracing.passes.factoring import factor_sums
+from ..tracing.passes import optimise
 from ..tracing.program import Array, Program
 from ..tracing.unrolled import UnrolledTrace
 from .counting import Fitted
@@ -51,13 +50,13 @@ def forward_program(n: int, algorithm: Callable[..., Any] = filter_smoother, bia
     qd = tracer.read(2) if bias else tracer.zeros()
     base = BaseMotion(ZERO_VEC, ZERO_VEC, -Vec(*tracer.model.gravity) if bias else ZERO_VEC)
     tracer.write_coordinates(0, algorithm(tracer, qd, tracer.read(1), tracer.same(ZERO_FORCE), base).qdd)
-    return factor_sums(remove_dead(tracer.program("planar forward dynamics", [Array("qdd", (n,))])))
+    return optimise(tracer.program("planar forward dynamics", [Array("qdd", (n,))]))
 
 
 def mass_matrix_program(n: int) -> Program:
     tracer = UnrolledTrace(planar_arm(n), [Array("q", (n,))])
     tracer.write_pairs(0, mass_matrix(tracer).elements)
-    return factor_sums(remove_dead(tracer.program("planar mass matrix", [Array("M", (n, n))])))
+    return optimise(tracer.program("planar mass matrix", [Array("M", (n, n))]))
 
 
 def filter_counts(bias: bool, numbers: Iterable[int] = NUMBERS) -> Fitted:

@@ -10,6 +10,7 @@ from ..compiled.arrays import Argument, Signature
 from ..compiled.function import Recipe
 from ..mechanism.joints import KINDS
 from ..tracing.expression import Graph
+from ..tracing.passes import optimise
 from ..tracing.program import Array, Program, block_program
 from .control.forms import Dynamics, Form, added
 from .control.traced import TracedDynamics
@@ -54,7 +55,7 @@ class StepRecipe(Recipe):
         columns = [[graph.leaf("input", (k, i)) for i in range(array.size)] for k, array in enumerate(inputs)]
         request = self.requests[0]
         results = self.step(TracedDynamics(self.model, request.dissipation, request), columns)
-        return block_program("step", inputs, list(zip(self.outputs(), results, strict=True))).verify()
+        return optimise(block_program("step", inputs, list(zip(self.outputs(), results, strict=True))))
 
     def step(self, dynamics: Dynamics, columns: Sequence[Values], torque: Torque | None = None) -> tuple[Values, ...]:
         """The outputs from the inputs, over any scalar. `torque`: in the place of the law's."""

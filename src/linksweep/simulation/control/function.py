@@ -15,8 +15,7 @@ from ...errors import ArgumentError
 from ...mechanism.joints import KINDS
 from ...support.messages import shown
 from ...tracing.expression import Graph
-from ...tracing.passes.dead_and_fused import remove_dead
-from ...tracing.passes.factoring import factor_sums
+from ...tracing.passes import optimise
 from ...tracing.program import Array, Program, block_program
 from .forms import Form, PythonFunction
 from .signals import Grid
@@ -46,8 +45,7 @@ class LawRecipe(Recipe):
         columns = [[graph.leaf("input", (k, i)) for i in range(array.size)] for k, array in enumerate(inputs)]
         given = {array.name: values for array, values in zip(inputs[2:], columns[2:], strict=True)}
         tau = self.law.torque(TracedDynamics(self.model, self.dissipation), columns[0], columns[1], given)
-        program = block_program("torque", inputs, [(Array("tau", inputs[1].shape), tau)])
-        return factor_sums(remove_dead(program)).verify()
+        return optimise(block_program("torque", inputs, [(Array("tau", inputs[1].shape), tau)]))
 
     def signature(self) -> Signature:
         inputs = self.inputs()
