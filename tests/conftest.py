@@ -33,3 +33,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _OWN_CACHE is not None:
         shutil.rmtree(_OWN_CACHE, ignore_errors=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`@pytest.mark.sampled(k)`: of a test's cases, every k-th runs in `make test`, all of them in `make test-all`."""
+    seen: dict[str, int] = {}
+    for item in items:
+        marker = item.get_closest_marker("sampled")
+        if marker is not None:
+            name = item.nodeid.split("[")[0]
+            seen[name] = seen.get(name, -1) + 1
+            if seen[name] % marker.args[0]:
+                item.add_marker(pytest.mark.slow)

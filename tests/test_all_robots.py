@@ -131,6 +131,7 @@ def test_against_pinocchio(name: str, base: str):
     assert bool(pair.robot.singular_joints) == (name in SINGULAR)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 @pytest.mark.parametrize("name", COMPILED)
 def test_machine_code_against_pinocchio(name: str, base: str):

@@ -80,6 +80,7 @@ def anywhere_all(dtype: str) -> None:
         anywhere(name, wanted, dtype)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("simd", SIMD[1:])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_sample_is_the_same_anywhere_with_narrower_vectors(dtype: str, simd: str):

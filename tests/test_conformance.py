@@ -67,6 +67,7 @@ def check(name: str, function: str, method: str, backend: str, dtypes: tuple[str
         assert error <= tolerance, (method, backend, dtype, error, tolerance)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("function", EXPECTED)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_every_method_in_the_interpreter(name: str, function: str):
@@ -76,6 +77,7 @@ def test_every_method_in_the_interpreter(name: str, function: str):
         check(name, function, method, "interpreter", ("float64", "float32"))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("function", EXPECTED)
 @pytest.mark.parametrize("name", COMPILED)
 def test_every_method_as_machine_code(name: str, function: str):

@@ -78,6 +78,7 @@ def drift(values: np.ndarray, scale: float) -> float:
     return float(np.abs(values - values[0]).max() / scale)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["free arm of ball joints", "free tree"])
 def test_free_flight_conserves_energy_and_momentum(name: str):
     """Falling: energy stays, centroidal angular momentum stays, linear momentum grows by m g t."""
@@ -97,6 +98,7 @@ def test_free_flight_conserves_energy_and_momentum(name: str):
     assert np.abs(fall - straight).max() <= 1e-9 * np.abs(robot.center_of_mass(q)).max()
 
 
+@pytest.mark.slow
 def test_a_swinging_arm_of_ball_joints_conserves_energy():
     robot = robot_of(*ROBOTS["ball-joint arm"], GRAVITY)
     rng = np.random.default_rng(3)

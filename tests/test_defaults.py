@@ -221,6 +221,7 @@ REGROUPED = {
 WORSE = {("asr_twodof_description/urdf/TwoDofs.urdf", "floating")}  # a toy: zeros of its base are filled
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", COUNTED)
 def test_base_parameters_save_operations(name: str):
     """So they are taken wherever they serve, without a second trace to compare with."""

@@ -15,11 +15,12 @@ import tempfile
 from typing import Any
 
 import numpy as np
+import pytest
 from abuse_helpers import HERE, PATIENCE, in_process, interpreted, resident, results
 
 import linksweep as ls
 
-PROCESSES, CALLS = 4, 25_000
+PROCESSES = 4
 MAPS = 64  # of 64 kB
 SEED = int(os.environ.get("LINKSWEEP_FUZZ_SEED", "0"))
 DTYPES = ("f8", "f4", "f8", "f4", "f2", ">f8", ">f4", "i8", "i4", "i2", "i1", "u8", "u1", "?", "g")
@@ -428,12 +429,13 @@ def test_random_calls_of_methods():
     in_process(fuzz_methods, SEED, 8000)
 
 
-def test_a_hundred_thousand_random_calls():
+@pytest.mark.parametrize("calls", [5_000, pytest.param(25_000, marks=pytest.mark.slow)])
+def test_random_calls_in_four_processes(calls: int):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     running = []
     for k in range(PROCESSES):
         code = (
-            f"import sys; sys.path.insert(0, {str(HERE)!r}); import test_fuzz_calls as t; t.fuzz({SEED + k}, {CALLS})"
+            f"import sys; sys.path.insert(0, {str(HERE)!r}); import test_fuzz_calls as t; t.fuzz({SEED + k}, {calls})"
         )
         command = [sys.executable, "-X", "faulthandler", "-W", "error", "-c", code]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": environment}

@@ -197,6 +197,7 @@ def scaled(name: str, function: str, difference: np.ndarray) -> float:
 # ---- agreement -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse"])
 @pytest.mark.parametrize("name", BUNDLED + CHAINS + TREES)
 def test_every_method_agrees_with_pinocchio_and_the_others(name: str, function: str):
@@ -210,6 +211,7 @@ def test_every_method_agrees_with_pinocchio_and_the_others(name: str, function: 
             assert scaled(name, function, results[a] - results[b]) <= BAR, (a, b)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", BUNDLED + CHAINS + TREES)
 def test_forward_is_the_inverse_of_inverse_and_M_times_its_inverse_is_one(name: str):
     given = states(name)

@@ -29,6 +29,7 @@ def off(ours: np.ndarray, theirs: np.ndarray) -> float:
     return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("reference", REFERENCES)
 @pytest.mark.parametrize("backend", ["llvm", "interpreter"])
 def test_four_tips_of_a_tree_of_every_joint(reference: str, backend: str):
@@ -40,6 +41,7 @@ def test_four_tips_of_a_tree_of_every_joint(reference: str, backend: str):
     assert not omega[-6:].any()  # a frame on the base does not move
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("links", [1, 2, 7, 20, 50])
 def test_chains(links: int):
     robot = ls.robots.chain(links, seed=links)

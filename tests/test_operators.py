@@ -176,6 +176,7 @@ DEFINITIONS: dict[str, Callable[[SpatialOperators], np.ndarray]] = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("what", DEFINITIONS)
 def test_definition(what: str, kind: str):
@@ -191,6 +192,7 @@ def test_every_identity_is_listed():
     assert {f"(a.{i})" for i in range(1, 52)} <= set(IDENTITIES)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("identity", IDENTITIES)
 def test_identity(identity: str, kind: str):

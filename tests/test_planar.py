@@ -237,6 +237,7 @@ def planar_forward(
     return qdd
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 def test_with_bias_terms(model: Model):
     n = len(model.links)
