@@ -29,7 +29,7 @@ from linksweep.tables.columns import joint_columns
 
 AXIS = tuple((np.array([1.0, -2.0, 0.5]) / np.sqrt(5.25)).tolist())
 NONE = Limits()
-NEW = ("universal",)
+NEW = ("universal", "cylindrical")
 
 
 def robots(kind: str, armature: float = 0.0, limits: Limits = NONE) -> tuple[ls.Robot, ls.Robot]:
@@ -163,14 +163,14 @@ def test_c_export(kind: str, tmp_path: Path):
     close(tau, two.inverse_dynamics(*arrays))
 
 
-@pytest.mark.parametrize("text", ["RUP", "U(R)(RU)"])
+@pytest.mark.parametrize("text", ["RUP", "U(C)(RU)", "CUR"])
 def test_exact_proofs(text: str):
     proof = ls.prove(text)
     assert proof.ok and not proof.refuted, proof.refuted
 
 
 def test_tables_and_counts():
-    for kind, names in (("universal", ("1", "2")),):
+    for kind, names in (("universal", ("1", "2")), ("cylindrical", ("angle", "z"))):
         one, two = robots(kind)
         assert joint_columns(one.model, "q")[1:3] == tuple(f"q.j1.{name}" for name in names)
         ours, theirs = (r.operation_count("inverse_dynamics") for r in (one, two))

@@ -35,7 +35,7 @@ def theirs(kind: str, axis: Any) -> Any:
 
 
 @pytest.mark.parametrize("axis", [*SECOND, SLANTED])
-@pytest.mark.parametrize("kind", ["universal"])
+@pytest.mark.parametrize("kind", ["universal", "cylindrical"])
 def test_against_pinocchio(kind: str, axis: tuple[float, float, float]):
     rng = np.random.default_rng(4)
     at, bodies = [random_placement(rng) for _ in range(3)], [random_inertial(rng) for _ in range(3)]
@@ -75,7 +75,7 @@ def test_an_axis_of_any_direction_has_one_across_it():
     assert abs(first @ second) < 1e-15 and abs(np.linalg.norm(second) - 1.0) < 1e-15
 
 
-@pytest.mark.parametrize("kind", ["universal"])
+@pytest.mark.parametrize("kind", ["universal", "cylindrical"])
 def test_a_joint_without_axis_is_refused(kind: str):
     with pytest.raises(DescriptionError, match=r"axis of joint 'u"):
         assemble("r", [Part("a", "base", Joint("u", kind, (0.0, 0.0, 0.0)), Inertial(1.0))], base="base")

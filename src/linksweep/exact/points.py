@@ -68,7 +68,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Structure:
-    """Joints by their letters and each one's parent: R revolute, P prismatic, H helical, U universal,
+    """Joints by their letters and each one's parent: R revolute, P prismatic, H helical, C cylindrical, U universal,
     E planar, S ball, F free.
 
     Letters follow each other from the base outward; what stands in parentheses is a branch of its own:
@@ -95,8 +95,8 @@ class Structure:
                 break
         if not joints or stack or len(joints) > LARGEST:
             raise ArgumentError(
-                f"the structure is {shown(self.text)}, expected up to {LARGEST} letters R, P, H (helical), "
-                f"U (universal), E (planar), S (ball) and F (free) from the base outward, branches in "
+                f"the structure is {shown(self.text)}, expected up to {LARGEST} letters R, P, H (helical), C "
+                f"(cylindrical), U (universal), E (planar), S (ball) and F (free) from the base outward, branches in "
                 f"parentheses, such as 'RRPR' or 'F(RR)(RP)S'."
             )
         object.__setattr__(self, "joints", joints)

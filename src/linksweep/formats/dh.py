@@ -24,8 +24,8 @@ from linksweep.support.messages import listing, nearest, shown
 
 CONVENTIONS = ("modified", "standard")
 JOINTS = {
-    "revolute": "revolute", "R": "revolute", "prismatic": "prismatic", "P": "prismatic",
-    "universal": "universal", "U": "universal",
+    "revolute": "revolute", "R": "revolute", "prismatic": "prismatic", "P": "prismatic", "cylindrical": "cylindrical",
+    "C": "cylindrical", "universal": "universal", "U": "universal",
 }  # fmt: skip
 GEOMETRY = ("alpha", "a", "d", "theta")
 LIMITS = ("lower", "upper", "velocity", "effort")
@@ -47,11 +47,11 @@ def from_dh(
     """A serial arm from one row per joint, base first.
 
     A row is (alpha, a, d, theta), in radians and metres, or a mapping of these (missing ones are 0) and of:
-    `joint` ("revolute", "prismatic" or "universal", also "R", "P", "U"), `name` (of the joint),
+    `joint` ("revolute", "prismatic", "cylindrical" or "universal", also "R", "P", "C", "U"), `name` (of the joint),
     `link`, `mass`, `com` (3, in the DH frame of the link), `inertia` (about the com, along that frame's axes;
     3, 6 or 3x3, see `as_inertia`), `armature`, `damping`, `friction`, `lower`, `upper`, `velocity`, `effort`, and
     `measured` (true: an inertia that no rigid body has is accepted silently, because measurements have errors). `theta`
-    of a revolute and `d` of a prismatic joint are offsets, added to q. A universal
+    of a revolute and `d` of a prismatic joint are offsets, added to q; a cylindrical joint has both. A universal
     one turns about z and then about x.
 
     Frames are named after the links; "tool" is the last one, or stands at `tool` in it. The table starts at the base,

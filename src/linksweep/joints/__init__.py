@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import DescriptionError
 from ..support.messages import listing, nearest, shown
+from .cylindrical import Cylindrical
 from .kind import JointKind
 from .one_freedom import Helical, Prismatic, Revolute
 from .planar import Planar
@@ -12,7 +13,7 @@ from .universal import Universal
 
 Kind = type[JointKind]
 KINDS: dict[str, Kind] = {
-    kind.name: kind for kind in (Revolute, Prismatic, Helical, Universal, Planar, Spherical, Free)
+    kind.name: kind for kind in (Revolute, Prismatic, Helical, Cylindrical, Universal, Planar, Spherical, Free)
 }
 
 
