@@ -100,7 +100,7 @@ def _overlooked(model: Any) -> float:
 
 
 def _freedoms(robot: ls.Robot) -> list[tuple[Any, int]]:
-    from linksweep.mechanism.joints import KINDS
+    from linksweep.joints import KINDS
 
     links = [robot.model.links[i] for i in robot.model.document_order]
     return [(link, KINDS[link.joint.kind].nv) for link in links]

@@ -10,7 +10,7 @@ import pinocchio as pin
 import linksweep as ls
 from linksweep.description.assembly import Part, assemble
 from linksweep.description.model import Inertial, Joint, Placement
-from linksweep.mechanism.joints import KINDS
+from linksweep.joints import KINDS
 
 ALL_KINDS = ("free", "revolute", "spherical", "planar", "helical", "prismatic")
 

@@ -30,6 +30,7 @@ from linksweep.description.model import BASE, Joint, Model, Placement
 from linksweep.mechanism.canonical import FAR, CanonicalLink, canonical
 from linksweep.mechanism.sweeps import Unrolled
 from linksweep.spatial.algebra import ZERO_FORCE, Vec
+from linksweep.spatial.transforms import Screw
 
 
 def canonical_pose(model: Model, at: Any, name: str) -> np.ndarray:
@@ -75,7 +76,7 @@ def check(model: Model, tolerance: float = 1e-12) -> None:
 
 
 def lengths(link: CanonicalLink) -> list[float]:
-    factors = [x for f in link.factors for x in (f[4:] if f[0] == "screw" else f[1:])]
+    factors = [x for f in link.factors for x in ([f.t] if isinstance(f, Screw) else [*f.p])]
     return [*factors, link.slide, *link.origin]
 
 
@@ -175,8 +176,10 @@ def test_coordinates_follow_the_document():
 def test_a_modified_dh_table_comes_back():
     """PUMA: one screw about x for each link, right angles exact, and no offset in any joint."""
     links = robot("puma560").canonical.links
-    assert all(len(link.factors) <= 1 and all(f[:2] == ("screw", 0) for f in link.factors) for link in links)
-    pairs = [f[2:4] for link in links for f in link.factors]
+    assert all(
+        len(link.factors) <= 1 and all(isinstance(f, Screw) and f.axis == 0 for f in link.factors) for link in links
+    )
+    pairs = [(f.c, f.s) for link in links for f in link.factors]
     assert all(sorted(map(abs, pair)) == [0.0, 1.0] for pair in pairs)
     assert all(link.angle == 0.0 for link in links)
 

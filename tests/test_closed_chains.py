@@ -139,7 +139,7 @@ def test_rigid_mechanisms_as_in_pinocchio(name: str):
 
 
 def _by_rate(robot: ls.Robot) -> list[Any]:
-    from linksweep.mechanism.joints import KINDS
+    from linksweep.joints import KINDS
 
     links = [robot.model.links[i] for i in robot.model.document_order]
     return [link for link in links for _ in range(KINDS[link.joint.kind].nv)]

@@ -11,7 +11,7 @@ import linksweep as ls
 from linksweep.description.assembly import Part, assemble
 from linksweep.description.model import BASE, Inertial, Joint, Placement
 from linksweep.errors import ModelWarning
-from linksweep.mechanism.joints import KINDS as SIZES
+from linksweep.joints import KINDS as SIZES
 
 KINDS = ("revolute", "spherical", "planar", "helical", "prismatic", "revolute")
 

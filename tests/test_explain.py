@@ -25,7 +25,7 @@ from linksweep.explain import EXPLAINED, Explanation
 from linksweep.explain.formula import equations, latex, mathml
 from linksweep.explain.source import CITES, statements
 from linksweep.explain.walk import PASSED
-from linksweep.mechanism.joints import KINDS
+from linksweep.joints import KINDS
 
 ROBOTS = ("puma560", "stanford", "mixed5", "tree9", "urdf", "freely moving")
 PAIRS = [(function, method) for function in EXPLAINED[:2] for method in FUNCTIONS[function].methods]

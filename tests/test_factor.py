@@ -14,7 +14,7 @@ import linksweep as ls
 from linksweep.analysis.factor import Factor
 from linksweep.catalogue.functions import FUNCTIONS
 from linksweep.errors import ArgumentError, SingularError
-from linksweep.mechanism.joints import KINDS
+from linksweep.joints import KINDS
 
 
 @functools.cache

@@ -12,20 +12,12 @@ from scipy.spatial.transform import Rotation
 
 from linksweep.algorithms.forward.filter_smoother import filter_smoother
 from linksweep.algorithms.inverse.newton_euler import newton_euler
+from linksweep.joints import KINDS
+from linksweep.joints.one_freedom import Helical, Prismatic, Revolute
+from linksweep.joints.planar import Planar
+from linksweep.joints.quaternion import Free, Spherical
 from linksweep.mechanism.bias import joint_bias_acceleration, local_bias_acceleration
-from linksweep.mechanism.joints import (
-    KINDS,
-    Coordinates,
-    Free,
-    Helical,
-    JointInertia,
-    Planar,
-    Prismatic,
-    Revolute,
-    Span,
-    Spherical,
-    updated_inertia,
-)
+from linksweep.mechanism.joints import Coordinates, JointInertia, Span, updated_inertia
 from linksweep.mechanism.sweeps import Unrolled
 from linksweep.spatial.algebra import (
     ZERO_FORCE,
@@ -113,7 +105,14 @@ def at_rest_and_rate(kind: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         q = RNG.normal(size=3)
         c, s = np.cos(q[0]), np.sin(q[0])
         return q, v, np.array([v[0], c * v[1] - s * v[2], s * v[1] + c * v[2]])
-    return RNG.normal(size=1), v, v
+    return RNG.normal(size=kind.nq), v, v
+
+
+def view(kind: Any, q: Any) -> Any:
+    """A link on such a joint, as far as a bias looks at it."""
+    kept = kind.kept(list(q), 0.0)
+    rate = lambda qd: Span(kind.column_rates(kept, qd))  # noqa: E731
+    return SimpleNamespace(joint=kind, H_T=Span(kind.columns(kept, PITCH)), H_T_rate=rate)
 
 
 @pytest.mark.parametrize("kind", KINDS.values())
@@ -122,7 +121,7 @@ def test_the_subspace_is_the_rate_of_the_motion(kind: Any):
     q, v, dq = at_rest_and_rate(kind)
     point = vec()
     rate = Vec(*(x.imag / STEP for x in moved(kind, list(q + 1j * STEP * dq)).point(point)))
-    own = Span(kind.columns(PITCH)) @ v
+    own = Span(kind.columns(kind.kept(list(q), 0.0), PITCH)) @ v
     expected = np.cross(dense(own.angular), list(point)) + dense(own.linear)
     assert np.allclose(list(moved(kind, list(q)).turn_back(rate)), expected, rtol=0, atol=1e-13)
 
@@ -132,18 +131,20 @@ def test_bias_is_the_rate_of_the_carried_velocity(kind: Any):
     """n(k) = d/dt (phi^T V) in the link's own frame, where the parent's V stays: Kozlowski (3.7), (3.7')."""
     q, v, dq = at_rest_and_rate(kind)
     V = motion()
-    link: Any = SimpleNamespace(H_T=Span(kind.columns(PITCH)))
+    link: Any = view(kind, q)
     n = local_bias_acceleration(link, moved(kind, list(q)).to_link(V), Coordinates(v))
-    expected = dense(moved(kind, list(q + 1j * STEP * dq)).to_link(V)).imag / STEP
+    later = list(q + 1j * STEP * dq)
+    own = Span(kind.columns(kind.kept(later, 0.0), PITCH)) @ v  # where H moves it counts too
+    expected = dense(moved(kind, later).to_link(V) + own).imag / STEP
     assert np.allclose(dense(n), expected, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("kind", KINDS.values())
 def test_the_two_biases_differ_by_the_frame_of_the_derivative(kind: Any):
     """alpha = lambda + [0; w x v] on both sides of the joint, hence the classical bias from the local one."""
-    _, v, _ = at_rest_and_rate(kind)
+    q, v, _ = at_rest_and_rate(kind)
     V_plus = motion()
-    link: Any = SimpleNamespace(H_T=Span(kind.columns(PITCH)))
+    link: Any = view(kind, q)
     V = V_plus + link.H_T @ v
     local = local_bias_acceleration(link, V_plus, Coordinates(v))
     classical = joint_bias_acceleration(link, V_plus, Coordinates(v))
@@ -243,4 +244,4 @@ def test_joints_of_several_freedoms(freedoms: int, armature: float):
 
 def test_kinds_agree_with_their_columns():
     for kind in KINDS.values():
-        assert kind.nv == len(kind.columns(0.5))
+        assert kind.nv == len(kind.columns(kind.kept([0.5] * kind.nq, 0.0), 0.5))

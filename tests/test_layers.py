@@ -15,6 +15,7 @@ ROOMS = (
     "errors",
     "support",
     "spatial",
+    "joints",
     "description",
     "formats",
     "mechanism",

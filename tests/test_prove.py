@@ -28,6 +28,7 @@ from linksweep.mechanism import bias
 from linksweep.mechanism.canonical import canonical
 from linksweep.robots import puma560_model
 from linksweep.spatial.algebra import Motion, Vec, leaves
+from linksweep.spatial.transforms import Screw
 from linksweep.tracing.count import count
 
 TREE = "F(RRR)(RPR)(RR)(RP)S"
@@ -253,7 +254,7 @@ def test_the_exact_robot_is_the_robot(name: str):
                 assert x == y if isinstance(x, str) else float(y) == pytest.approx(x, rel=1e-12, abs=1e-13)
                 assert isinstance(x, str) or (x == 0) == (y == 0)
     for link in exact_model(exact).links:
-        for c, s in (link.turn, *(f[2:4] for f in link.factors if f[0] == "screw")):
+        for c, s in (link.turn, *((f.c, f.s) for f in link.factors if isinstance(f, Screw))):
             assert c * c + s * s == 1
         rows = np.array(link.axes, dtype=object)
         assert ((rows @ rows.T) == np.eye(3)).all()

@@ -162,7 +162,7 @@ def _sampled_regressor(robot: Robot, from_canonical: np.ndarray) -> tuple[np.nda
 
 def _canonical_from_standard(robot: Robot) -> np.ndarray:
     """(10 links, 10 links): parameters in canonical frames from those in described frames."""
-    links = sorted(robot.canonical.links, key=lambda link: link.row)
+    links = robot.canonical.by_row
     matrix = np.zeros((10 * len(links), 10 * len(links)))
     for k, link in enumerate(links):
         own = Placement(link.axes, link.origin)  # type: ignore[arg-type]
@@ -184,7 +184,7 @@ def _regrouping_matrix(robot: Robot) -> np.ndarray:
             for link in model.links
             for ten in [unit[10 * link.row : 10 * link.row + 10]]
         )
-        found = sorted(regroup(replace(model, links=links), khalil=True).links, key=lambda link: link.row)
+        found = regroup(replace(model, links=links), khalil=True).by_row
         columns.append([x for link in found for x in (link.mass, *link.mp, *link.I)])
     return np.array(columns).T
 

@@ -28,7 +28,6 @@ from ..catalogue.functions import FUNCTIONS
 from ..compiled.function import chosen_backend
 from ..description.lint import Finding, lint
 from ..errors import ArgumentError
-from ..mechanism.joints import KINDS
 from ..support.messages import shown
 from ..support.notebook import html_table
 
@@ -201,8 +200,8 @@ def check(robot: Robot, samples: int = 20, seed: int = 0) -> Report:
 def random_states(robot: Robot, samples: int, seed: int) -> dict[str, np.ndarray]:
     """Inputs by name: q (samples, nq), qd, qdd (samples, nv), f_ext (samples, links, 6), base_motion (samples, 9)."""
     random = np.random.default_rng(seed)
-    joints = [robot.model.links[i].joint for i in robot.model.document_order]
-    limits = [joint.limits.velocity for joint in joints for _ in range(KINDS[joint.kind].nv)]
+    joints = robot.model.joints
+    limits = [joint.limits.velocity for joint in joints for _ in range(joint.type.nv)]
     speed = np.array([min(limit, 3.0) if limit > 0 else 3.0 for limit in limits])
     return {
         "q": np.array([robot.random(random) for _ in range(samples)]),

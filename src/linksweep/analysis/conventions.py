@@ -26,7 +26,6 @@ from ..description.external_forces import link_forces
 from ..description.model import BASE
 from ..errors import ArgumentError
 from ..formats.mujoco_names import body_names, joint_names
-from ..mechanism.joints import KINDS
 from ..support.foreign import refuse_foreign
 
 if TYPE_CHECKING:
@@ -52,8 +51,8 @@ def to_pinocchio(
     def coordinates(ours: np.ndarray) -> np.ndarray:
         theirs = np.empty((*ours.shape[:-1], model.nq))
         for link, joint in joints:
-            own = ours[..., link.q_start : link.q_start + KINDS[link.kind].nq]
-            theirs[..., joint.idx_q : joint.idx_q + joint.nq] = _to_pinocchio(link.kind, own, joint.nq)
+            own = ours[..., link.coordinates]
+            theirs[..., joint.idx_q : joint.idx_q + joint.nq] = _rearranged(link.type.to_pinocchio, own, joint.nq)
         return theirs
 
     order = _pinocchio_order(joints)
@@ -87,7 +86,7 @@ def from_pinocchio(
         ours = np.empty((*theirs.shape[:-1], robot.nq))
         for link, joint in joints:
             own = theirs[..., joint.idx_q : joint.idx_q + joint.nq]
-            ours[..., link.q_start : link.q_start + KINDS[link.kind].nq] = _from_pinocchio(link.kind, own)
+            ours[..., link.coordinates] = _rearranged(link.type.from_pinocchio, own)
         return ours
 
     order = _pinocchio_order(joints)
@@ -121,8 +120,8 @@ def to_mujoco(
     def coordinates(ours: np.ndarray) -> np.ndarray:
         theirs = np.empty((*ours.shape[:-1], model.nq))
         for link, j in joints:
-            own = ours[..., link.q_start : link.q_start + KINDS[link.kind].nq]
-            if link.kind in ("free", "spherical"):
+            own = ours[..., link.coordinates]
+            if link.type.has_quaternion:
                 own = np.concatenate([own[..., 4:], own[..., 3:4], own[..., :3]], axis=-1)
             theirs[..., model.jnt_qposadr[j] : model.jnt_qposadr[j] + own.shape[-1]] = own
         return theirs
@@ -131,8 +130,8 @@ def to_mujoco(
         """Also torques, which turn alike; `rate`: those of accelerations, which carry d(R v)/dt = R (a + w x v)."""
         theirs = np.empty((*at.batch(ours), model.nv))
         for link, j in joints:
-            own, place = ours[..., link.start : link.start + KINDS[link.kind].nv], model.jnt_dofadr[j]
-            if link.kind == "free":
+            own, place = ours[..., link.rates], model.jnt_dofadr[j]
+            if link.type.floats:
                 linear = own[..., 3:]
                 if rate is not None:
                     w, v = rate[..., link.start : link.start + 3], rate[..., link.start + 3 : link.start + 6]
@@ -179,9 +178,9 @@ def from_mujoco(
     def coordinates(theirs: np.ndarray) -> np.ndarray:
         ours = np.empty((*theirs.shape[:-1], robot.nq))
         for link, j in joints:
-            place, count = model.jnt_qposadr[j], KINDS[link.kind].nq
+            place, count = model.jnt_qposadr[j], link.nq
             own = theirs[..., place : place + count]
-            if link.kind in ("free", "spherical"):
+            if link.type.has_quaternion:
                 w = count - 4
                 own = np.concatenate([own[..., w + 1 :], own[..., w : w + 1], own[..., :w]], axis=-1)
             ours[..., link.q_start : link.q_start + count] = own
@@ -193,9 +192,9 @@ def from_mujoco(
     def rates(theirs: np.ndarray, rate: np.ndarray | None = None) -> np.ndarray:
         ours = np.empty((*at.batch(theirs), robot.nv))
         for link, j in joints:
-            place, count = model.jnt_dofadr[j], KINDS[link.kind].nv
+            place, count = model.jnt_dofadr[j], link.nv
             own = theirs[..., place : place + count]
-            if link.kind == "free":
+            if link.type.floats:
                 linear = at.turned_back(link, own[..., :3])
                 if rate is not None:
                     linear = linear - np.cross(
@@ -229,7 +228,7 @@ class _Turns:
     """The orientations of the free joints, where rates or forces need them."""
 
     def __init__(self, robot: Robot, joints: Any, q: Any, v: Any, a: Any, tau: Any, f_ext: Any):
-        free = any(link.kind == "free" for link, _ in joints)
+        free = any(link.type.floats for link, _ in joints)
         for name, given in (("v", v), ("a", a), ("tau", tau), ("f_ext", f_ext)):
             if given is not None and q is None and (free or name == "f_ext"):
                 raise ArgumentError(f"{name} depends on where the robot stands: give q beside it.")
@@ -272,32 +271,17 @@ def _named_frame(robot: Robot, link: CanonicalLink) -> tuple[np.ndarray, np.ndar
     return np.array(placement.rotation, dtype=float), np.array(placement.position, dtype=float)
 
 
-def _to_pinocchio(kind: str, own: np.ndarray, width: int) -> np.ndarray:
-    if kind == "free":
-        return np.concatenate([own[..., 4:], own[..., :4]], axis=-1)
-    if kind == "planar":
-        return np.concatenate([own[..., 1:], np.cos(own[..., :1]), np.sin(own[..., :1])], axis=-1)
-    if kind == "revolute" and width == 2:
-        return np.concatenate([np.cos(own), np.sin(own)], axis=-1)
-    return own
-
-
-def _from_pinocchio(kind: str, own: np.ndarray) -> np.ndarray:
-    if kind == "free":
-        return np.concatenate([own[..., 3:], own[..., :3]], axis=-1)
-    if kind == "planar":
-        return np.concatenate([np.arctan2(own[..., 3:], own[..., 2:3]), own[..., :2]], axis=-1)
-    if kind == "revolute" and own.shape[-1] == 2:
-        return np.arctan2(own[..., 1:], own[..., :1])
-    return own
+def _rearranged(convert: Any, own: np.ndarray, *options: Any) -> np.ndarray:
+    """The coordinates of a joint (..., n) as a function of their columns gives them."""
+    columns = convert([own[..., k : k + 1] for k in range(own.shape[-1])], *options)
+    return np.concatenate(columns, axis=-1)
 
 
 def _pinocchio_order(joints: Any) -> np.ndarray:
     """The place in their rates of each of ours."""
     order = np.empty(sum(joint.nv for _, joint in joints), dtype=int)
     for link, joint in joints:
-        inner = SWAPPED if link.kind == "free" else (2, 0, 1) if link.kind == "planar" else range(joint.nv)
-        order[link.start : link.start + joint.nv] = [joint.idx_v + i for i in inner]
+        order[link.rates] = [joint.idx_v + i for i in link.type.pinocchio_rates()]
     return order
 
 
@@ -323,9 +307,9 @@ def _matched(robot: Robot, theirs: dict[str, Any], package: str, freedoms: Any) 
             f"with the same base."
         )
     for name, link in ours.items():
-        if freedoms(theirs[name]) != KINDS[link.kind].nv:
+        if freedoms(theirs[name]) != link.nv:
             raise ArgumentError(
-                f"joint {name!r} has {KINDS[link.kind].nv} freedoms here and {freedoms(theirs[name])} in {package}'s "
+                f"joint {name!r} has {link.nv} freedoms here and {freedoms(theirs[name])} in {package}'s "
                 f"model, expected as many: load both from one file."
             )
     return [(link, theirs[name]) for name, link in ours.items()]

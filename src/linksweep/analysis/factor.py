@@ -10,7 +10,6 @@ import numpy as np
 from ..catalogue.functions import Request
 from ..catalogue.requests import make_request
 from ..errors import ArgumentError
-from ..mechanism.joints import KINDS
 from ..support.foreign import refuse_foreign
 from ..support.lazy import lazy
 
@@ -136,7 +135,7 @@ class FactorMethods:
 
     def factor(self, q: Any) -> Factor:
         """The mass matrix as (I + H Phi L) D (I + H Phi L)^T, with `solve`, `logdet`, `colour`, `whiten`."""
-        blocks = [slice(link.start, link.start + KINDS[link.kind].nv) for link in self.canonical.links]
+        blocks = [link.rates for link in self.canonical.links]
         found = Factor(q, self.nv, [block for block in blocks if block.stop - block.start > 1], self._run)
         self.warn_if_singular("factor", found.q)
         return found

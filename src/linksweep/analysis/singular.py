@@ -22,7 +22,7 @@ from ..catalogue.functions import FUNCTIONS, Request
 from ..compiled.function import CompiledFunction, Recipe, chosen_backend, make_function
 from ..description.model import BASE, Joint
 from ..errors import SingularWarning, warn_user
-from ..mechanism.joints import KINDS, JointInertia
+from ..mechanism.joints import JointInertia
 from ..mechanism.sweeps import Unrolled
 from ..support.lazy import lazy
 
@@ -62,8 +62,8 @@ class SingularMethods:
         pivots = CompiledFunction(Recipe(self.canonical, (request,)), "float64", 1, "interpreter")(q)
         scale = max(max(link.mass, *link.I[:3]) for link in self.canonical.links)
         zero = ~(np.abs(pivots) > 1e-13 * scale).any(axis=0)  # one pose may be singular, and then holds NaN
-        by_row, names = sorted(self.canonical.links, key=lambda link: link.row), self.joint_names
-        return tuple(names[link.row] for link in by_row if zero[link.start : link.start + KINDS[link.kind].nv].any())
+        names = self.joint_names
+        return tuple(names[link.row] for link in self.canonical.by_row if zero[link.rates].any())
 
     def singular(self, q: Any) -> np.ndarray:
         """Which joints are singular in the poses q: booleans (..., joints), in the order of `joint_names`.
@@ -77,10 +77,10 @@ class SingularMethods:
     def _inertia_ratio(self, q: Any) -> np.ndarray:
         """The smallest ratio of each joint, (..., joints)."""
         by_rate = self._function((RATIO,))(q)
-        links = sorted(self.canonical.links, key=lambda link: link.row)
+        links = self.canonical.by_row
         if len(links) == by_rate.shape[-1]:
             return by_rate
-        parts = (by_rate[..., link.start : link.start + KINDS[link.kind].nv] for link in links)
+        parts = (by_rate[..., link.rates] for link in links)
         return np.stack([np.fmin.reduce(part, axis=-1) for part in parts], axis=-1)
 
     @property
@@ -178,10 +178,8 @@ def least_ratio(model: CanonicalModel, neutral: np.ndarray, slides: Sequence[flo
 
 
 def _slide(joint: Joint) -> float:
-    if joint.kind in ("revolute", "spherical"):
-        return 0.0
-    travel = max(abs(float(joint.limits.lower)), abs(float(joint.limits.upper)))
-    return travel * (abs(joint.pitch) if joint.kind == "helical" else 1.0) if travel < math.inf else SLIDE
+    travel = joint.type.travel(float(joint.limits.lower), float(joint.limits.upper), joint.pitch)
+    return travel if travel < math.inf else SLIDE
 
 
 def _moves_own_inertia(link: CanonicalLink) -> bool:
@@ -189,8 +187,8 @@ def _moves_own_inertia(link: CanonicalLink) -> bool:
     if link.armature > 0:
         return True
     turns, slides = link.I[2] > 0, link.mass > 0
-    if KINDS[link.kind].nv == 1:
-        return slides if link.kind == "prismatic" else turns
+    if link.nv == 1:
+        return turns if link.type.turns else slides
     return slides and bool(np.linalg.eigvalsh(_matrix(link.I_com))[0] > 0)
 
 

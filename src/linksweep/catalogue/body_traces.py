@@ -43,12 +43,13 @@ def trace_jacobians(tracer: Any, request: Any, output: int) -> None:
 def _write_jacobian(tracer: Any, request: Any, output: int, at: Any, frame: Frame) -> None:
     pose = frame_pose(tracer, at, frame)
     o = _observer(request.reference, pose, pose.point(_point(tracer, request)))
-    columns = jacobian(tracer, at, tracer.marked(_path(tracer.model, frame)), o.point, o.axes)
+    columns = jacobian(tracer, at, tracer.marked(tracer.model.path(frame.link)), o.point, o.axes)
     tracer.write_columns(output, columns.motions)
 
 
 def trace_jacobian_derivative(tracer: Any, request: Any, output: int) -> None:
-    frame, at, V = tracer.model.frame(request.frame), poses(tracer), velocities(tracer, _read(tracer, "qd"))
+    frame, at, qd = tracer.model.frame(request.frame), poses(tracer), _read(tracer, "qd")
+    V = velocities(tracer, qd)
     pose = frame_pose(tracer, at, frame)
     o = _observer(request.reference, pose, pose.point(_point(tracer, request)))
     link, own = (WORLD, ZERO_MOTION) if frame.link == BASE else (tracer.at(at, frame.link), tracer.at(V, frame.link))
@@ -57,7 +58,7 @@ def trace_jacobian_derivative(tracer: Any, request: Any, output: int) -> None:
         o.velocity = link.turn(own.linear) + spin.cross(o.point - link.p)
     if request.reference == "local":
         o.spin = spin
-    columns = jacobian_derivative(tracer, at, V, tracer.marked(_path(tracer.model, frame)), o)
+    columns = jacobian_derivative(tracer, at, V, qd, tracer.marked(tracer.model.path(frame.link)), o)
     tracer.write_columns(output, columns.motions)
 
 
@@ -114,15 +115,6 @@ def frame_pose(tracer: Any, at: Any, frame: Frame) -> Pose:
 def _matrix(pose: Pose) -> list[Any]:
     rows = zip(pose.x, pose.y, pose.z, pose.p, strict=True)
     return [*(value for row in rows for value in row), 0.0, 0.0, 0.0, 1.0]
-
-
-def _path(model: Any, frame: Frame) -> set[int]:
-    """The links between the base and the frame."""
-    path, link = set(), frame.link
-    while link != BASE:
-        path.add(link)
-        link = model.links[link].parent
-    return path
 
 
 def _point(tracer: Any, request: Any) -> Vec:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from ..description.model import BASE
 from ..mechanism.canonical import CanonicalModel
-from ..mechanism.joints import KINDS
 
 ROLL_ABOVE = 60  # links; below, a written-out program of real geometry is faster (benchmarks/rolled.py)
 ROLL_RESULTS = 1200  # entries; a written-out program of more takes LLVM many seconds
@@ -90,5 +89,5 @@ def depth(model: CanonicalModel) -> int:
     found: list[int] = []
     for link in model.links:
         inner = 0 if link.parent == BASE else found[link.parent]
-        found.append(inner + KINDS[link.kind].nv)
+        found.append(inner + link.nv)
     return max(found, default=0)

@@ -16,7 +16,6 @@ from ..algorithms.forward.forward_derivatives import forward_dynamics_derivative
 from ..algorithms.inverse.inverse_derivatives import inverse_dynamics_derivatives
 from ..algorithms.mass_matrix.composite_inertia import mass_matrix
 from ..mechanism.canonical import CanonicalModel
-from ..mechanism.joints import KINDS
 from ..tracing.differentiate import Tangent, derivative
 from ..tracing.expression import Node, Operand
 from .defaults import default_method, sweeps_serve
@@ -24,9 +23,9 @@ from .defaults import default_method, sweeps_serve
 INVERSE = ("inverse_dynamics", "bias_forces", "gravity_forces")
 
 
-def loops_serve(request: Any) -> bool:
+def loops_serve(model: CanonicalModel, request: Any) -> bool:
     """Whether this derivative can run as a loop over links: those that sweeps have."""
-    return request.function in INVERSE and _swept(request, ("q", "qd", "qdd"))
+    return model.has_constant_columns and request.function in INVERSE and _swept(request, ("q", "qd", "qdd"))
 
 
 def _swept(request: Any, inputs: Collection[str]) -> bool:
@@ -66,7 +65,8 @@ def trace_all(
 
 def _trace_swept(tracer: Any, plain: Any, members: dict[int, Any], record_of: Any, rolled: bool) -> set[int]:
     """Trace what sweeps have of these, where they cost less; the outputs that are done."""
-    if tracer.model.ties or tracer.model.springs:  # of which the sweeps know nothing
+    model = tracer.model
+    if model.ties or model.springs or not model.has_constant_columns:  # of which the sweeps know nothing
         return set()
     inputs = {"inverse": ("q", "qd", "qdd"), "forward": ("q", "qd", "tau")}
     kind = "inverse" if plain.function in INVERSE else "forward" if plain.function == "forward_dynamics" else ""
@@ -93,7 +93,7 @@ def _trace_swept(tracer: Any, plain: Any, members: dict[int, Any], record_of: An
 
 def _write_forward(tracer: Any, record: Any, wanted: dict[int, str]) -> None:
     """dqdd = -M^-1 dtau at qdd, by columns, and M^-1 itself, of which one half is computed."""
-    places = [link.start + f for link in tracer.model.links for f in range(KINDS[link.kind].nv)]
+    places = [link.start + f for link in tracer.model.links for f in range(link.nv)]
     n, M = len(places), tracer.tree_matrix({pair: blocks.qdd.above for pair, blocks in record.elements.items()})
     for k, by in wanted.items():
         result: list[Operand] = [0.0] * (n * n)
@@ -146,16 +146,15 @@ def _seeds(tracer: Any, by: str, coordinates: bool) -> tuple[dict[Node, Tangent]
         return {leaf: {i: 1.0} for i, leaf in enumerate(leaves)}, len(leaves)
     seeds: dict[Node, Tangent] = {}
     for link in tracer.model.links:
-        joint = KINDS[link.kind]
-        for node, slopes in joint.slopes(leaves[link.q_start : link.q_start + joint.nq]):
+        for node, slopes in link.type.slopes(leaves[link.coordinates]):
             seeds[node] = {link.start + f: slope for f, slope in enumerate(slopes) if slope is not None}
-    return seeds, sum(KINDS[link.kind].nv for link in tracer.model.links)
+    return seeds, tracer.model.nv
 
 
 def _joint_of(model: CanonicalModel) -> list[int]:
     """For each rate, the joint it belongs to."""
-    found = [0] * sum(KINDS[link.kind].nv for link in model.links)
+    found = [0] * model.nv
     for k, link in enumerate(model.links):
-        for f in range(KINDS[link.kind].nv):
+        for f in range(link.nv):
             found[link.start + f] = k
     return found

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..algorithms.explicit.explicit_model import Power
 from ..mechanism.canonical import CanonicalLink, CanonicalModel
-from ..mechanism.joints import KINDS, Coordinates, JointBlock
+from ..mechanism.joints import Coordinates, JointBlock
 from ..mechanism.sweeps import Records
 from ..spatial.algebra import ArticulatedInertia, Compliance, Force, Inertia, Mat, Motion, Sym, Vec, centripetal
 from ..tracing.passes import optimise
@@ -106,7 +106,7 @@ def _of_record(tracer: UnrolledRun, record: Any) -> Iterator[Quantity]:
 def _per_link(tracer: UnrolledRun, name: str, records: Records) -> Iterator[Quantity]:
     """The quantity of one field, or those of the fields of a record."""
     first, links = records[0], tracer.model.links
-    freedoms = [KINDS[link.kind].nv for link in links]
+    freedoms = [link.nv for link in links]
     if isinstance(first, Coordinates):
         flat = tracer.join(records)
         yield Quantity(name, (len(flat),), flat, "joints")
@@ -151,7 +151,7 @@ def _joint_blocks(tracer: UnrolledRun, name: str, blocks: Records) -> Quantity:
 
 
 def _square(tracer: UnrolledRun) -> tuple[int, int]:
-    nv = sum(KINDS[link.kind].nv for link in tracer.model.links)
+    nv = tracer.model.nv
     return nv, nv
 
 

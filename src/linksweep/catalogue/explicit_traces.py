@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..algorithms.explicit.explicit_model_direct import path_to
 from ..algorithms.explicit.influence import influence, joint_axes
 from ..algorithms.whole_robot.kinematics import WORLD, poses
 from ..algorithms.whole_robot.regressor import regressor
@@ -22,7 +21,7 @@ def joint_order(tracer: Any) -> list[int]:
 def trace_influence(tracer: Any, request: Any, output: int) -> None:
     """Influence coefficients of a point of the frame, (6, nv) or, H_{j;k} at [:, j, k], (6, nv, nv)."""
     frame = tracer.model.frame(request.frame)
-    at, path = poses(tracer), path_to(tracer, frame.link)
+    at, path = poses(tracer), tracer.model.path(frame.link)
     axes = [Vec(*row) for row in frame.placement.rotation]
     offset = Vec(*tracer.read_flat(source(tracer, "point")))
     pose = at[frame.link] if path else WORLD

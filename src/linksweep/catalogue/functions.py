@@ -36,7 +36,6 @@ from ..algorithms.whole_robot.regressor import regressor
 from ..errors import ArgumentError
 from ..mechanism.bias import BaseMotion
 from ..mechanism.canonical import CanonicalModel
-from ..mechanism.joints import KINDS
 from ..spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Vec, leaves
 from ..spatial.tree_matrix import congruence
 from ..tracing.differentiate import differentiated
@@ -85,7 +84,7 @@ def trace(
     """
     inputs, outputs = signature(model, requests, parameters, varied)
     if rolled is None:
-        rolled = wants_loops(model, requests, parameters) and not any(written_out(r) for r in requests)
+        rolled = wants_loops(model, requests, parameters) and not any(written_out(model, r) for r in requests)
 
     def prepared(found: CanonicalModel) -> CanonicalModel:
         return found if base_parameters is False else regrouped(found, requests)
@@ -119,19 +118,20 @@ def regrouped(model: CanonicalModel, requests: Sequence[Request]) -> CanonicalMo
 
 def wants_loops(model: CanonicalModel, requests: Sequence[Request], parameters: Sequence[ParameterSet] = ()) -> bool:
     """Whether a program of these results is so large that it should run as loops, if its methods can."""
-    if parameters or any(request.by and written_out(request) for request in requests):
+    if parameters or any(request.by and written_out(model, request) for request in requests):
         return False
     return is_large(model, sum(array.size for array in signature(model, requests)[1]))
 
 
-def written_out(request: Request) -> bool:
+def written_out(model: CanonicalModel, request: Request) -> bool:
     """Whether it cannot run as a loop over links."""
-    return not loops_serve(request) if request.by else _method(request).written_out
+    return not loops_serve(model, request) if request.by else _method(request).written_out
 
 
 def check_options(
-    requests: Sequence[Request], rolled: bool | None, base_parameters: bool | None, parameters: Sequence[ParameterSet]
-) -> None:
+    model: CanonicalModel, requests: Sequence[Request], rolled: bool | None, base_parameters: bool | None,
+    parameters: Sequence[ParameterSet],
+) -> None:  # fmt: skip
     """Refuse what cannot be traced, before anything is."""
     if base_parameters and not may_regroup(requests):
         names = ", ".join(f"{request.function} by {request.method!r}" for request in requests)
@@ -143,7 +143,7 @@ def check_options(
     if rolled and parameters:
         raise ArgumentError("a loop over links cannot take parameters as inputs: leave rolled to False.")
     for request in requests if rolled else ():
-        if written_out(request):
+        if written_out(model, request):
             raise ArgumentError(
                 f"{request.function} by {request.method!r}{', differentiated,' * bool(request.by)} cannot run as a "
                 f"loop over links: leave rolled to False."
@@ -154,8 +154,7 @@ def signature(
     model: CanonicalModel, requests: Sequence[Request], parameters: Sequence[ParameterSet] = (), varied: bool = False
 ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     """Inputs and results of a program for these requests, known without tracing it."""
-    nq = sum(KINDS[link.kind].nq for link in model.links)
-    nv = sum(KINDS[link.kind].nv for link in model.links)
+    nq, nv = model.nq, model.nv
     shapes: dict[str, tuple[int, ...]] = {name: (nv,) for name in INPUT_ORDER}
     shapes |= {"q": (nq,), "point": (3,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
     shapes |= {chosen.name: chosen.shape for chosen in parameters}
@@ -258,7 +257,7 @@ def _trace_inverse_matrix(tracer: Any, request: Request, output: int) -> None:
 
 def _document_order(tracer: Any) -> list[int]:
     """For each rate in the document's order, its place when links stand one after the other."""
-    places = [link.start + f for link in tracer.model.links for f in range(KINDS[link.kind].nv)]
+    places = [link.start + f for link in tracer.model.links for f in range(link.nv)]
     return sorted(range(len(places)), key=places.__getitem__)
 
 

@@ -3,7 +3,8 @@
 What of a link's mass lies on its joint's axis belongs to both links of that joint (to the parent too, which carries the
 axis), and is given to the parent, from the tips to the base. Of a revolute joint that is the mass, the moment m z and
 the second moment J_zz along the axis; of a sliding joint, which does not turn, the whole inertia tensor; of a ball
-joint the mass. This is Khalil's regrouping (Khalil & Kleinfinger 1987) for any tree, over numbers or expressions.
+joint the mass: `split` of each kind in joints/. This is Khalil's regrouping (Khalil & Kleinfinger 1987) for any tree,
+over numbers or expressions.
 
 Joint forces and the mass matrix do not change, for any gravity and any motion of the base; forces between links,
 articulated inertias, energy and mass centres do. Such a model is therefore not a Robot: it is used while tracing.
@@ -16,9 +17,8 @@ from dataclasses import replace
 
 from ..description.model import BASE
 from ..mechanism.canonical import CanonicalLink, CanonicalModel
-from ..spatial.algebra import ZERO_VEC, Inertia, Sym, Transform, Vec
-from ..spatial.scalars import is_number
-from ..spatial.transforms import Screw, Shift
+from ..spatial.algebra import Inertia, Sym, Transform, Vec
+from ..spatial.transforms import Screw
 
 UNKNOWN = (math.nan,) * 6  # a regrouped link has no mass centre: a method that asks for one shows it
 
@@ -28,41 +28,17 @@ def regroup(model: CanonicalModel, khalil: bool = False) -> CanonicalModel:
     links = list(model.links)
     bodies = [Inertia(link.mass, Vec(*link.mp), Sym(*link.I)) for link in links]
     for i in reversed(range(len(links))):
-        bodies[i], moved = _split(links[i].kind, bodies[i], khalil)
+        bodies[i], moved = links[i].type.split(bodies[i], khalil)
         parent = links[i].parent
         if moved is not None and parent != BASE:
             bodies[parent] = bodies[parent] + _transform(links[i]).to_parent(moved)
     return replace(model, links=tuple(_with_body(link, body) for link, body in zip(links, bodies, strict=True)))
 
 
-def _split(kind: str, body: Inertia, khalil: bool) -> tuple[Inertia, Inertia | None]:
-    """What the link keeps, and what its parent may carry in its stead, at q = 0."""
-    if kind == "revolute":
-        J = body.second_moments()
-        # J_zz is free. 0 saves two products; -J_xx, where J_xx = J_yy, leaves I_zz alone and needs no dw_x, dw_y
-        zz = -J.xx if khalil or (is_number(J.xx) and J.xx == J.yy) else 0.0
-        # to the last bit: a sum of the same numbers, so that what is meant to vanish does
-        kept = replace(body.I, xx=J.yy + zz, yy=J.xx + zz, zz=J.yy + J.xx)
-        moved = J.zz - zz
-        return (
-            Inertia(0.0, Vec(body.mp.x, body.mp.y, 0.0), kept),
-            Inertia(body.mass, Vec(0.0, 0.0, body.mp.z), Sym(moved, moved, 0.0, 0.0, 0.0, 0.0)),
-        )
-    if kind == "prismatic":
-        return replace(body, I=NO_INERTIA), Inertia(0.0, ZERO_VEC, body.I)
-    if kind == "spherical":
-        return replace(body, mass=0.0), Inertia(body.mass, ZERO_VEC, NO_INERTIA)
-    return body, None
-
-
-NO_INERTIA = Sym(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-
-
 def _transform(link: CanonicalLink) -> Transform:
     """From the parent to the link at q = 0; a turn about its own axis moves nothing that is split off."""
-    factors = [Shift(Vec(*f[1:])) if f[0] == "shift" else Screw(*f[1:]) for f in link.factors]
-    turn = link.turn if link.kind == "prismatic" else (1.0, 0.0)
-    return Transform((*factors, Screw(2, *turn, link.slide)))
+    turn = (1.0, 0.0) if link.type.turns else link.turn
+    return Transform((*link.factors, Screw(2, *turn, link.slide)))
 
 
 def _with_body(link: CanonicalLink, body: Inertia) -> CanonicalLink:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 LIMITS, LOSSES = ("lower", "upper", "velocity", "effort"), ("damping", "friction", "armature")
-NO_AXIS = ("spherical", "free")
 
 
 @names_a_robot
@@ -47,7 +46,7 @@ def _facts(found: Robot | CoupledRobot) -> dict[str, Any]:
             {
                 "name": joint.name,
                 "kind": joint.kind,
-                "axis": None if joint.kind in NO_AXIS else [float(x) for x in joint.axis],
+                "axis": [float(x) for x in joint.axis] if joint.type.has_axis else None,
                 "parent": model.base if link.parent < 0 else model.links[link.parent].name,
                 "link": link.name,
                 "mass": link.inertial.mass,

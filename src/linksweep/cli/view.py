@@ -121,42 +121,28 @@ def _through_its_range(arm: Robot) -> dict[str, Any]:
     """From neutral to one side of each joint's range, to the other, and back, at rest in between."""
     import numpy as np
 
-    from linksweep.mechanism.joints import KINDS
     from linksweep.motion import Quintic
 
     start = arm.neutral()
     points = np.tile(start, (4, 1))
-    seconds, place = SLOWEST, 0
-    for index in arm.model.document_order:
-        joint = arm.model.links[index].joint
-        if KINDS[joint.kind].nq == 1:
-            reach = 0.3 if joint.kind == "prismatic" else 1.2
+    seconds = SLOWEST
+    for link in arm.canonical.by_row:
+        joint = arm.model.joints[link.row]
+        for (place, _), entry in zip(link.pairs, link.type.coordinates, strict=False):
+            reach = 1.2 if entry.turns else 0.3
             low, high = max(joint.limits.lower, -reach), min(joint.limits.upper, reach)
             low, high = min(low, high), max(low, high)
             middle, half = 0.5 * (low + high), 0.5 * SHARE * (high - low)
             points[:, place] = min(max(0.0, low), high), middle - half, middle + half, min(max(0.0, low), high)
             seconds = max(seconds, 1.875 * 2 * half / joint.limits.velocity)  # the peak rate of a quintic
-        place += KINDS[joint.kind].nq
     motion = Quintic(points, seconds * np.arange(4.0))
     t = np.linspace(motion.start, motion.end, 601)
     q, qd, qdd = motion(t)
     if arm.nq != arm.nv:  # those that stay neutral have other rates than coordinates
-        still = np.zeros((len(t), arm.nv))
-        qd, qdd = (_rates(arm, rates, still.copy()) for rates in (qd, qdd))
+        velocity, acceleration, (qd, qdd) = qd, qdd, np.zeros((2, len(t), arm.nv))
+        for place, rate in (pair for link in arm.canonical.links for pair in link.pairs):
+            qd[:, rate], qdd[:, rate] = velocity[:, place], acceleration[:, place]
     found = {"t": t, "q": q, "qd": qd, "qdd": qdd}
     if arm.has_inertia:
         found["tau"] = arm.inverse_dynamics(q, qd, qdd)
     return found
-
-
-def _rates(arm: Robot, derivatives: Any, out: Any) -> Any:
-    """Derivatives of coordinates as rates, for joints of one freedom."""
-    from linksweep.mechanism.joints import KINDS
-
-    place = start = 0
-    for index in arm.model.document_order:
-        kind = KINDS[arm.model.links[index].joint.kind]
-        if kind.nq == 1:
-            out[:, start] = derivatives[:, place]
-        place, start = place + kind.nq, start + kind.nv
-    return out

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from ..backends.c_names import checked_name, identifier, link_names
 from ..backends.c_source import Interface, c_header, c_source, parameters, stack_bytes
 from ..errors import ArgumentError
-from ..mechanism.joints import KINDS
 from ..support.files import write_atomically
 from ..support.interrupts import Uninterrupted
 from ..support.messages import nearest, shown
@@ -162,14 +161,13 @@ def _about(
     yield ""
     yield "Coordinates in order, with the joint and the link that it moves:"
     short = link_names([link.name for link in links])
-    for link in sorted(links, key=lambda link: link.row):
-        kind = KINDS[link.kind]
+    for link in function.recipe.model.by_row:
         joint = f"{robot.joint_names[link.row]}, " if robot is not None else ""
-        q = _range("q", link.q_start, kind.nq)
-        qd = f", rates {_range('', link.start, kind.nv)}" if kind.nq != kind.nv else ""
+        q = _range("q", link.q_start, link.nq)
+        qd = f", rates {_range('', link.start, link.nv)}" if link.nq != link.nv else ""
         called = f", here {short[link.name]}" if short[link.name] != link.name and not program.rolled else ""
         yield f"  {q}{qd}: {joint}{link.kind}; link {link.name}{called}"
-    if any(KINDS[link.kind].nq in (4, 7) for link in links):
+    if any(link.type.has_quaternion for link in links):
         yield "Quaternions are x, y, z, w; a free joint's position comes behind; its rates are [angular; linear]."
 
 

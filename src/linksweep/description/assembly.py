@@ -30,10 +30,11 @@ from linksweep.description.model import (
 )
 from linksweep.description.quantities import as_inertia, as_number, as_vector
 from linksweep.errors import ArgumentError, DescriptionError, ModelWarning
+from linksweep.joints import KINDS
 from linksweep.support.messages import listing, nearest, shown
 
-FREEDOMS = {"revolute": 1, "prismatic": 1, "helical": 1, "planar": 3, "spherical": 3, "free": 6, "fixed": 0}
-"""Every kind of joint a description may hold, and its number of coordinates; with 0 it is folded away."""
+FREEDOMS = {**{name: kind.nv for name, kind in KINDS.items()}, "fixed": 0}
+"""Every kind of joint a description may hold, and its number of freedoms; with 0 it is folded away."""
 
 LARGEST = 1e30  # beyond any robot; keeps products of a few numbers from overflowing
 MOST_LINKS = 50_000  # which take half a minute to load
@@ -72,10 +73,8 @@ def assemble(
     """The Model of `parts` (in document order) on the fixed link `base`; `source` is named in errors.
 
     `base_inertial` is the base's own; it counts when the base is set free (`with_base` in editing.py), and then a robot
-    may be `rigid`, without any joint that moves. A universal joint becomes two revolute ones with a massless cross
-    between them, see `_without_universal`.
+    may be `rigid`, without any joint that moves.
     """
-    parts = _without_universal(parts)
     if len(parts) > MOST_LINKS:
         raise DescriptionError(
             f"{_where(source)}there are {len(parts)} links, expected at most {MOST_LINKS}: cut it down."
@@ -125,30 +124,6 @@ def assemble(
         base=base,
         base_inertial=base_inertial,
     )
-
-
-def _without_universal(parts: Sequence[Part]) -> list[Part]:
-    """A universal joint "j" turns about its axis ("j.1"), then about one across it ("j.2"), fixed in the link.
-
-    For an axis along x, y or z the second one is y, z or x; otherwise the part of it that is across the first.
-    """
-    result: list[Part] = []
-    for part in parts:
-        joint = part.joint
-        if joint.kind != "universal":
-            result.append(part)
-            continue
-        first = np.array(as_vector(joint.axis, f"the axis of joint {joint.name!r}"))
-        across = np.eye(3)[(int(np.argmax(np.abs(first))) + 1) % 3]
-        across = across - first * (across @ first) / max(first @ first, 1e-300)
-        cross = f"{part.link}.cross"
-        inner = replace(joint, name=f"{joint.name}.1", kind="revolute")
-        outer = replace(
-            joint, name=f"{joint.name}.2", kind="revolute", axis=tuple(across.tolist()), placement=Placement()
-        )
-        result.append(Part(cross, part.parent, inner, line=part.line))
-        result.append(replace(part, parent=cross, joint=outer))
-    return result
 
 
 def with_payload(model: Model, name: str, mass: float, com: Any = (0.0, 0.0, 0.0), inertia: Any = (0, 0, 0)) -> Model:
@@ -232,7 +207,7 @@ def _check_names(robot: str, parts: Sequence[Part], base: str, source: str | Non
         if part.joint.kind not in FREEDOMS:
             raise DescriptionError(
                 f"{where}joint {part.joint.name!r} is "
-                f"{shown(part.joint.kind)}{nearest(part.joint.kind, FREEDOMS)}, expected {listing(FREEDOMS)}: "
+                f"{shown(part.joint.kind)}{nearest(part.joint.kind, FREEDOMS)}, expected {listing(FREEDOMS, 9)}: "
                 "use a kind of joint that is supported."
             )
     for part in parts:
@@ -319,7 +294,7 @@ def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
     refuse(mass < 0, "mass of link", mass, "zero or more")
     refuse((dissipation < 0).any(axis=1), "armature, damping or friction of joint", dissipation, "zero or more")
     length = np.linalg.norm(axis, axis=1)
-    isotropic = np.array([p.joint.kind in ("spherical", "free") for p in parts])
+    isotropic = np.array([FREEDOMS[p.joint.kind] > 0 and not p.joint.type.has_axis for p in parts])
     refuse(moving & (length < 1e-9) & ~isotropic, "axis of joint", axis, "a direction that is not zero")
     skew = np.abs(rotation @ rotation.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
     improper = (skew > 1e-6) | (np.linalg.det(rotation) < 0)

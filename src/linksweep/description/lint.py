@@ -14,7 +14,6 @@ from .model import Link, Model
 
 ROUNDING = 1e-9  # of the largest moment: what six digits of a file leave of an exact zero is more than this
 TRIANGLE = 1e-6  # rods written with six digits are fine
-WITHOUT_AXIS = ("spherical", "free")
 HUGE_RATIO = 1e6  # of masses, beyond which float64 accelerations lose more digits than users expect
 
 
@@ -80,7 +79,7 @@ def _not_finite(link: Link) -> bool:
 
 
 def _bad_axis(link: Link) -> bool:
-    if link.joint.kind in WITHOUT_AXIS:
+    if not link.joint.type.has_axis:
         return False
     return not abs(np.linalg.norm(np.array(link.joint.axis, dtype=float)) - 1.0) <= 1e-9
 
@@ -102,7 +101,7 @@ def _indefinite(link: Link) -> bool:
 
 def _axis_moment_only(link: Link) -> bool:
     """No mass and one moment, about the joint: the known way of writing a link of which no more matters."""
-    if link.joint.kind != "revolute":
+    if link.joint.type.slides or link.joint.type.nv > 1:
         return False
     axis = np.array(link.joint.axis, dtype=float)
     inertia = np.array(link.inertial.inertia, dtype=float)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from linksweep.errors import DescriptionError
+from linksweep.joints import Kind, kind_of
 
 Vector = tuple[Any, Any, Any]
 Matrix = tuple[Vector, Vector, Vector]
@@ -69,6 +70,11 @@ class Joint:
     friction: float = 0.0
     limits: Limits = Limits()
     pitch: float = 0.0
+
+    @property
+    def type(self) -> Kind:
+        """What joints of its kind are and do."""
+        return kind_of(self.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +143,21 @@ class Model:
                         f"{self.name}: a {type(tie).__name__.lower()} ties the frame {end!r}, which is not there, "
                         f"expected one of its frames: remove it, or keep the frame."
                     )
+
+    @property
+    def nq(self) -> int:
+        """The number of coordinates."""
+        return sum(link.joint.type.nq for link in self.links)
+
+    @property
+    def nv(self) -> int:
+        """The number of rates."""
+        return sum(link.joint.type.nv for link in self.links)
+
+    @property
+    def joints(self) -> tuple[Joint, ...]:
+        """The joints in document order, as coordinates follow each other."""
+        return tuple(self.links[index].joint for index in self.document_order)
 
     def with_gravity(self, gravity: Vector) -> Model:
         return replace(self, gravity=gravity)

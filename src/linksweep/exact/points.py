@@ -16,14 +16,17 @@ from typing import Any
 from ..catalogue.functions import FUNCTIONS, Request, signature
 from ..description.model import BASE, Frame, Matrix, Placement
 from ..errors import ArgumentError
+from ..joints import KINDS, Kind
+from ..joints.kind import QUATERNION
 from ..mechanism.canonical import CanonicalLink, CanonicalModel
-from ..mechanism.joints import KINDS
+from ..spatial.algebra import Vec
+from ..spatial.transforms import Screw, Shift
 from ..support.messages import shown
 from ..tracing.unrolled import UnrolledRun
 from .field import PRIME, Angle, Dual, Residue, inverse, lifted
 from .rational import decimal, rational_point, rational_rotation
 
-LETTERS = {"R": "revolute", "P": "prismatic", "H": "helical", "E": "planar", "S": "spherical", "F": "free"}
+LETTERS = {kind.letter: kind for kind in KINDS.values()}
 LARGEST = 12  # links of a structure
 
 
@@ -65,7 +68,8 @@ class Draw:
 
 @dataclass(frozen=True)
 class Structure:
-    """Joints by their letters and each one's parent: R revolute, P prismatic, H helical, E planar, S ball, F free.
+    """Joints by their letters and each one's parent: R revolute, P prismatic, H helical, C cylindrical, U universal,
+    E planar, S ball, F free.
 
     Letters follow each other from the base outward; what stands in parentheses is a branch of its own:
     "F(RR)(RP)S" is a free body with two legs of two joints and a ball joint.
@@ -91,8 +95,9 @@ class Structure:
                 break
         if not joints or stack or len(joints) > LARGEST:
             raise ArgumentError(
-                f"the structure is {shown(self.text)}, expected up to {LARGEST} letters R, P, H (helical), E (planar), "
-                f"S (ball) and F (free) from the base outward, branches in parentheses, such as 'RRPR' or 'F(RR)(RP)S'."
+                f"the structure is {shown(self.text)}, expected up to {LARGEST} letters R, P, H (helical), C "
+                f"(cylindrical), U (universal), E (planar), S (ball) and F (free) from the base outward, branches in "
+                f"parentheses, such as 'RRPR' or 'F(RR)(RP)S'."
             )
         object.__setattr__(self, "joints", joints)
         object.__setattr__(self, "parents", tuple(parents))
@@ -104,26 +109,26 @@ class Structure:
     def model(self, draw: Draw) -> CanonicalModel:
         """The general mechanism of this structure, in a shuffled document; every second joint has an armature."""
         count, rows = len(self.joints), draw.order(len(self.joints))
-        kinds = [KINDS[LETTERS[letter]] for letter in self.joints]
+        kinds = [LETTERS[letter] for letter in self.joints]
         links = []
-        for i, (letter, parent) in enumerate(zip(self.joints, self.parents, strict=True)):
+        for i, (kind, parent) in enumerate(zip(kinds, self.parents, strict=True)):
             before = [kinds[k] for k in range(count) if rows[k] < rows[i]]
             first = parent != BASE and parent not in self.parents[:i] and kinds[parent].commutes
-            factors = [] if first else [("shift", *draw.numbers(3)), ("screw", 2, *draw.circle(), draw.number())]
-            factors.append(("screw", 0, *draw.circle(), draw.number()))
+            factors = [] if first else [Shift(Vec(*draw.numbers(3))), Screw(2, *draw.circle(), draw.number())]
+            factors.append(Screw(0, *draw.circle(), draw.number()))
             quarters, angle, slide = i % 4, Angle(*draw.circle()), draw.number()
             turn: tuple[Any, Any] = (angle.quarter_turns(quarters).c, angle.quarter_turns(quarters).s)
-            if not kinds[i].commutes:  # as canonical.py has it
-                factors.append(("screw", 2, *turn, slide))
+            if not kind.commutes:  # as canonical.py has it
+                factors.append(Screw(2, *turn, slide))
                 quarters, angle, slide, turn = 0, 0.0, 0.0, (1.0, 0.0)
             body = exact_body(draw.number(), draw.numbers(3), draw.numbers(6))
             links.append(
                 CanonicalLink(
-                    name=f"link{i + 1}", parent=parent, kind=LETTERS[letter], factors=tuple(factors), quarters=quarters,
+                    name=f"link{i + 1}", parent=parent, kind=kind.name, factors=tuple(factors), quarters=quarters,
                     angle=angle, turn=turn, slide=slide, pitch=draw.number(), **body,
                     armature=draw.number() if i % 2 else 0.0, damping=draw.number(), friction=0.0,
                     axes=draw.rotation(), origin=draw.numbers(3), row=rows[i],
-                    q_start=sum(kind.nq for kind in before), start=sum(kind.nv for kind in before),
+                    q_start=sum(k.nq for k in before), start=sum(k.nv for k in before),
                 )
             )  # fmt: skip
         frames = [Frame(link.name, i, Placement(link.axes, link.origin)) for i, link in enumerate(links)]
@@ -157,7 +162,7 @@ def exact_number(x: Any) -> Any:
 def _exact_link(link: CanonicalLink) -> CanonicalLink:
     c, s = _pair(*link.turn)
     factors = tuple(
-        ("shift", *_numbers(f[1:])) if f[0] == "shift" else ("screw", f[1], *_pair(f[2], f[3]), exact_number(f[4]))
+        Shift(Vec(*_numbers([*f.p]))) if isinstance(f, Shift) else Screw(f.axis, *_pair(f.c, f.s), exact_number(f.t))
         for f in link.factors
     )
     own = _placement(Placement(link.axes, link.origin))  # type: ignore[arg-type]
@@ -202,13 +207,13 @@ class Point:
 
     def __init__(self, model: CanonicalModel, draw: Draw):
         self.model = model
-        self.nv = sum(KINDS[link.kind].nv for link in model.links)
-        self.by_row = sorted(model.links, key=lambda link: link.row)
+        self.nv = model.nv
+        self.by_row = model.by_row
         names = ("qd", "qdd", "tau")
         self.values: dict[str, Sequence[Any]] = {name: draw.numbers(self.nv) for name in names}
         self.values |= {"point": draw.numbers(3), "base_motion": draw.numbers(9)}
         self.values["f_ext"] = draw.numbers(6 * len(model.links))
-        self.values["q"] = [x for link in self.by_row for x in _coordinates(link.kind, draw)]
+        self.values["q"] = [x for link in self.by_row for x in _coordinates(link.type, draw)]
         self._stretch = draw.number()
 
     def evaluate(self, request: Request, model: CanonicalModel | None = None, **other: Sequence[Any]) -> list[Any]:
@@ -219,8 +224,7 @@ class Point:
         """q as it changes in time with the rates qd."""
         q, qd, found = self.values["q"], self.values["qd"], []
         for link in self.by_row:
-            own = q[link.q_start : link.q_start + KINDS[link.kind].nq]
-            found += _moving(link.kind, own, qd[link.start : link.start + KINDS[link.kind].nv], self._stretch)
+            found += _moving(link.type, q[link.coordinates], qd[link.rates], self._stretch)
         return found
 
 
@@ -231,32 +235,18 @@ def evaluate(model: CanonicalModel, request: Request, values: Mapping[str, Seque
     return list(run.results[0])
 
 
-def _coordinates(kind: str, draw: Draw) -> Sequence[Any]:
-    if kind in ("revolute", "helical"):
-        return (draw.angle(),)
-    if kind == "planar":
-        return (draw.angle(), *draw.numbers(2))
-    return draw.numbers(KINDS[kind].nq)  # a quaternion of any length
+def _coordinates(kind: Kind, draw: Draw) -> Sequence[Any]:
+    """An angle for what turns, a number for the others: a quaternion of any length."""
+    return [draw.angle() if entry.turns else draw.number() for entry in kind.coordinates]
 
 
-def _moving(kind: str, q: Sequence[Any], v: Sequence[Any], stretch: Residue) -> list[Any]:
+def _moving(kind: Kind, q: Sequence[Any], v: Sequence[Any], stretch: Residue) -> list[Any]:
     """The coordinates of one joint as Duals."""
-    if kind in ("revolute", "helical"):
-        return [_turning(q[0], v[0])]
-    if kind == "prismatic":
-        return [Dual(q[0], v[0])]
-    if kind == "planar":
-        c, s = q[0].c, q[0].s
-        return [_turning(q[0], v[0]), Dual(q[1], c * v[1] - s * v[2]), Dual(q[2], s * v[1] + c * v[2])]
-    x, y, z, w = q[:4]
-    a, b, c = (rate * 0.5 for rate in v[:3])
-    rates = (w * a + y * c - z * b, w * b + z * a - x * c, w * c + x * b - y * a, -(x * a) - y * b - z * c)
-    # its length may change as it likes: only the direction of a quaternion counts
-    found = [Dual(part, rate + part * stretch) for part, rate in zip(q[:4], rates, strict=True)]
-    if kind == "free":
-        r = KINDS["free"].kept(q, 0.0)
-        for i in range(3):
-            found.append(Dual(q[4 + i], r[3 * i] * v[3] + r[3 * i + 1] * v[4] + r[3 * i + 2] * v[5]))
+    found: list[Any] = []
+    for entry, x, rate in zip(kind.coordinates, q, kind.derivative(q, v), strict=True):
+        if entry.measures == QUATERNION:  # its length may change as it likes: only the direction counts
+            rate = rate + x * stretch
+        found.append(_turning(x, rate) if entry.turns else Dual(x, rate))
     return found
 
 

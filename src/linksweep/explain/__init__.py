@@ -14,7 +14,6 @@ from ..catalogue.functions import FUNCTIONS, Request, signature
 from ..description.model import BASE, Model
 from ..errors import ArgumentError
 from ..mechanism.canonical import canonical
-from ..mechanism.joints import KINDS
 from ..support.foreign import refuse_foreign
 from ..tracing.program import Array
 from ..tracing.unrolled import UnrolledRun, UnrolledTrace
@@ -111,7 +110,7 @@ def _joints(model: Model) -> dict[str, str]:
     names = {BASE: model.base, **{k: link.name for k, link in enumerate(model.links)}}
     return {
         link.name: f"joint {link.joint.name}, {link.joint.kind}, on {names[link.parent]}"
-        + (f", {KINDS[link.joint.kind].nv} freedoms" if KINDS[link.joint.kind].nv > 1 else "")
+        + (f", {link.joint.type.nv} freedoms" if link.joint.type.nv > 1 else "")
         for link in model.links
     }
 

@@ -19,7 +19,7 @@ import numpy as np
 from ..catalogue.details import VECTORS, axes_of, turned
 from ..catalogue.functions import Request, record_of
 from ..description.model import BASE
-from ..mechanism.joints import KINDS, Coordinates, JointInertia, Span
+from ..mechanism.joints import Coordinates, JointInertia, Span
 from ..mechanism.sweeps import Records, Unrolled
 from ..spatial.algebra import Force, Mat, Motion, Vec
 from ..tracing.expression import Node
@@ -302,7 +302,7 @@ def _joined(run: Unrolled, name: str, value: Any) -> Numbers:
     if isinstance(value, dict) and value and all(isinstance(key, tuple) and len(key) == 2 for key in value):
         entries = list(value.values())
         if all(isinstance(entry, (list, tuple)) for entry in entries):
-            nv = sum(KINDS[link.kind].nv for link in run.model.links)
+            nv = run.model.nv
             return {name: _array(run.join_pairs(value)).reshape(nv, nv)}
         if all(_is_scalar(entry) for entry in entries) and len(value) == len(run.links) ** 2:
             order = sorted(range(len(run.links)), key=lambda k: run.model.links[k].start)

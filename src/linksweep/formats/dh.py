@@ -23,7 +23,10 @@ from linksweep.errors import DescriptionError
 from linksweep.support.messages import listing, nearest, shown
 
 CONVENTIONS = ("modified", "standard")
-JOINTS = {"revolute": "revolute", "R": "revolute", "prismatic": "prismatic", "P": "prismatic"}
+JOINTS = {
+    "revolute": "revolute", "R": "revolute", "prismatic": "prismatic", "P": "prismatic", "cylindrical": "cylindrical",
+    "C": "cylindrical", "universal": "universal", "U": "universal",
+}  # fmt: skip
 GEOMETRY = ("alpha", "a", "d", "theta")
 LIMITS = ("lower", "upper", "velocity", "effort")
 DISSIPATION = ("armature", "damping", "friction")
@@ -44,11 +47,12 @@ def from_dh(
     """A serial arm from one row per joint, base first.
 
     A row is (alpha, a, d, theta), in radians and metres, or a mapping of these (missing ones are 0) and of:
-    `joint` ("revolute" or "prismatic", also "R", "P"), `name` (of the joint), `link`, `mass`, `com` (3, in
-    the DH frame of the link), `inertia` (about the com, along that frame's axes; 3, 6 or 3x3, see
-    `as_inertia`), `armature`, `damping`, `friction`, `lower`, `upper`, `velocity`, `effort`, and `measured`
-    (true: an inertia that no rigid body has is accepted silently, because measurements have errors). `theta`
-    of a revolute and `d` of a prismatic joint are offsets, added to q.
+    `joint` ("revolute", "prismatic", "cylindrical" or "universal", also "R", "P", "C", "U"), `name` (of the joint),
+    `link`, `mass`, `com` (3, in the DH frame of the link), `inertia` (about the com, along that frame's axes;
+    3, 6 or 3x3, see `as_inertia`), `armature`, `damping`, `friction`, `lower`, `upper`, `velocity`, `effort`, and
+    `measured` (true: an inertia that no rigid body has is accepted silently, because measurements have errors). `theta`
+    of a revolute and `d` of a prismatic joint are offsets, added to q; a cylindrical joint has both. A universal
+    one turns about z and then about x.
 
     Frames are named after the links; "tool" is the last one, or stands at `tool` in it. The table starts at the base,
     or at `mount` in it.

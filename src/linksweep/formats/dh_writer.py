@@ -41,7 +41,7 @@ def to_dh(model: Model, convention: Any = None, tip: str | None = None) -> dict[
     if convention not in CONVENTIONS:
         raise ArgumentError(f"the DH convention is {convention!r:.40}, expected 'modified' or 'standard': say it.")
     for index, link in enumerate(model.links):
-        if link.parent != index - 1 or link.joint.kind not in ("revolute", "prismatic"):
+        if link.parent != index - 1 or not link.joint.type.in_dh:
             what = f"branches at {link.name!r}" if link.parent != index - 1 else f"has a {link.joint.kind} joint"
             raise ArgumentError(
                 f"{model.name!r} {what}, expected a serial chain of revolute and prismatic joints: take one with "

@@ -11,8 +11,8 @@
     a = 0.4
     mass = 2.5
 
-With `angles = "degrees"`, alpha and theta are in degrees, and so are lower, upper and velocity of revolute
-joints.
+With `angles = "degrees"`, alpha and theta are in degrees, and so are lower, upper and velocity of revolute and
+universal joints.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from linksweep.description.model import Model
 from linksweep.description.quantities import as_number, as_vector
 from linksweep.errors import DescriptionError
 from linksweep.formats import read_bytes
-from linksweep.formats.dh import from_dh
+from linksweep.formats.dh import JOINTS, from_dh
+from linksweep.joints import KINDS
 from linksweep.support.messages import listing, nearest, shown
 
 LARGEST_TABLE = 5_000_000
@@ -110,6 +111,7 @@ def _text(table: dict[str, Any], key: str, default: str, source: str) -> str:
 
 
 def _in_radians(row: dict[str, Any], where: str) -> dict[str, Any]:
-    prismatic = row.get("joint") in ("prismatic", "P")
-    turned = ANGLES if prismatic else ANGLES + JOINT_ANGLES
+    joint = row.get("joint", "revolute")
+    kind = KINDS.get(JOINTS.get(joint, "")) if isinstance(joint, str) else None
+    turned = ANGLES + JOINT_ANGLES if kind is None or all(rate.turns for rate in kind.rates) else ANGLES
     return {key: math.radians(as_number(v, f"{where}: {key!r}")) if key in turned else v for key, v in row.items()}

@@ -12,7 +12,6 @@ from xml.sax.saxutils import quoteattr
 from linksweep.description.model import BASE, Inertial, Joint, Limits, Matrix, Model, Placement, Vector
 from linksweep.errors import ArgumentError
 
-TYPES = {"revolute": "revolute", "prismatic": "prismatic", "free": "floating", "planar": "planar"}
 NO_BOUND = 1e308  # URDF has no infinity
 
 
@@ -68,13 +67,14 @@ def _link(name: str, inertial: Inertial) -> list[str]:
 
 
 def _joint(joint: Joint, parent: str, child: str) -> list[str]:
-    if joint.kind not in TYPES and joint.kind != "fixed":
+    kind = "fixed" if joint.kind == "fixed" else joint.type.urdf
+    if kind is None:
         raise ArgumentError(
             f"joint {joint.name!r} is {joint.kind}, which URDF does not have, expected revolute, prismatic, planar or "
             "free joints: lock it first, or keep the robot in its own format."
         )
-    unbounded = joint.kind == "revolute" and math.isinf(joint.limits.lower) and math.isinf(joint.limits.upper)
-    kind = "continuous" if unbounded else TYPES.get(joint.kind, "fixed")
+    unbounded = kind == "revolute" and math.isinf(joint.limits.lower) and math.isinf(joint.limits.upper)
+    kind = "continuous" if unbounded else kind
     rotation, position = joint.placement.rotation, joint.placement.position
     lines = [
         f"  <joint name={_text(joint.name)} type={_text(kind)}>",

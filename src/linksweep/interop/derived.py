@@ -26,10 +26,10 @@ def checked(f: Any) -> CompiledFunction:
 def jacobian(f: CompiledFunction, by: Sequence[str], values: bool = True) -> CompiledFunction:
     """The results (`values`), then the derivatives of each by each of these inputs, by the numbers of q.
 
-    For joints of one freedom those are the derivatives along rates.
+    Where q' = v those are the derivatives along rates.
     """
     plain = f.recipe.requests
-    differ = any(link.kind not in ("revolute", "prismatic", "helical") for link in f.recipe.model.links)
+    differ = not all(link.type.euclidean for link in f.recipe.model.links)
     along = [r for r in plain if r.by and not r.coordinates and "q" in r.by]
     if along and differ:
         raise ArgumentError(

@@ -55,7 +55,7 @@ def joint_bias_acceleration(link: LinkView, V_plus: Motion, qd: Coordinates) -> 
     """
     own = link.H_T @ qd
     twice = V_plus.angular + V_plus.angular + own.angular
-    return Motion(V_plus.angular.cross(own.angular), twice.cross(own.linear))
+    return _with_moving_axes(link, Motion(V_plus.angular.cross(own.angular), twice.cross(own.linear)), qd)
 
 
 def classical_bias_force(link: LinkView, V: Motion) -> Force:
@@ -67,9 +67,13 @@ def classical_bias_force(link: LinkView, V: Motion) -> Force:
 def local_bias_acceleration(link: LinkView, V_plus: Motion, qd: Coordinates) -> Motion:
     """n(k): Rodriguez (15), Kozlowski (3.7) and (3.7'), in this link's frame: [w+ x w; v+ x w + w+ x v]."""
     own = link.H_T @ qd
-    return Motion(
-        V_plus.angular.cross(own.angular), V_plus.linear.cross(own.angular) + V_plus.angular.cross(own.linear)
-    )
+    n = Motion(V_plus.angular.cross(own.angular), V_plus.linear.cross(own.angular) + V_plus.angular.cross(own.linear))
+    return _with_moving_axes(link, n, qd)
+
+
+def _with_moving_axes(link: LinkView, a: Motion, qd: Coordinates) -> Motion:
+    """A joint whose axes move in its link, such as a universal one, has dH^T/dt qd besides."""
+    return a if link.joint.constant_columns else a + link.H_T_rate(qd) @ qd
 
 
 def local_bias_force(link: LinkView, V: Motion) -> Force:

@@ -19,78 +19,12 @@ from typing import Any
 import numpy as np
 
 from ..description.model import BASE, Frame, Inertial, Model, Placement, compose
-from .joints import KINDS
+from ..spatial.algebra import Vec
+from ..spatial.transforms import Screw, Shift
+from .canonical_model import CanonicalLink, CanonicalModel, Tie
 
 TINY = 4e-16  # rounding of one product of rotations; nothing larger is ever snapped here
 FAR = 4.0  # slide an origin by at most this many times the distance between the joints
-
-
-@dataclass(frozen=True, slots=True)
-class CanonicalLink:
-    """One link in its canonical frame.
-
-    factors: the constant part of the transform from the parent, ("screw", axis, c, s, t) or ("shift", x, y, z);
-    after it comes the joint: a screw about z by q + quarters * pi/2 + angle, and along z by slide (+ q); `turn` is the
-    cosine and sine of its constant part. mass, mp (3), I (xx, yy, zz, xy, xz, yz) about the frame's origin; com (3) and
-    I_com (6) are the mass centre and the inertia about it.
-    axes, origin: the link's own frame, as described, in the canonical one. row: the joint's place in the document;
-    q_start, start: its first coordinate and its first rate.
-    """
-
-    name: str
-    parent: int
-    kind: str
-    factors: tuple[tuple[Any, ...], ...]
-    quarters: int
-    angle: Any
-    turn: tuple[Any, Any]
-    slide: Any
-    pitch: Any
-    mass: Any
-    mp: tuple[Any, Any, Any]
-    I: tuple[Any, ...]  # noqa: E741  (the papers' symbol)
-    com: tuple[Any, Any, Any]
-    I_com: tuple[Any, ...]
-    armature: Any
-    damping: Any
-    friction: Any
-    axes: tuple[tuple[Any, ...], ...]
-    origin: tuple[Any, ...]
-    row: int
-    q_start: int
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tie:
-    """A constraint or a spring: its kind, its two frames in their links' canonical frames, and its numbers."""
-
-    kind: str
-    a: Frame
-    b: Frame
-    rows: int
-    numbers: tuple[Any, ...] = ()  # the length; of a spring stiffness, length, damping
-
-
-@dataclass(frozen=True, slots=True)
-class CanonicalModel:
-    links: tuple[CanonicalLink, ...]
-    frames: tuple[Frame, ...]
-    gravity: tuple[Any, Any, Any]
-    ties: tuple[Tie, ...] = ()  # the constraints
-    springs: tuple[Tie, ...] = ()
-
-    @property
-    def is_serial(self) -> bool:
-        return all(link.parent == i - 1 for i, link in enumerate(self.links))
-
-    @property
-    def is_single(self) -> bool:
-        """Whether every joint has one freedom."""
-        return all(KINDS[link.kind].nv == 1 for link in self.links)
-
-    def frame(self, name: str) -> Frame:
-        return next(frame for frame in self.frames if frame.name == name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +45,7 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
     (frames are only turned until z is the joint's axis), which costs operations and is for looking at intermediates."""
     links = model.links
     places = _places(model)
-    commutes = [KINDS[link.joint.kind].commutes for link in links]
+    commutes = [link.joint.type.commutes for link in links]
     aligned = [aligning_rotation(link.joint.axis) for link in links]
     placed: list[tuple[np.ndarray, np.ndarray]] = []  # each joint in its parent's aligned frame
     for link, turn in zip(links, aligned, strict=True):
@@ -141,7 +75,7 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
         if child is None or not commutes[index]:
             adjust.append(((1.0, 0.0), 0.0))
         else:
-            if link.joint.kind == "revolute":  # a sliding joint has an offset anyhow: it takes both
+            if not link.joint.type.slides:  # a sliding joint has an offset anyhow: it takes both
                 screws[child] = _slid(screws[child], -found.f)
             adjust.append((screws[child].a, screws[child].e))
         turn, lift = adjust[index]
@@ -183,7 +117,7 @@ def _places(model: Model) -> dict[int, tuple[int, int, int]]:
     places, q_start, start = {}, 0, 0
     for row, link in enumerate(model.document_order):
         places[link] = row, q_start, start
-        joint = KINDS[model.links[link].joint.kind]
+        joint = model.links[link].joint.type
         q_start, start = q_start + joint.nq, start + joint.nv
     return places
 
@@ -339,9 +273,12 @@ def _turn_x(pair: tuple[float, float]) -> np.ndarray:
     return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
 
 
-def _screw_factor(axis: int, pair: tuple[float, float], t: float) -> tuple[tuple[Any, ...], ...]:
-    return () if pair == (1.0, 0.0) and t == 0.0 else (("screw", axis, pair[0], pair[1], _number(t)),)
+def _screw_factor(axis: int, pair: tuple[float, float], t: float) -> tuple[Screw | Shift, ...]:
+    return () if pair == (1.0, 0.0) and t == 0.0 else (Screw(axis, *pair, _number(t)),)
 
 
-def _shift_factor(shift: Any) -> tuple[tuple[Any, ...], ...]:
-    return () if shift is None else (("shift", *map(_number, shift)),)
+def _shift_factor(shift: Any) -> tuple[Screw | Shift, ...]:
+    return () if shift is None else (Shift(Vec(*map(_number, shift))),)
+
+
+__all__ = ["CanonicalLink", "CanonicalModel", "Tie", "aligning_rotation", "canonical"]

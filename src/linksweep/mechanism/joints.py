@@ -1,19 +1,17 @@
-"""The joints: how each kind moves its link, and the subspace H in which it moves.
+"""What recursions do with a joint of any kind: its subspace H, and the inertia D that it sees.
 
-A joint stands in its link's canonical frame (see canonical.py): the axis of a revolute, prismatic or helical joint, and
-the normal of a planar one, is z. It has `nq` coordinates and `nv` rates; rates are those of the link in its own frame,
-[angular; linear], so that the columns of H^T are constant. A joint with several freedoms makes H a block and D a small
-symmetric matrix, factored in `JointInertia`; everything else is unchanged.
+A joint with several freedoms makes H a block and D a small symmetric matrix, factored in `JointInertia`; everything
+else is unchanged. The kinds themselves stand in joints/.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-from ..spatial.algebra import ArticulatedInertia, Inertia, Mat, Motion, Vec, leaves
-from ..spatial.scalars import Scalar, cos, is_zero, shifted, sin
-from ..spatial.transforms import Rotation, Screw, Shift
+from ..joints.kind import unit_motion
+from ..spatial.algebra import ArticulatedInertia, Inertia, Motion, leaves
+from ..spatial.scalars import Scalar, is_zero
 
 NAMES_VALUES = True  # of its steps: see tracing/labels.py
 
@@ -29,208 +27,6 @@ class Coordinates(tuple[Scalar, ...]):
 
     def __mul__(self, s: Any) -> Coordinates:  # pyright: ignore[reportIncompatibleMethodOverride]
         return Coordinates(x * s for x in self)
-
-
-def _unit(index: int) -> Motion:
-    entries = [1.0 if i == index else 0.0 for i in range(6)]
-    return Motion(Vec(*entries[:3]), Vec(*entries[3:]))
-
-
-class Joint:
-    """What every kind has: sizes, the columns of H^T, and its motion.
-
-    commutes: a screw about z may be moved through the joint, so that its link's frame can be chosen.
-    `kept` is what of q costs more than arithmetic and is worth keeping between sweeps; `motion` makes the factors of
-    the link's transform from it.
-    """
-
-    nq: ClassVar[int] = 1
-    nv: ClassVar[int] = 1
-    commutes: ClassVar[bool] = True
-
-    @staticmethod
-    def columns(pitch: Scalar) -> tuple[Motion, ...]:
-        raise NotImplementedError
-
-    @staticmethod
-    def kept(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
-        raise NotImplementedError
-
-    @staticmethod
-    def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
-        raise NotImplementedError
-
-    @staticmethod
-    def slopes(q: Sequence[Scalar]) -> list[tuple[Scalar, tuple[Scalar | None, ...]]]:
-        """What moves with the rates, and its derivative by each of them (None for 0): q' = Omega(q) v.
-
-        Entries of a rotation stand for the quaternion, because R' = R [w x] costs nothing.
-        """
-        return [(q[0], (1.0,))]
-
-
-class Revolute(Joint):
-    """Turns about z."""
-
-    @staticmethod
-    def columns(pitch: Scalar) -> tuple[Motion, ...]:
-        return (_unit(2),)
-
-    @staticmethod
-    def kept(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
-        theta = shifted(q[0], angle)
-        return cos(theta), sin(theta)
-
-    @staticmethod
-    def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
-        return (Screw(2, *_turned(kept, quarters), slide),)
-
-
-class Prismatic(Joint):
-    """Slides along z."""
-
-    @staticmethod
-    def columns(pitch: Scalar) -> tuple[Motion, ...]:
-        return (_unit(5),)
-
-    @staticmethod
-    def kept(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
-        return (q[0],)
-
-    @staticmethod
-    def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
-        return (Screw(2, turn[0], turn[1], kept[0] + slide),)
-
-
-class Helical(Joint):
-    """Turns about z and slides along it by `pitch` for each radian."""
-
-    @staticmethod
-    def columns(pitch: Scalar) -> tuple[Motion, ...]:
-        return (Motion(Vec(0.0, 0.0, 1.0), Vec(0.0, 0.0, pitch)),)
-
-    @staticmethod
-    def kept(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
-        theta = shifted(q[0], angle)
-        return cos(theta), sin(theta), q[0]
-
-    @staticmethod
-    def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
-        return (Screw(2, *_turned(kept[:2], quarters), kept[2] * pitch + slide),)
-
-
-class Planar(Joint):
-    """Moves in the plane across z: q = (angle, x, y), rates [w_z, v_x, v_y] in the link's frame."""
-
-    nq = 3
-    nv = 3
-    commutes = False
-
-    @staticmethod
-    def columns(pitch: Scalar) -> tuple[Motion, ...]:
-        return _unit(2), _unit(3), _unit(4)
-
-    @staticmethod
-    def kept(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
-        return cos(q[0]), sin(q[0]), q[1], q[2]
-
-    @staticmethod
-    def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
-        return Shift(Vec(kept[2], kept[3], 0.0)), Screw(2, kept[0], kept[1], 0.0)
-
-    @staticmethod
-    def slopes(q: Sequence[Scalar]) -> list[tuple[Scalar, tuple[Scalar | None, ...]]]:
-        c, s = cos(q[0]), sin(q[0])
-        return [(q[0], (1.0, None, None)), (q[1], (None, c, -s)), (q[2], (None, s, c))]
-
-
-class Spherical(Joint):
-    """Turns freely: q is a quaternion xyzw of any length but 0, rates the angular velocity in the link's frame."""
-
-    nq = 4
-    nv = 3
-    commutes = False
-
-    @staticmethod
-    def columns(pitch: Scalar) -> tuple[Motion, ...]:
-        return _unit(0), _unit(1), _unit(2)
-
-    @staticmethod
-    def kept(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
-        return _rotation(q)
-
-    @staticmethod
-    def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
-        return (_rotation_factor(kept),)
-
-    @staticmethod
-    def slopes(q: Sequence[Scalar]) -> list[tuple[Scalar, tuple[Scalar | None, ...]]]:
-        return _rotation_slopes(_rotation(q))
-
-
-class Free(Joint):
-    """Moves freely: q = [quaternion xyzw, position], rates [w; v] in the link's frame."""
-
-    nq = 7
-    nv = 6
-    commutes = False
-
-    @staticmethod
-    def columns(pitch: Scalar) -> tuple[Motion, ...]:
-        return tuple(_unit(i) for i in range(6))
-
-    @staticmethod
-    def kept(q: Sequence[Scalar], angle: Scalar) -> tuple[Scalar, ...]:
-        return (*_rotation(q[:4]), *q[4:])
-
-    @staticmethod
-    def motion(kept: Sequence[Scalar], quarters: int, turn: Sequence[Scalar], slide: Scalar, pitch: Scalar) -> Any:
-        return Shift(Vec(*kept[9:])), _rotation_factor(kept[:9])
-
-    @staticmethod
-    def slopes(q: Sequence[Scalar]) -> list[tuple[Scalar, tuple[Scalar | None, ...]]]:
-        R = _rotation(q[:4])
-        turned = _rotation_slopes(R)
-        return [*turned, *((p, (None, None, None, *R[3 * i : 3 * i + 3])) for i, p in enumerate(q[4:]))]
-
-
-KINDS: dict[str, type[Joint]] = {
-    "revolute": Revolute, "prismatic": Prismatic, "helical": Helical, "planar": Planar, "spherical": Spherical,
-    "free": Free,
-}  # fmt: skip
-
-
-def _turned(pair: Sequence[Scalar], quarters: int) -> tuple[Scalar, Scalar]:
-    """Cosine and sine after so many quarter turns."""
-    c, s = pair
-    return ((c, s), (-s, c), (-c, -s), (s, -c))[quarters]
-
-
-def _rotation(quaternion: Sequence[Scalar]) -> tuple[Scalar, ...]:
-    """The rotation matrix of a quaternion xyzw, by rows; its length cancels."""
-    x, y, z, w = quaternion
-    two = 2.0 / (x * x + y * y + z * z + w * w)
-    xs, ys, zs = x * two, y * two, z * two
-    xx, yy, zz, xy, xz, yz = x * xs, y * ys, z * zs, x * ys, x * zs, y * zs
-    wx, wy, wz = w * xs, w * ys, w * zs
-    return (
-        1.0 - (yy + zz), xy - wz, xz + wy,
-        xy + wz, 1.0 - (xx + zz), yz - wx,
-        xz - wy, yz + wx, 1.0 - (xx + yy),
-    )  # fmt: skip
-
-
-def _rotation_slopes(R: Sequence[Scalar]) -> list[tuple[Scalar, tuple[Scalar | None, ...]]]:
-    """R [w x], entry by entry: each column's derivative by w_x, w_y, w_z is another column, or 0."""
-    found = []
-    for row in range(3):
-        x, y, z = R[3 * row : 3 * row + 3]
-        found += [(x, (None, -z, y)), (y, (z, None, -x)), (z, (-y, x, None))]
-    return found
-
-
-def _rotation_factor(entries: Sequence[Scalar]) -> Rotation:
-    return Rotation(Mat(Vec(*entries[:3]), Vec(*entries[3:6]), Vec(*entries[6:9])))
 
 
 class Span:
@@ -379,7 +175,7 @@ def joseph(P: ArticulatedInertia, h_t: Span, gain: Span, armature: Scalar) -> Ar
         [(1.0 if i == m else 0.0) - sum((g[i] * h[m] for g, h in zip(gains, axes, strict=True)), 0.0) for m in six]
         for i in six
     ]  # I - G H
-    columns = [leaves(P @ _unit(n)) for n in six]
+    columns = [leaves(P @ unit_motion(n)) for n in six]
     once = [[sum((factor[i][m] * columns[n][m] for m in six), 0.0) for n in six] for i in six]
     order = sorted(six, key=lambda i: sum(map(is_zero, factor[i])))  # of two rows the one with more zeros comes last
     P_plus: list[list[Any]] = [[0.0] * 6 for _ in six]
@@ -390,4 +186,4 @@ def joseph(P: ArticulatedInertia, h_t: Span, gain: Span, armature: Scalar) -> Ar
     return ArticulatedInertia.of_rows(P_plus)
 
 
-__all__ = ["KINDS", "Coordinates", "Joint", "JointBlock", "JointInertia", "Span", "solve_upper", "updated_inertia"]
+__all__ = ["Coordinates", "JointBlock", "JointInertia", "Span", "solve_upper", "updated_inertia"]

@@ -23,10 +23,10 @@ from typing import Any, Protocol
 from ..description.model import BASE
 from ..spatial.algebra import Force, Inertia, Mat, Sym, Transform, Vec, add_records
 from ..spatial.scalars import Scalar, is_zero, sign
-from ..spatial.transforms import Rotation, Screw, Shift
+from ..spatial.transforms import Rotation, Shift
 from ..spatial.tree_matrix import TreeMatrix
 from .canonical import CanonicalLink, CanonicalModel
-from .joints import KINDS, Coordinates, Span
+from .joints import Coordinates, Span
 
 PerLink = Any  # one record for each link: a list when unrolled, a handle when rolled
 Step = Callable[..., Any]
@@ -35,15 +35,14 @@ Step = Callable[..., Any]
 class LinkView:
     """One link as a step sees it, in its canonical frame."""
 
-    __slots__ = ("H_T", "I_com", "M", "X", "_link", "armature", "com", "damping", "friction", "joint")
+    __slots__ = ("H_T", "I_com", "M", "X", "_kept", "_link", "armature", "com", "damping", "friction", "joint")
 
     def __init__(self, link: CanonicalLink, kept: Sequence[Scalar]):
         self._link = link
-        self.joint = KINDS[link.kind]
-        factors = [Shift(Vec(*f[1:])) if f[0] == "shift" else Screw(*f[1:]) for f in link.factors]
+        self.joint, self._kept = link.type, kept
         motion = self.joint.motion(kept, link.quarters, link.turn, link.slide, link.pitch)
-        self.X = Transform((*factors, *motion))
-        self.H_T = Span(self.joint.columns(link.pitch))
+        self.X = Transform((*link.factors, *motion))
+        self.H_T = Span(self.joint.columns(kept, link.pitch))
         self.M = Inertia(link.mass, Vec(*link.mp), Sym(*link.I))
         self.com = Vec(*link.com)
         self.I_com = Sym(*link.I_com)
@@ -69,6 +68,10 @@ class LinkView:
     def phi(self, f: Any) -> Any:
         """phi(k+1, k) A: a Force or inertia of this link, at the parent's origin and in its frame."""
         return self.X.to_parent(f)
+
+    def H_T_rate(self, qd: Coordinates) -> Span:
+        """The derivative of H^T in time, seen in this link's frame."""
+        return Span(self.joint.column_rates(self._kept, qd))
 
     def H(self, f: Force) -> Coordinates:
         """The force along the joint's freedoms."""
@@ -129,9 +132,7 @@ class Unrolled:
         self.model = model
         self.links = []
         for link in model.links:
-            joint = KINDS[link.kind]
-            kept = joint.kept(q[link.q_start : link.q_start + joint.nq], link.angle)
-            self.links.append(LinkView(link, kept))
+            self.links.append(LinkView(link, link.type.kept(q[link.coordinates], link.angle)))
 
     def outward(self, step: Step, base: Any, *own: PerLink) -> PerLink:
         kept, states = Records(), []
@@ -203,7 +204,7 @@ class Unrolled:
 
     def split(self, flat: Sequence[Scalar]) -> PerLink:
         """Coordinates in document order, one record for each link."""
-        return Records(Coordinates(flat[link.start : link.start + KINDS[link.kind].nv]) for link in self.model.links)
+        return Records(Coordinates(flat[link.rates]) for link in self.model.links)
 
     def join(self, per_link: PerLink) -> list[Scalar]:
         """The reverse of `split`."""
@@ -219,7 +220,7 @@ class Unrolled:
 
     def join_pairs(self, elements: dict[tuple[int, int], Any], mirrored: bool = True) -> list[Scalar]:
         """The square matrix of these pairs, row by row: block (j, i) and, mirrored, its transpose at (i, j)."""
-        n = sum(KINDS[link.kind].nv for link in self.model.links)
+        n = self.model.nv
         flat: list[Scalar] = [0.0] * (n * n)
         for (i, j), block in elements.items():
             for a, row in enumerate(block):

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linksweep.description.model import BASE
+from linksweep.joints.kind import TURN as TURNING
 from linksweep.mechanism.coordinates import integrate, neutral
-from linksweep.mechanism.joints import KINDS
 from linksweep.support.lazy import lazy
 
 from .base import FloatArray
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 TURN = 2.0 * np.pi
 STARTS = 512
-_LIMITED = ("revolute", "prismatic", "helical")
 
 
 class Chain:
@@ -35,33 +33,29 @@ class Chain:
         self.function = robot.compile([("pose", frame), ("jacobian", frame)], dtype="float64")
         model, links = robot.model, robot.canonical.links
         place = next(f for f in model.frames if f.name == frame)
-        carrying: list[int] = []
-        link = place.link
-        while link != BASE:
-            carrying.append(link)
-            link = model.links[link].parent
+        carrying = robot.canonical.path(place.link)
         nq = robot.nq
         self.lower, self.upper = np.full(nq, -np.inf), np.full(nq, np.inf)
         self.moves = np.zeros(nq, bool)
         self.turns = np.zeros(nq, bool)
         self.quaternions: list[int] = []
-        self.simple = all(KINDS[entry.kind].nq == 1 for entry in links)
+        self.simple = all(entry.type.euclidean for entry in links)
         for index, entry in enumerate(links):
-            where = slice(entry.q_start, entry.q_start + KINDS[entry.kind].nq)
+            where, kind = entry.coordinates, entry.type
             self.moves[where] = index in carrying
-            self.turns[where] = entry.kind == "revolute"
-            if entry.kind in ("spherical", "free"):
+            self.turns[where] = [kind.euclidean and x.measures == TURNING for x in kind.coordinates]
+            if kind.has_quaternion:
                 self.quaternions.append(entry.q_start)
-            if entry.kind in _LIMITED:
+            if kind.limited:
                 limits = model.links[index].joint.limits
                 self.lower[where], self.upper[where] = limits.lower, limits.upper
         self.reach, self.root = _reach(model, carrying, place.placement.position)
         self.wraps = self.turns & (self.upper - self.lower >= TURN)
         bounded = (np.isfinite(self.lower) | np.isfinite(self.upper)) & self.moves
         self.bounded = bool(bounded.any())
-        ends = [entry for entry in links if bounded[entry.q_start] and not self.wraps[entry.q_start]]
-        self.stops = np.array([entry.q_start for entry in ends], int)
-        self.stopped_rates = np.array([entry.start for entry in ends], int)
+        ends = bounded & ~self.wraps
+        stops = [pair for entry in links for pair in entry.pairs if ends[pair[0]]]
+        self.stops, self.stopped_rates = np.array(stops, int).reshape(-1, 2).T
         self._made: dict[tuple[int, bool], tuple[FloatArray, FloatArray]] = {}
 
     def neutral(self) -> FloatArray:
@@ -130,8 +124,5 @@ def _reach(model: Any, carrying: list[int], tip: Any) -> tuple[float, FloatArray
         joint = model.links[index].joint
         if index != carrying[-1]:
             length += float(np.linalg.norm(np.array(joint.placement.position, float)))
-        if joint.kind == "prismatic":
-            length += max(abs(joint.limits.lower), abs(joint.limits.upper))
-        elif joint.kind not in ("revolute", "spherical"):
-            length = np.inf
+        length += joint.type.travel(joint.limits.lower, joint.limits.upper, joint.pitch)
     return length, np.array(model.links[carrying[-1]].joint.placement.position, float)

@@ -8,19 +8,10 @@ from typing import Any
 
 from linksweep.description.model import Joint, Model
 from linksweep.errors import ArgumentError
-from linksweep.mechanism.joints import KINDS
+from linksweep.joints.kind import unit_of
 from linksweep.support.messages import nearest, shown
 
 TITLES = {"q": "joint positions", "qd": "joint velocities", "qdd": "joint accelerations", "tau": "joint torques"}
-_TURN = {"q": "rad", "qd": "rad/s", "qdd": "rad/s²", "tau": "N m"}
-_SLIDE = {"q": "m", "qd": "m/s", "qdd": "m/s²", "tau": "N"}
-# the freedoms of joints that have several: their names, and how many of the first ones turn
-_RATES = {
-    "planar": (("turn", "x", "y"), 1),
-    "spherical": (("x", "y", "z"), 3),
-    "free": (("turn x", "turn y", "turn z", "x", "y", "z"), 3),
-}
-_QUATERNION = ("quaternion x", "quaternion y", "quaternion z", "quaternion w")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +40,16 @@ def channels(robot: Any, quantity: str) -> tuple[Channel, ...]:
 
 
 def _of_joint(joint: Joint, quantity: str) -> tuple[Channel, ...]:
-    if KINDS[joint.kind].nv == 1:
-        unit = (_SLIDE if joint.kind == "prismatic" else _TURN)[quantity]
-        return (Channel(joint.name, unit, *_limits(joint, quantity)),)
-    names, turning = _RATES[joint.kind]
-    units = [(_TURN if k < turning else _SLIDE)[quantity] for k in range(len(names))]
-    if quantity == "q" and joint.kind != "planar":
-        names, units = (*_QUATERNION, *names[3:]), [""] * 4 + units[3:]
-    return tuple(Channel(f"{joint.name} {name}", unit) for name, unit in zip(names, units, strict=True))
+    bounds = _limits(joint, quantity) if joint.type.euclidean else ()
+    entries = joint.type.coordinates if quantity == "q" else joint.type.rates
+    return tuple(
+        Channel(f"{joint.name} {entry.title}".rstrip(), unit_of(entry, quantity), *bounds) for entry in entries
+    )
 
 
 def _limits(joint: Joint, quantity: str) -> tuple[float, float]:
     limits = joint.limits
     if quantity == "q":
-        return limits.lower, limits.upper
+        return (limits.lower, limits.upper) if joint.type.limited else (-math.inf, math.inf)
     size = {"qd": limits.velocity, "tau": limits.effort}.get(quantity, math.inf)
     return -size, size

@@ -119,16 +119,16 @@ class Scene:
         for k, link in enumerate(self.model.links):
             parent, own = self._pose(sample, link.parent), self._pose(sample, k)
             place = parent[:3, :3] @ np.array(link.joint.placement.position, dtype=float) + parent[:3, 3]
-            free = link.joint.kind in ("free", "planar")  # nothing connects a floating base with the ground
-            if not free:
+            kind = link.joint.type
+            if kind.attached:  # nothing connects a floating base with the ground
                 found += [(piece, _LINK) for piece in rod(parent[:3, 3], place, 0.36 * size)]
                 found += [(piece, _LINK) for piece in rod(place, own[:3, 3], 0.3 * size)]
             axis = own[:3, :3] @ np.array(link.joint.axis, dtype=float)
-            if link.joint.kind in ("revolute", "helical"):
+            if kind.shape == "drum":
                 found.append((cylinder(own[:3, 3], axis, size, 2.6 * size), _TURNING))
-            elif link.joint.kind == "prismatic":
+            elif kind.shape == "slider":
                 found.append((box(place, axis, own[:3, 0], 0.9 * size, 5.0 * size), _SLIDING))
-            elif not free:
+            elif kind.attached:
                 found.append((sphere(own[:3, 3], 1.1 * size), _OTHER))
             if k not in carriers:  # the last link of a branch reaches as far as its own frames do
                 for frame in self.model.frames:
@@ -140,7 +140,7 @@ class Scene:
     def _axes_of_joints(self, sample: int) -> list[np.ndarray]:
         segments = []
         for k, link in enumerate(self.model.links):
-            if link.joint.kind in ("revolute", "helical", "prismatic"):
+            if link.joint.type.commutes:
                 own = self._pose(sample, k)
                 reach = 3.6 * self.size * (own[:3, :3] @ np.array(link.joint.axis, dtype=float))
                 segments.append(np.stack([own[:3, 3] - reach, own[:3, 3] + reach]))

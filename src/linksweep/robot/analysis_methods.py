@@ -10,7 +10,6 @@ from ..catalogue.defaults import DETAILED
 from ..catalogue.parameters import TEN
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalModel
-from ..mechanism.joints import KINDS
 from ..support.messages import nearest, shown
 from ..tracing.program import Array, Program
 
@@ -161,7 +160,7 @@ def _by_joint(model: CanonicalModel, joint_names: tuple[str, ...], array: Array)
     """q_<joint>, and q_<joint>_1, ... where a joint has several."""
     found = [""] * array.size
     for link in model.links:
-        joint = KINDS[link.kind]
+        joint = link.type
         count, first = (joint.nq, link.q_start) if array.name == "q" else (joint.nv, link.start)
         name = f"{array.name}_{joint_names[link.row]}"
         found[first : first + count] = [name] if count == 1 else [f"{name}_{k + 1}" for k in range(count)]

@@ -12,7 +12,6 @@ from ..catalogue.details import Details
 from ..catalogue.requests import make_requests
 from ..description.constraints import Constraint, Spring
 from ..errors import ArgumentError
-from ..mechanism.joints import KINDS
 from ..support.messages import listing, nearest, shown
 from .operational_methods import OperationalMethods
 
@@ -182,10 +181,10 @@ class ConstraintMethods(OperationalMethods):
                 redundant.append(label)
         basis = _null_space(K, rank)
         still = np.logical_not((np.abs(basis) > 1e-9).any(axis=1))
-        places = sorted(self.canonical.links, key=lambda link: link.row)
+        places = self.canonical.by_row
         fixed = tuple(
             name for name, link in zip(self.joint_names, places, strict=True)
-            if still[link.start : link.start + KINDS[link.kind].nv].all()
+            if still[link.rates].all()
         )  # fmt: skip
         return Mobility(
             self.nv - rank, rank, len(K), tuple(redundant), fixed, max(rank, self._generic_rank(q, tolerance))
@@ -294,7 +293,7 @@ class ConstraintMethods(OperationalMethods):
         return self._function(make_requests(self, ("inverse_dynamics",), None))(q, qd, qdd)  # type: ignore[arg-type]
 
     def _driven(self, actuated: Sequence[str] | None) -> np.ndarray:
-        places = sorted(self.canonical.links, key=lambda link: link.row)
+        places = self.canonical.by_row
         driven = np.zeros(self.nv, bool)
         if actuated is not None:
             unknown = [name for name in actuated if name not in self.joint_names]
@@ -304,8 +303,8 @@ class ConstraintMethods(OperationalMethods):
                     f"{self.name} (robot.joint_names)."
                 )
         for name, link in zip(self.joint_names, places, strict=True):
-            if (link.kind != "free") if actuated is None else (name in actuated):
-                driven[link.start : link.start + KINDS[link.kind].nv] = True
+            if (not link.type.floats) if actuated is None else (name in actuated):
+                driven[link.rates] = True
         return driven
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from ..description.model import Mimic
 from ..errors import ArgumentError, DescriptionError, SingularError
-from ..mechanism.joints import KINDS
 from ..support.foreign import refuse_foreign
 from ..support.messages import shown
 
@@ -42,20 +41,19 @@ class CoupledRobot:
         self.laws = tuple(laws)
         lines = _resolved(robot, self.laws)
         self.joint_names = tuple(name for name in robot.joint_names if name not in lines)
-        places = {link.row: link for link in robot.canonical.links}
-        by_name = {name: places[row] for row, name in enumerate(robot.joint_names)}
-        self.nq = sum(KINDS[by_name[name].kind].nq for name in self.joint_names)
-        self.nv = sum(KINDS[by_name[name].kind].nv for name in self.joint_names)
+        by_name = dict(zip(robot.joint_names, robot.canonical.by_row, strict=True))
+        self.nq = sum(by_name[name].nq for name in self.joint_names)
+        self.nv = sum(by_name[name].nv for name in self.joint_names)
         self._to_q, self._shift = np.zeros((robot.nq, self.nq)), np.zeros(robot.nq)
         self._to_v = np.zeros((robot.nv, self.nv))
         starts: dict[str, tuple[int, int]] = {}
         q_start = start = 0
         for name in self.joint_names:
-            link, kind = by_name[name], KINDS[by_name[name].kind]
+            link = by_name[name]
             starts[name] = q_start, start
-            self._to_q[link.q_start : link.q_start + kind.nq, q_start : q_start + kind.nq] = np.eye(kind.nq)
-            self._to_v[link.start : link.start + kind.nv, start : start + kind.nv] = np.eye(kind.nv)
-            q_start, start = q_start + kind.nq, start + kind.nv
+            self._to_q[link.coordinates, q_start : q_start + link.nq] = np.eye(link.nq)
+            self._to_v[link.rates, start : start + link.nv] = np.eye(link.nv)
+            q_start, start = q_start + link.nq, start + link.nv
         self._own = self._to_q.argmax(axis=0)  # where each reduced coordinate stands among the full ones
         self._own_rates = self._to_v.argmax(axis=0)
         for name, (leader, multiplier, offset) in lines.items():

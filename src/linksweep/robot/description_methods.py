@@ -19,7 +19,6 @@ from ..description.assembly import LARGEST, check_body, find_frame
 from ..description.model import Inertial, Joint, Limits, Model, moved, symmetric
 from ..description.tips import tips, tools
 from ..errors import ArgumentError
-from ..mechanism.joints import KINDS
 from ..support.foreign import refuse_foreign
 from ..support.messages import nearest, shown
 from ..support.notebook import html_table
@@ -86,10 +85,10 @@ class DescriptionMethods:
     @property
     def limits(self) -> JointLimits:
         """Bounds of each coordinate, lower and upper (nq,), and of each rate, velocity and effort (nv,)."""
-        joints = self._joints()
-        bounds = [(joint.limits if _is_single(joint) else Limits(), _nq(joint)) for joint in joints]
+        joints = self.model.joints
+        bounds = [(joint.limits if joint.type.limited else Limits(), joint.type.nq) for joint in joints]
         positions = ([getattr(limits, side) for limits, count in bounds for _ in range(count)] for side in _SIDES)
-        sizes = ([getattr(joint.limits, size) for joint in joints for _ in range(_nv(joint))] for size in _SIZES)
+        sizes = ([getattr(joint.limits, size) for joint in joints for _ in range(joint.type.nv)] for size in _SIZES)
         return JointLimits(*(np.array(values, dtype=float) for values in (*positions, *sizes)))
 
     @property
@@ -124,7 +123,7 @@ class DescriptionMethods:
         for what, values in {**positions, **sizes}.items():
             for name, value in values.items():
                 changes.setdefault(name, {})[what] = value
-        joints = {joint.name: joint for joint in self._joints()}
+        joints = {joint.name: joint for joint in self.model.joints}
         limits = {name: replace(joints[name].limits, **new) for name, new in changes.items()}
         for name, bounds in limits.items():
             _check_limits(name, bounds)
@@ -190,11 +189,10 @@ class DescriptionMethods:
 
     # how numbers find their joints
 
-    def _joints(self) -> list[Joint]:
-        return [self.model.links[i].joint for i in self.model.document_order]
-
     def _of_rates(self, what: str) -> np.ndarray:
-        return np.array([getattr(joint, what) for joint in self._joints() for _ in range(_nv(joint))], dtype=float)
+        return np.array(
+            [getattr(joint, what) for joint in self.model.joints for _ in range(joint.type.nv)], dtype=float
+        )
 
     def _with_joints(self, changes: Mapping[str, Mapping[str, Any]]) -> Robot:
         """The robot with some fields of some joints, by name, replaced."""
@@ -208,14 +206,14 @@ class DescriptionMethods:
         """{joint: number} from what a user passes; `positions`: of coordinates, for joints of one freedom only."""
         if value is None:
             return {}
-        joints = self._joints()
+        joints = self.model.joints
         if isinstance(value, Mapping):
             return self._by_name(what, value, positions)
         numbers = _numbers(what, value)
         if numbers.ndim == 0:
-            able = [joint for joint in joints if _is_single(joint) or not positions]
+            able = [joint for joint in joints if joint.type.limited or not positions]
             return {joint.name: float(numbers) for joint in able}
-        sizes = [(_nq if positions else _nv)(joint) for joint in joints]
+        sizes = [joint.type.nq if positions else joint.type.nv for joint in joints]
         if numbers.shape == (len(joints),):
             pieces = [numbers[k : k + 1] for k in range(len(joints))]
         elif numbers.shape == (sum(sizes),):
@@ -230,7 +228,7 @@ class DescriptionMethods:
         return {name: number for name, number in found.items() if number is not None}
 
     def _by_name(self, what: str, value: Mapping[Any, Any], positions: bool) -> dict[str, float]:
-        joints = {joint.name: joint for joint in self._joints()}
+        joints = {joint.name: joint for joint in self.model.joints}
         found = {}
         for name, given in value.items():
             if name not in joints:
@@ -247,28 +245,16 @@ class DescriptionMethods:
 _SIDES, _SIZES = ("lower", "upper"), ("velocity", "effort")
 
 
-def _nq(joint: Joint) -> int:
-    return KINDS[joint.kind].nq
-
-
-def _nv(joint: Joint) -> int:
-    return KINDS[joint.kind].nv
-
-
-def _is_single(joint: Joint) -> bool:
-    return _nv(joint) == 1
-
-
 def _one(what: str, joint: Joint, numbers: np.ndarray, positions: bool) -> float | None:
     """The number that all entries of a joint have; None for a joint of several freedoms that is not limited."""
-    if positions and not _is_single(joint):
+    if positions and not joint.type.limited:
         if np.isinf(numbers).all():
             return None
         raise ArgumentError(
             f"{what} limits joint {joint.name!r}, which is {joint.kind}, expected joints of one freedom: leave it out, "
             f"or infinite."
         )
-    if numbers.size and (numbers == numbers.flat[0]).all() and numbers.shape in ((1,), (_nv(joint),)):
+    if numbers.size and (numbers == numbers.flat[0]).all() and numbers.shape in ((1,), (joint.type.nv,)):
         return float(numbers[0])
     raise ArgumentError(
         f"{what} of joint {joint.name!r} is {shown(numbers.tolist())}, expected one number for all of its rates."

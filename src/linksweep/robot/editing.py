@@ -35,7 +35,8 @@ from ..description.model import (
 )
 from ..errors import ArgumentError
 from ..mechanism.canonical import aligning_rotation
-from ..mechanism.joints import KINDS
+from ..spatial.algebra import Transform
+from ..spatial.transforms import WORLD as ORIGIN
 from ..support.foreign import refuse_foreign
 from ..support.messages import listing, nearest, shown
 
@@ -54,7 +55,7 @@ def with_base(model: Model, base: Any) -> Model:
     if base not in ("fixed", "floating"):
         raise ArgumentError(f"base is {shown(base)}, expected 'fixed' or 'floating': choose one of them.")
     on_base = [link for link in model.links if link.parent == BASE]
-    floats = len(on_base) == 1 and on_base[0].joint.kind == "free"
+    floats = len(on_base) == 1 and on_base[0].joint.type.floats
     if floats == (base == "floating"):
         return model
     return _on_fixed_base(model) if floats else _on_floating_base(model)
@@ -223,7 +224,7 @@ def _placement_at(joint: Joint, coordinates: Any) -> Placement:
     """Where the link stands in its parent with these coordinates of its joint (None: neutral)."""
     if coordinates is None:
         return joint.placement
-    count = KINDS[joint.kind].nq
+    count = joint.type.nq
     refuse_foreign(f"at= of joint {joint.name!r}", coordinates)
     try:
         q = [float(x) for x in np.atleast_1d(np.asarray(coordinates, dtype=float))]
@@ -238,48 +239,17 @@ def _placement_at(joint: Joint, coordinates: Any) -> Placement:
 
 
 def _motion(joint: Joint, q: list[float]) -> Placement:
-    axis = joint.axis
-    if joint.kind == "revolute":
-        return Placement(_turn(axis, q[0]))
-    if joint.kind == "prismatic":
-        return Placement(position=_scaled(axis, q[0]))
-    if joint.kind == "helical":
-        return Placement(_turn(axis, q[0]), _scaled(axis, q[0] * joint.pitch))
-    if joint.kind == "planar":
-        across = aligning_rotation(axis) @ np.array([q[1], q[2], 0.0])
-        return Placement(_turn(axis, q[0]), _vector(across))
-    norm = math.hypot(*q[:4])
-    if not norm > 0:
+    kind = joint.type
+    if kind.has_quaternion and not math.hypot(*q[:4]) > 0:
         raise ArgumentError(
             f"at= places joint {joint.name!r} at a quaternion of length 0, expected xyzw of any other length: use "
             "(0, 0, 0, 1) for no turn."
         )
-    return Placement(_quaternion_rotation([x / norm for x in q[:4]]), _vector(q[4:] or (0.0, 0.0, 0.0)))
-
-
-def _turn(axis: Vector, angle: float) -> Matrix:
-    """The rotation about a unit axis: cos E + sin axis~ + (1 - cos) axis axis^T."""
-    c, s = math.cos(angle), math.sin(angle)
-    x, y, z = axis
-    k = 1.0 - c
-    return snap(
-        (
-            (c + k * x * x, k * x * y - s * z, k * x * z + s * y),
-            (k * x * y + s * z, c + k * y * y, k * y * z - s * x),
-            (k * x * z - s * y, k * y * z + s * x, c + k * z * z),
-        )
-    )
-
-
-def _quaternion_rotation(quaternion: list[float]) -> Matrix:
-    x, y, z, w = quaternion
-    return snap(
-        (
-            (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-            (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-            (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
-        )
-    )
+    own = ORIGIN.through(Transform(kind.motion(kind.kept(q, 0.0), 0, (1.0, 0.0), 0.0, joint.pitch)))
+    aligned = aligning_rotation(joint.axis)
+    turn = aligned @ np.array([[*own.x], [*own.y], [*own.z]]).T @ aligned.T
+    x, y, z = (_vector(row) for row in turn)
+    return Placement(snap((x, y, z)), _vector(aligned @ np.array([*own.p])))
 
 
 def _neutral_rotation(model: Model, frame: Frame) -> Matrix:
@@ -295,10 +265,6 @@ def _unused(name: str, taken: Sequence[str]) -> str:
     while name in taken:
         name += "_"
     return name
-
-
-def _scaled(v: Vector, factor: float) -> Vector:
-    return (v[0] * factor, v[1] * factor, v[2] * factor)
 
 
 def _vector(v: Any) -> Vector:

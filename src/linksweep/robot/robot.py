@@ -23,7 +23,6 @@ from ..description.model import Frame, Model
 from ..errors import ArgumentError, ModelWarning
 from ..mechanism.canonical import CanonicalModel, canonical
 from ..mechanism.coordinates import CoordinateMethods
-from ..mechanism.joints import KINDS
 from ..support import settings
 from ..support.foreign import refuse_foreign
 from ..support.lazy import Once, lazy
@@ -83,15 +82,15 @@ class Robot(
 
     @property
     def nq(self) -> int:
-        return sum(KINDS[link.joint.kind].nq for link in self.model.links)
+        return self.model.nq
 
     @property
     def nv(self) -> int:
-        return sum(KINDS[link.joint.kind].nv for link in self.model.links)
+        return self.model.nv
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        return tuple(self.model.links[i].joint.name for i in self.model.document_order)
+        return tuple(joint.name for joint in self.model.joints)
 
     @property
     def link_names(self) -> tuple[str, ...]:

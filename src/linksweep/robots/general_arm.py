@@ -21,6 +21,7 @@ from linksweep.robot.analysis_methods import GeneralAnalysis
 from linksweep.robot.robot import Robot
 from linksweep.spatial.algebra import Inertia, Sym, Vec
 from linksweep.spatial.scalars import Scalar, cos, sin
+from linksweep.spatial.transforms import Screw
 from linksweep.support.foreign import refuse_foreign
 from linksweep.support.lazy import lazy
 from linksweep.tracing.count import Counts, count
@@ -46,10 +47,10 @@ class Geometry:
         for k, (link, twist) in enumerate(zip(model.links, self.twists, strict=True)):
             alpha, a, offset, m, cx, cy, cz, *tensor = values[13 * k : 13 * k + 13]
             c, s = (cos(alpha), sin(alpha)) if twist is None else TWISTS[twist]
-            slides = link.kind == "prismatic"
+            slides = not link.type.turns
             turn, slide = ((cos(offset), sin(offset)), 0.0) if slides else ((1.0, 0.0), offset)
             link = replace(
-                link, factors=(("screw", 0, c, s, a),), quarters=0, angle=0.0, turn=turn, slide=slide, armature=0.0,
+                link, factors=(Screw(0, c, s, a),), quarters=0, angle=0.0, turn=turn, slide=slide, armature=0.0,
                 axes=IDENTITY3, origin=ZERO3,
             )  # fmt: skip
             body = Inertia(m, Vec(cx * m, cy * m, cz * m), _about_origin(m, cx, cy, cz, tensor))

@@ -285,7 +285,7 @@ class ComputedTorque(_Tracking):
 
     def check(self, robot: Robot) -> None:
         check_alike(self, robot)
-        if any(link.kind == "free" for link in robot.canonical.links):
+        if any(link.type.floats for link in robot.canonical.links):
             raise ArgumentError(
                 f"ComputedTorque needs a motor at every freedom, but {robot.name} has a free joint, which has none: "
                 f"use PD, or torques of your own."

@@ -21,7 +21,6 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalModel
-from ..mechanism.joints import KINDS
 from ..spatial.dense import Rows, Values, dot, solved
 from ..spatial.scalars import Scalar, is_zero, sign, where
 from ..support.messages import shown
@@ -82,9 +81,9 @@ class Rest:
 
 def friction_of(model: CanonicalModel) -> tuple[float, ...]:
     """Of each rate."""
-    friction = [0.0] * sum(KINDS[link.kind].nv for link in model.links)
+    friction = [0.0] * model.nv
     for link in model.links:
-        friction[link.start : link.start + KINDS[link.kind].nv] = [float(link.friction)] * KINDS[link.kind].nv
+        friction[link.rates] = [float(link.friction)] * link.nv
     return tuple(friction)
 
 
@@ -189,8 +188,8 @@ def rest_of(robot: Robot, dissipation: bool, stops: Any = None) -> Rest | None:
             spring = _spring(stops)
         for link, described in zip(robot.canonical.links, robot.model.links, strict=True):
             lower, upper = float(described.joint.limits.lower), float(described.joint.limits.upper)
-            if KINDS[link.kind].nq == 1 and (lower > -FAR or upper < FAR):
-                places.append((link.q_start, link.start, max(lower, -FAR), min(upper, FAR)))
+            if link.type.limited and (lower > -FAR or upper < FAR):
+                places += [(*pair, max(lower, -FAR), min(upper, FAR)) for pair in link.pairs]
         if not places:
             raise ArgumentError(
                 f"stops is given, but no joint of {robot.name} has limits, expected some: leave it out."

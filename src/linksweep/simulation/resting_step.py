@@ -56,14 +56,14 @@ def resting_step(
 
 
 def _at_rest(rest: Rest, model: Any, q: Values, qd: Values, q_new: Values, v_new: Values) -> list[Scalar]:
-    """Where a joint of one freedom rests at both ends of the step it has not moved; none is beyond a hard stop."""
+    """Where a joint with q' = v rests at both ends of the step it has not moved; none is beyond a hard stop."""
     out = list(q_new)
     stops = {place: (lower, upper) for place, _, lower, upper in rest.stops} if rest.spring is None else {}
     for link in model.links:
-        place, rate = link.q_start, link.start
-        if rest.friction[rate] > 0.0 and link.kind in ("revolute", "prismatic", "helical"):
-            energy = v_new[rate] * v_new[rate] + qd[rate] * qd[rate]
-            out[place] = where(energy > 0.0, out[place], q[place])
-        if place in stops:
-            out[place] = between(stops[place][0], out[place], stops[place][1])
+        for place, rate in link.pairs:
+            if rest.friction[rate] > 0.0:
+                energy = v_new[rate] * v_new[rate] + qd[rate] * qd[rate]
+                out[place] = where(energy > 0.0, out[place], q[place])
+            if place in stops:
+                out[place] = between(stops[place][0], out[place], stops[place][1])
     return out

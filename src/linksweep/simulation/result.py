@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..mechanism.joints import KINDS
 from ..support.lazy import lazy
 from ..support.notebook import html_table
 from ..tables import joint_columns
@@ -229,10 +228,11 @@ def _most(x: np.ndarray) -> float:
 
 
 def limited_joints(robot: Robot) -> list[tuple[str, int, tuple[float, float]]]:
-    """Joints of one freedom with a finite bound: name, place in q, (lower, upper)."""
+    """Coordinates with a finite bound: the joint's name, place in q, (lower, upper)."""
     found = []
     for link, described in zip(robot.canonical.links, robot.model.links, strict=True):
         limits = described.joint.limits
-        if KINDS[link.kind].nq == 1 and (np.isfinite(limits.lower) or np.isfinite(limits.upper)):
-            found.append((described.joint.name, link.q_start, (float(limits.lower), float(limits.upper))))
+        if link.type.limited and (np.isfinite(limits.lower) or np.isfinite(limits.upper)):
+            bounds = float(limits.lower), float(limits.upper)
+            found += [(described.joint.name, place, bounds) for place, _ in link.pairs]
     return found

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import warn_user
-from ..mechanism.joints import KINDS
 from .result import Simulation, SimulationWarning
 
 CHATTER = 20  # records in a row: so long a joint that is only turning round does not stay near rest
@@ -39,10 +38,7 @@ def _warn_of_chatter(result: Simulation) -> None:
     """
     links = zip(result.robot.canonical.links, result.robot.model.links, strict=True)
     rough = {
-        link.start + k: described.joint.name
-        for link, described in links
-        for k in range(KINDS[link.kind].nv)
-        if link.friction > 0.0
+        link.start + k: described.joint.name for link, described in links for k in range(link.nv) if link.friction > 0.0
     }
     if not rough or len(result.t) <= CHATTER:
         return

@@ -18,7 +18,7 @@ from typing import Any
 from .scalars import Scalar, is_zero
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Vec:
     """A 3-vector."""
 

@@ -62,6 +62,17 @@ def sqrt(x: Scalar) -> Scalar:
     return x.sqrt() if hasattr(x, "sqrt") else _library(x).sqrt(x)
 
 
+def atan2(y: Scalar, x: Scalar) -> Scalar:
+    """The angle of a point, of numbers and arrays."""
+    return math.atan2(y, x) if isinstance(y, (float, int)) else _library(y).arctan2(y, x)
+
+
+def folded(angle: Scalar) -> Scalar:
+    """An angle less whole turns, in [-pi, pi]; of numbers and arrays."""
+    turns = angle / (2.0 * math.pi)
+    return angle - 2.0 * math.pi * (round(turns) if isinstance(turns, float) else turns.round())
+
+
 def where(condition: Scalar, if_true: Scalar, if_false: Scalar) -> Scalar:
     """The value-level choice: an algorithm never branches on a number."""
     if isinstance(condition, bool):

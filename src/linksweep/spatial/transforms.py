@@ -43,7 +43,10 @@ class Pose:
         return pose
 
 
-@dataclass(slots=True)
+WORLD = Pose(Vec(1.0, 0.0, 0.0), Vec(0.0, 1.0, 0.0), Vec(0.0, 0.0, 1.0), ZERO_VEC)
+
+
+@dataclass(slots=True, unsafe_hash=True)
 class Shift:
     """A translation by p, in the parent's directions."""
 
@@ -77,7 +80,7 @@ class Shift:
         return Pose(pose.x, pose.y, pose.z, pose.point(self.p))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Screw:
     """A turn by the angle whose cosine and sine are c, s about `axis` (0, 1, 2), and a slide t along it."""
 

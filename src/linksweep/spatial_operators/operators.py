@@ -14,7 +14,7 @@ from ..algorithms.mass_matrix.factorization import Gain, gains
 from ..errors import ArgumentError, DescriptionError, SingularError
 from ..mechanism.bias import classical_bias_force
 from ..mechanism.canonical import CanonicalModel, canonical
-from ..mechanism.joints import KINDS, Coordinates, Span
+from ..mechanism.joints import Coordinates, Span
 from ..mechanism.sweeps import PerLink
 from ..spatial.algebra import ZERO_MOTION, Force, Motion, Vec, centripetal
 from ..spatial.transforms import Shift
@@ -352,9 +352,9 @@ def _check_serial(name: str, model: CanonicalModel) -> None:
                 f"operators: {name} branches at link {link.name!r}, expected a serial chain: the spatial operators are "
                 f"defined for links one after the other, so cut the other branches off."
             )
-        if KINDS[link.kind].nv != 1:
+        if link.nv != 1:
             raise ArgumentError(
-                f"operators: the {link.kind} joint of link {link.name!r} has {KINDS[link.kind].nv} freedoms, expected "
+                f"operators: the {link.kind} joint of link {link.name!r} has {link.nv} freedoms, expected "
                 f"one: use a robot with revolute and prismatic joints only."
             )
 

@@ -11,13 +11,6 @@ from linksweep.errors import ArgumentError
 from linksweep.support.messages import nearest, shown
 
 BLOCKS = ("t", "q", "qd", "qdd", "tau")
-# what the entries of joints with several freedoms are called
-COORDINATES = {
-    "spherical": ("qx", "qy", "qz", "qw"),
-    "free": ("qx", "qy", "qz", "qw", "x", "y", "z"),
-    "planar": ("angle", "x", "y"),
-}
-RATES = {"spherical": ("wx", "wy", "wz"), "free": ("wx", "wy", "wz", "vx", "vy", "vz"), "planar": ("wz", "vx", "vy")}
 
 
 def joint_columns(model: Model, block: str) -> tuple[str, ...]:
@@ -26,11 +19,9 @@ def joint_columns(model: Model, block: str) -> tuple[str, ...]:
     A joint of several coordinates has one column for each: `q.root_joint.qx`, `qd.root_joint.wx`, ...
     """
     names = []
-    for index in model.document_order:
-        joint = model.links[index].joint
-        entries = (COORDINATES if block == "q" else RATES).get(joint.kind)
-        plain = f"{block}.{joint.name}"
-        names += [f"{plain}.{entry}" for entry in entries] if entries else [plain]
+    for joint in model.joints:
+        entries = joint.type.coordinates if block == "q" else joint.type.rates
+        names += [".".join(filter(None, (block, joint.name, entry.name))) for entry in entries]
     return tuple(names)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from linksweep.description.model import Joint, Model
-from linksweep.mechanism.joints import KINDS
+from linksweep.joints.kind import TURN, unit_of
 from linksweep.tables.columns import joint_columns
 
 QUANTITIES = {"q": "position", "qd": "velocity", "tau": "effort"}
@@ -51,7 +51,7 @@ class LimitWatch:
         self._bounds: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._names: dict[str, list[str]] = {}
         self._units: dict[str, list[str]] = {}
-        joints = [model.links[index].joint for index in model.document_order]
+        joints = model.joints
         for block in QUANTITIES:
             rows = [row for joint in joints for row in _entries(joint, block)]
             self._bounds[block] = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
@@ -59,9 +59,10 @@ class LimitWatch:
             self._names[block] = [name.partition(".")[2] for name in joint_columns(model, block)]
         place = 0
         for joint in joints:
-            if joint.kind == "revolute":
-                self._turning.append((place, joint))
-            place += KINDS[joint.kind].nq
+            for k, entry in enumerate(joint.type.coordinates, place):
+                if entry.measures == TURN and joint.type.euclidean:
+                    self._turning.append((k, joint))
+            place += joint.type.nq
         self._found: dict[tuple[str, int, int], Excess] = {}
         self._least = np.full(place, np.inf)
         self._most = np.full(place, -np.inf)
@@ -157,15 +158,9 @@ def _is_limited(joint: Joint) -> bool:
 
 def _entries(joint: Joint, block: str) -> list[tuple[float, float, str]]:
     """Lower bound, upper bound and unit of each entry of a joint in a block."""
-    kind, inf = KINDS[joint.kind], math.inf
-    turning = {"q": "rad", "qd": "rad/s", "tau": "N m"}[block]
-    sliding = {"q": "m", "qd": "m/s", "tau": "N"}[block]
-    if kind.nv == 1:
-        size = {"qd": joint.limits.velocity, "tau": joint.limits.effort}.get(block, inf)
-        bounds = (joint.limits.lower, joint.limits.upper) if block == "q" else (-size, size)
-        return [(*bounds, sliding if joint.kind == "prismatic" else turning)]
-    if block == "q":
-        return [(-inf, inf, "")] * kind.nq
+    if block == "q" and not joint.type.limited:
+        return [(-math.inf, math.inf, "")] * joint.type.nq
     size = joint.limits.velocity if block == "qd" else joint.limits.effort
-    turns = 1 if joint.kind == "planar" else 3
-    return [(-size, size, turning if k < turns else sliding) for k in range(kind.nv)]
+    bounds = (joint.limits.lower, joint.limits.upper) if block == "q" else (-size, size)
+    entries = joint.type.coordinates if block == "q" else joint.type.rates
+    return [(*bounds, unit_of(entry, block)) for entry in entries]

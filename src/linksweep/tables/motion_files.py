@@ -11,7 +11,6 @@ import numpy as np
 
 from linksweep.description.model import Model
 from linksweep.errors import ArgumentError
-from linksweep.mechanism.joints import KINDS
 from linksweep.motion import CubicSpline, Cycloid, Motion, Quintic, QuinticSpline, Trapezoid
 from linksweep.support.messages import nearest, shown
 from linksweep.tables.csv_reading import unreadable
@@ -62,7 +61,7 @@ class _MotionFile:
 
     def __init__(self, path: Path, given: dict[str, Any], model: Model):
         self.path, self.given, self.model = path, given, model
-        self.joints = [model.links[index].joint for index in model.document_order]
+        self.joints = model.joints
         self.kind: str = given.get("motion", "")
 
     def refuse(self, what: str) -> NoReturn:
@@ -126,7 +125,7 @@ class _MotionFile:
     def by_joint(self, key: str) -> dict[str, Any]:
         """A table whose keys are the joints' names, in the robot's order."""
         given, names = self.given[key], [joint.name for joint in self.joints]
-        if any(KINDS[joint.kind].nq > 1 for joint in self.joints):
+        if any(joint.type.nq > 1 for joint in self.joints):
             self.refuse(f"is for joints of one coordinate, but {self.model.name} has others, expected CSV for it")
         if not isinstance(given, dict):
             self.refuse(f"has {key} = {shown(given)}, expected a table [{key}] of joint names")
@@ -144,7 +143,7 @@ class _MotionFile:
         degrees = self.given.get("degrees", False)
         if not isinstance(degrees, bool):
             self.refuse(f"has degrees = {shown(degrees)}, expected true or false")
-        return np.array([math.pi / 180 if degrees and joint.kind != "prismatic" else 1.0 for joint in self.joints])
+        return np.array([math.pi / 180 if degrees and joint.type.turns else 1.0 for joint in self.joints])
 
     def number(self, value: Any, what: str) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):

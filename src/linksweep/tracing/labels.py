@@ -90,7 +90,7 @@ class _Watch:
             for record in returned if isinstance(returned, tuple) else (returned,):
                 if type(record).__module__.startswith("linksweep.algorithms"):
                     self.enter(rank, link, of, "", record)
-        elif code.co_name == "_rotation":
+        elif code.co_name == "rotation_entries":
             self.enter(_ARGUMENT, link, of, "rotation", returned)
         for name in arguments:
             if name not in ("self", "sweep", "tracer"):

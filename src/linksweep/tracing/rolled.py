@@ -16,7 +16,7 @@ from typing import Any
 from ..description.model import BASE
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalLink, CanonicalModel
-from ..mechanism.joints import KINDS, Coordinates
+from ..mechanism.joints import Coordinates
 from ..mechanism.sweeps import LinkView, Step
 from ..spatial.algebra import leaves, map_leaves, rebuild
 from ..spatial.scalars import is_zero, quarter_turns
@@ -63,7 +63,7 @@ class Rolled:
         self.is_tip = [is_tip for _, _, is_tip, _ in groups]  # no sum from children
         self.begins_sum = [begins_sum for _, _, _, begins_sum in groups]
         self.templates = [self._template(kind) for kind in range(len(groups))]
-        self.joints = [KINDS[template.kind] for template in self.templates]
+        self.joints = [template.type for template in self.templates]
         self.starts = self._offsets(tuple(link.start for link in model.links))
         self.q_starts = self._offsets(tuple(link.q_start for link in model.links))
         kept = [
@@ -193,7 +193,7 @@ class Rolled:
 
     def write_columns(self, output: int, per_link: Kept) -> None:
         """Write the next rows of an output, the columns of each joint from its link."""
-        width = sum(KINDS[link.kind].nv for link in self.model.links)
+        width = self.model.nv
         first = self.rows_written.get(output, 0)
         self.rows_written[output] = first + len(leaves(per_link.records[0][0]))
         effects = [
@@ -293,24 +293,18 @@ def _uniform(link: CanonicalLink) -> CanonicalLink:
 
 
 def _pattern(link: CanonicalLink) -> tuple[Any, ...]:
-    return (link.kind, link.quarters, tuple((f[0], f[1]) if f[0] == "screw" else f[0] for f in link.factors))
+    return (link.kind, link.quarters, tuple((type(f), getattr(f, "axis", None)) for f in link.factors))
 
 
 _FIELDS = (
-    "angle", "turn", "slide", "pitch", "mass", "mp", "I", "com", "I_com", "armature", "damping", "friction", "axes",
-    "origin",
+    "factors", "angle", "turn", "slide", "pitch", "mass", "mp", "I", "com", "I_com", "armature", "damping", "friction",
+    "axes", "origin",
 )  # fmt: skip
 
 
 def _numbers(link: CanonicalLink) -> list[float]:
-    return leaves([_factor_numbers(link), *(getattr(link, name) for name in _FIELDS)])
-
-
-def _factor_numbers(link: CanonicalLink) -> list[Any]:
-    return [f[2:] if f[0] == "screw" else f[1:] for f in link.factors]
+    return leaves([getattr(link, name) for name in _FIELDS])
 
 
 def _map_numbers(function: Any, link: CanonicalLink) -> CanonicalLink:
-    mapped = [map_leaves(function, f[2:] if f[0] == "screw" else f[1:]) for f in link.factors]
-    factors = tuple((*f[:2], *m) if f[0] == "screw" else (f[0], *m) for f, m in zip(link.factors, mapped, strict=True))
-    return replace(link, factors=factors, **{n: map_leaves(function, getattr(link, n)) for n in _FIELDS})
+    return replace(link, **{name: map_leaves(function, getattr(link, name)) for name in _FIELDS})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..mechanism.canonical import CanonicalModel
-from ..mechanism.joints import KINDS, Coordinates
+from ..mechanism.joints import Coordinates
 from ..mechanism.sweeps import PerLink, Records, Unrolled
 from ..spatial.algebra import leaves
 from .expression import Graph, Operand
@@ -49,7 +49,7 @@ class UnrolledRun(Unrolled):
     def write_pair_blocks(self, elements: Any, fields: Mapping[int, str]) -> None:
         """Write square outputs from a field each of the pairs' records: blocks `above` in the rows of j and columns of
         i, `below` the reverse."""
-        n = sum(KINDS[link.kind].nv for link in self.model.links)
+        n = self.model.nv
         for output, field in fields.items():
             flat: list[Operand] = [0.0] * (n * n)
             for (i, j), record in elements.items():

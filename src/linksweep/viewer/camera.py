@@ -39,6 +39,6 @@ def distance_to_see(low: np.ndarray, high: np.ndarray, direction: np.ndarray, up
 def _joint_axes(model: Model) -> np.ndarray:
     """The directions (n, 3) of the joints' axes with neutral joints; empty where a joint has none."""
     poses = neutral_poses(model)
-    if any(link.joint.kind not in ("revolute", "prismatic", "helical") for link in model.links):
+    if not all(link.joint.type.commutes for link in model.links):
         return np.zeros((0, 3))
     return np.array([poses[k][:3, :3] @ np.array(link.joint.axis) for k, link in enumerate(model.links)])

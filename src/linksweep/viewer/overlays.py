@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from linksweep.description.model import BASE
+from linksweep.description.model import BASE, Joint
 from linksweep.description.tips import tools
 from linksweep.errors import ArgumentError
-from linksweep.mechanism.joints import KINDS
+from linksweep.mechanism.canonical import aligning_rotation
 from linksweep.support.messages import nearest, shown
 
 from .checks import as_numbers
@@ -126,7 +126,7 @@ class Overlays:
     def _axes(self) -> list[Any]:
         size, found = self.shown.size, []
         for index, link in enumerate(self.shown.model.links):
-            if link.joint.kind in ("revolute", "prismatic", "helical"):
+            if link.joint.type.commutes:
                 body = self.shown.to_body[index]
                 axis = body[:3, :3] @ np.array(link.joint.axis, dtype=float)
                 ends = body[:3, 3] + np.array([[-4.0], [4.0]]) * size * axis
@@ -206,16 +206,12 @@ class Overlays:
         usable = tau is not None and np.isfinite(tau).all()
         turns: list[tuple[np.ndarray, np.ndarray]] = []
         slides: list[tuple[np.ndarray, np.ndarray]] = []
-        start = 0
         tau = np.zeros(self.shown.full.nv) if tau is None or not usable else self._spread(tau)
-        for index in self.shown.model.document_order:
-            joint, body = self.shown.model.links[index].joint, self.shown.body(index)
-            count = KINDS[joint.kind].nv
-            own = tau[start : start + count]
-            start += count
-            axis = np.array(joint.axis, dtype=float)
-            local = own[:3] if joint.kind in ("spherical", "free") else axis * own[0]
-            (slides if joint.kind == "prismatic" else turns).append((body[:3, 3], body[:3, :3] @ local))
+        q = self.shown.robot.expand(self.shown.q) if hasattr(self.shown.robot, "expand") else self.shown.q
+        for index, (link, own) in enumerate(zip(self.shown.model.links, self.shown.full.canonical.links, strict=True)):
+            body, kind = self.shown.body(index), own.type
+            local = _torque(link.joint, q[own.coordinates], tau[own.rates])
+            (turns if kind.turns else slides).append((body[:3, 3], body[:3, :3] @ local))
         sizes = [float(np.linalg.norm(vector)) for _, vector in turns + slides]
         self.largest_torque = max([self.largest_torque, *sizes])
         self._draw_arcs(turns)
@@ -259,7 +255,7 @@ class Overlays:
         leaders = set(self.shown.robot.joint_names)
         for index in self.shown.model.document_order:
             joint = self.shown.model.links[index].joint
-            count = KINDS[joint.kind].nv
+            count = joint.type.nv
             if joint.name in leaders:
                 spread[start : start + count] = tau[taken : taken + count]
                 taken += count
@@ -300,6 +296,15 @@ class Overlays:
         return self.api.add_arrows(
             node, ends, color, shaft_radius=thick, head_radius=2.2 * thick, head_length=4.0 * thick
         )
+
+
+def _torque(joint: Joint, q: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    """The torque of a joint's turning freedoms, or the force of one that only slides, in the frame of its link."""
+    kind = joint.type
+    columns = kind.columns(kind.kept(q.tolist(), 0.0), joint.pitch)
+    ways = [[*(column.angular if kind.turns else column.linear)] for column in columns]
+    drawn = [float(x) if rate.turns == kind.turns else 0.0 for rate, x in zip(kind.rates, tau, strict=True)]
+    return aligning_rotation(joint.axis) @ (np.array(drawn) @ np.array(ways))
 
 
 def arc_arrow(turn: float = 1.5 * np.pi, around: int = 40, section: int = 8) -> Surface:

@@ -61,7 +61,7 @@ class Mechanism:
 
     def _relative(self, tie: Any, a: Pose) -> list[Motion]:
         """How each rate moves a relative to b, at the origin of a: 0 for joints that carry both."""
-        paths = [_path(self.sweep.model, frame) for frame in (tie.a, tie.b)]
+        paths = [set(self.sweep.model.path(frame.link)) for frame in (tie.a, tie.b)]
         away, back = (jacobian(self.sweep, self.at, self.sweep.marked(own - other), a.p).motions
                       for own, other in (paths, paths[::-1]))  # fmt: skip
         return [x - y for plus, minus in zip(away, back, strict=True) for x, y in zip(plus, minus, strict=True)]
@@ -151,11 +151,3 @@ def closed_chain(
 def _states(bias: Any) -> Records:
     """w, dw, dv of every link, as the inverse dynamics found them."""
     return Records(State(*values) for values in zip(bias.w, bias.dw, bias.dv, strict=True))
-
-
-def _path(model: Any, frame: Frame) -> set[int]:
-    found, link = set(), frame.link
-    while link != BASE:
-        found.add(link)
-        link = model.links[link].parent
-    return found

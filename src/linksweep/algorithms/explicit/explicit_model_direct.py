@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from ...description.model import BASE
 from ...spatial.scalars import Scalar
 from ...mechanism.sweeps import Unrolled
 from .augmented_bodies import turned
@@ -48,7 +47,7 @@ def explicit_model_direct(sweep: Unrolled) -> Result:
     at = poses(sweep)
     every = joint_axes(sweep, at)
     for end, link in enumerate(sweep.links):
-        path = path_to(sweep, end)
+        path = sweep.model.path(end)
         m, II, c = link.M.mass, turned(link.I_com, at[end]), at[end].point(link.com)
         kic = influence(sweep, every, sweep.marked(path), c)
         g = kic.G.angular
@@ -67,12 +66,3 @@ def explicit_model_direct(sweep: Unrolled) -> Result:
     for i, link in enumerate(sweep.links):
         I[i, i] = I[i, i] + link.armature
     return Result(I, P)
-
-
-def path_to(sweep: Unrolled, link: int) -> list[int]:
-    """The links from `link` to the base."""
-    path = []
-    while link != BASE:
-        path.append(link)
-        link = sweep.model.links[link].parent
-    return path

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...mechanism.joints import Coordinates
-from ...spatial.algebra import ZERO_MOTION, ZERO_VEC, Motion, Vec
+from ...spatial.algebra import ZERO_MOTION, Motion, Vec
 from ...mechanism.sweeps import LinkView, PerLink, Sweep
-from ...spatial.transforms import Pose
+from ...spatial.transforms import WORLD, Pose
 
 
 @dataclass(slots=True)
@@ -24,7 +24,6 @@ class Column:
     motions: tuple[Motion, ...]
 
 
-WORLD = Pose(Vec(1.0, 0.0, 0.0), Vec(0.0, 1.0, 0.0), Vec(0.0, 0.0, 1.0), ZERO_VEC)
 
 
 @dataclass(slots=True)
@@ -73,23 +72,27 @@ def jacobian(sweep: Sweep, at: PerLink, on_path: PerLink, point: Vec, axes: Pose
     return sweep.outward(step, (), at, on_path)
 
 
-def jacobian_derivative(sweep: Sweep, at: PerLink, V: PerLink, on_path: PerLink, observer: Observer) -> PerLink:
+def jacobian_derivative(
+    sweep: Sweep, at: PerLink, V: PerLink, qd: PerLink, on_path: PerLink, observer: Observer
+) -> PerLink:
     """Columns of dJ/dt, the derivative in time of each entry of `jacobian`; V as of `velocities`."""
     o, axes = observer, observer.axes
 
-    def step(link: LinkView, nothing: Any, at: Pose, V: Motion, on_path: Any) -> tuple[Column, Any]:
+    def step(link: LinkView, nothing: Any, at: Pose, V: Motion, qd: Any, on_path: Any) -> tuple[Column, Any]:
         w, v = at.turn(V.angular), at.turn(V.linear)
         motions = []
-        for h in link.H_T.columns:
+        for h, h_rate in zip(link.H_T.columns, link.H_T_rate(qd).columns, strict=True):
             now = _moved(h, at, on_path, o.point)
             slide = at.turn(h.linear) * on_path
             angular = w.cross(now.angular)
             linear = w.cross(slide) + angular.cross(o.point - at.p) + now.angular.cross(o.velocity - v)
-            angular, linear = angular - o.spin.cross(now.angular), linear - o.spin.cross(now.linear)
+            own = _moved(h_rate, at, on_path, o.point)  # where the axes move in their link
+            angular = angular + own.angular - o.spin.cross(now.angular)
+            linear = linear + own.linear - o.spin.cross(now.linear)
             motions.append(Motion(axes.turn_back(angular), axes.turn_back(linear)))
         return Column(tuple(motions)), nothing
 
-    return sweep.outward(step, (), at, V, on_path)
+    return sweep.outward(step, (), at, V, qd, on_path)
 
 
 def _moved(h: Motion, at: Pose, on_path: Any, point: Vec) -> Motion:

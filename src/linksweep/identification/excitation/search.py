@@ -235,7 +235,7 @@ def _within(C: np.ndarray, basis: Basis, barrier: Barrier) -> np.ndarray:
 
 def _limits(robot: Any, velocity: Any, acceleration: Any, effort: Any, boxes: Any) -> Limits:
     own = robot.limits
-    turns = np.array([robot.model.links[i].joint.kind != "prismatic" for i in robot.model.document_order])
+    turns = np.array([joint.type.turns for joint in robot.model.joints])
     free = ~(np.isfinite(own.lower) & np.isfinite(own.upper))
     if (free & ~turns).any():
         name = robot.joint_names[int(np.argmax(free & ~turns))]

@@ -195,7 +195,7 @@ def _unwrapped(columns: Columns, q: np.ndarray, remarks: Remarks) -> np.ndarray:
     joints = {link.joint.name: link.joint for link in columns.full.model.links}
     folded = []
     for k, name in enumerate(columns.robot.joint_names):
-        if joints[name].kind == "prismatic":
+        if not joints[name].type.turns:
             continue
         steps = np.abs(np.diff(q[:, k]))
         if (np.abs(steps - 2.0 * np.pi) < 0.5).any() and np.median(steps) < 0.1:
@@ -291,7 +291,7 @@ def _check_units(columns: Columns, log: Log, remarks: Remarks) -> None:
     peak = np.max([np.abs(stretch.tau).max(axis=0) for stretch in log.stretches], axis=0)
     beyond, strong, round_ = [], [], []
     for k, joint in enumerate(chosen):
-        limits, turns = joint.limits, joint.kind != "prismatic"
+        limits, turns = joint.limits, joint.type.turns
         room = 0.05 * (limits.upper - limits.lower) if np.isfinite(limits.upper - limits.lower) else 0.0
         outside = low[k] < limits.lower - room or high[k] > limits.upper + room
         in_degrees = np.radians(low[k]) >= limits.lower - room and np.radians(high[k]) <= limits.upper + room

@@ -82,7 +82,7 @@ class Columns:
             if column.kind == "inertia":
                 self.known_standard[column.standard] = 0.0
         own = {c.place for c in self.columns if c.what == "armature"}
-        joints = [self.full.model.links[i].joint for i in self.full.model.document_order]
+        joints = self.full.model.joints
         self.known_standard[10 * self.links :] = [
             0.0 if self._own_drive(k) in own else joint.armature for k, joint in enumerate(joints)
         ]
@@ -276,9 +276,8 @@ def _asked(what: str, v: np.ndarray, dv: np.ndarray, side: np.ndarray, speeds: n
 
 
 def _check_joints(robot: Robot) -> None:
-    for index in robot.model.document_order:
-        joint = robot.model.links[index].joint
-        if joint.kind in ("free", "spherical", "planar"):
+    for joint in robot.model.joints:
+        if joint.type.nv > 1:
             raise ArgumentError(
                 f"joint {joint.name!r} of {robot.name} is {joint.kind}, expected joints of one freedom: lock it or cut "
                 f"out a chain (robot.lock, robot.subchain)."

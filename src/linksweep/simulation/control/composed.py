@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ArgumentError
-from ...mechanism.joints import KINDS
 from ...support.messages import nearest, shown
 from ..checks import positive, real_array
 from ..laws import Function, Law
@@ -76,7 +75,7 @@ class FrictionCompensation(Law):
         for name in ("friction", "damping"):
             described = np.zeros(robot.nv)
             for link in self.known(robot).canonical.links:
-                described[link.start : link.start + KINDS[link.kind].nv] = getattr(link, name)
+                described[link.rates] = getattr(link, name)
             found[name] = described if getattr(self, name) is None else gain(self, name, robot.nv)
         return found
 
@@ -313,7 +312,7 @@ def effort_limits(robot: Robot) -> np.ndarray:
     """The largest torque of each rate (nv,), infinite where the description says nothing."""
     most = np.full(robot.nv, np.inf)
     for link, described in zip(robot.canonical.links, robot.model.links, strict=True):
-        most[link.start : link.start + KINDS[link.kind].nv] = float(described.joint.limits.effort)
+        most[link.rates] = float(described.joint.limits.effort)
     return most
 
 

@@ -182,7 +182,7 @@ class Controller:
         self._robot = robot
         single = np.ones(robot.nq, bool)
         for link in robot.canonical.links:
-            if link.kind in ("spherical", "free"):
+            if link.type.has_quaternion:
                 single[link.q_start : link.q_start + 4] = False
         encoder = np.broadcast_to(np.asarray(sampling.encoder, float), (robot.nq,))
         self._resolved = single & (encoder > 0.0)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ArgumentError
-from ...mechanism.joints import KINDS
 from ...support.messages import shown
 from ..checks import check_memory, real_array
 
@@ -75,16 +74,12 @@ def check_alike(law: Law, robot: Robot) -> None:
     own = law.controller_robot
     if own is None:
         return
-    theirs, ours = ([KINDS[link.kind] for link in _by_row(r)] for r in (robot, own))
+    theirs, ours = ([link.type for link in r.canonical.by_row] for r in (robot, own))
     if theirs != ours:
         raise ArgumentError(
             f"{type(law).__name__}: controller_robot {own.name} has {own.nq} coordinates and {own.nv} rates, expected "
             f"joints of the same kinds in the same order as {robot.name} ({robot.nq} and {robot.nv})."
         )
-
-
-def _by_row(robot: Robot) -> list[Any]:
-    return sorted(robot.canonical.links, key=lambda link: link.row)
 
 
 def checked_path(name: str, path: Any) -> Callable[[Any], Any]:

@@ -20,7 +20,6 @@ PLATE: Color = (0.35, 0.37, 0.40, 1.0)
 TURNING: Color = (0.20, 0.47, 0.70, 1.0)
 SLIDING: Color = (0.90, 0.60, 0.10, 1.0)
 OTHER: Color = (0.50, 0.52, 0.55, 1.0)
-ALONG_AXIS = ("revolute", "helical", "prismatic")
 
 
 def size_of(model: Model) -> tuple[float, float]:
@@ -53,12 +52,12 @@ def _body(model: Model, index: int, extent: float, size: float) -> list[Visual]:
     children = [link for link in model.links if link.parent == index]
     found: list[Visual] = []
     for child in children:
-        if child.joint.kind in ("free", "planar"):
+        if not child.joint.type.attached:
             continue  # nothing connects a floating base with the ground
         at = matrix(child.joint.placement)
         direction = at[:3, :3] @ np.array(child.joint.axis, dtype=float)
-        found += _rods(_way(_axis(own), at[:3, 3], direction if child.joint.kind in ALONG_AXIS else None), size)
-        if child.joint.kind == "prismatic":
+        found += _rods(_way(_axis(own), at[:3, 3], direction if child.joint.type.commutes else None), size)
+        if child.joint.type.shape == "slider":
             found.append(Visual("", Box((1.7 * size, 1.7 * size, 4.0 * size)), _along(at[:3, 3], direction), SLIDING))
         if index == BASE:
             found.append(_plate(at[:3, 3], direction, size))
@@ -80,7 +79,7 @@ def _plate(joint: np.ndarray, axis: np.ndarray, size: float) -> Visual:
 def _slimmer(model: Model, index: int, size: float) -> float:
     """Joints in one place, such as those of a wrist, fit into each other: each is slimmer than the one before."""
     factor = 1.0
-    while index != BASE and model.links[index].joint.kind in ("revolute", "helical"):
+    while index != BASE and model.links[index].joint.type.shape == "drum":
         link = model.links[index]
         if link.parent == BASE or np.linalg.norm(np.array(link.joint.placement.position, dtype=float)) > 1.3 * size:
             break
@@ -91,13 +90,14 @@ def _slimmer(model: Model, index: int, size: float) -> float:
 def _joint(link: Link, extent: float, size: float) -> list[Visual]:
     """The link's own joint, which moves with it."""
     axis = np.array(link.joint.axis, dtype=float)
-    if link.joint.kind in ("revolute", "helical"):
+    shape = link.joint.type.shape
+    if shape == "drum":
         return [Visual("", Cylinder(size, 2.6 * size), _along(np.zeros(3), axis), TURNING)]
-    if link.joint.kind == "prismatic":
+    if shape == "slider":
         bounds = [abs(x) for x in (link.joint.limits.lower, link.joint.limits.upper) if np.isfinite(x)]
         length = (max(bounds) if bounds else 0.5 * extent) + 2.0 * size
         return [Visual("", Capsule(0.5 * size, length), _along(-0.5 * length * axis, axis), ROD)]
-    if link.joint.kind == "free":
+    if shape == "box":
         return [Visual("", Box((2.4 * size, 2.4 * size, 1.2 * size)), np.eye(4), OTHER)]
     return [Visual("", Sphere(1.15 * size), np.eye(4), OTHER)]
 
@@ -115,7 +115,7 @@ def _end(model: Model, index: int, link: Link, size: float) -> list[Visual]:
 
 
 def _axis(link: Link | None) -> np.ndarray | None:
-    return np.array(link.joint.axis, dtype=float) if link is not None and link.joint.kind in ALONG_AXIS else None
+    return np.array(link.joint.axis, dtype=float) if link is not None and link.joint.type.commutes else None
 
 
 def _way(own: np.ndarray | None, to: np.ndarray, other: np.ndarray | None) -> list[np.ndarray]:

@@ -124,7 +124,7 @@ class Controls:
         self.drag = self.gui.add_checkbox("drag the frame", False, hint="a handle at the frame chosen under Show")
         self.drag.on_update(lambda event: self._show_handle(self.drag.value))
         self.drive = self.gui.add_dropdown("drive", (TOWARDS, NOTHING), initial_value=TOWARDS)
-        floating = any(link.joint.kind == "free" for link in self.first.model.links)
+        floating = any(link.joint.type.floats for link in self.first.model.links)
         self.gravity = self.gui.add_checkbox("gravity", not floating)
         self.run = self.gui.add_button("Simulate")
         self.run.on_click(lambda event: self._start_or_stop())

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from linksweep.description.model import Joint
-from linksweep.mechanism.joints import KINDS
+from linksweep.joints.kind import QUATERNION
 from linksweep.plots.channels import described
 
 TURN = math.pi
@@ -33,22 +33,16 @@ class Freedom:
 
 def freedoms(joint: Joint, reach: float) -> tuple[Freedom, ...]:
     """The sliders of a joint; `reach` bounds slides (m) that have no limits."""
-    if KINDS[joint.kind].nq == 1:
-        kind = "slide" if joint.kind == "prismatic" else "turn"
-        return (Freedom(joint.name, kind, *_range(joint, TURN if kind == "turn" else reach)),)
-    if joint.kind == "planar":
-        return (
-            Freedom(f"{joint.name} angle", "turn", -TURN, TURN),
-            Freedom(f"{joint.name} x", "slide", -reach, reach),
-            Freedom(f"{joint.name} y", "slide", -reach, reach),
-        )
-    angles = (
-        Freedom(f"{joint.name} roll", "turn", -TURN, TURN),
-        Freedom(f"{joint.name} pitch", "turn", -TURN / 2, TURN / 2),
-        Freedom(f"{joint.name} yaw", "turn", -TURN, TURN),
-    )
-    slides = tuple(Freedom(f"{joint.name} {axis}", "slide", -reach, reach) for axis in "xyz")
-    return (*slides, *angles) if joint.kind == "free" else angles
+    found = []
+    for entry in joint.type.coordinates:
+        if entry.measures != QUATERNION:
+            kind, largest = ("turn", TURN) if entry.turns else ("slide", reach)
+            label = f"{joint.name} {entry.name}".rstrip()
+            found.append(Freedom(label, kind, *(_range(joint, largest) if joint.type.limited else (-largest, largest))))
+    if joint.type.has_quaternion:
+        angles = (("roll", TURN), ("pitch", TURN / 2), ("yaw", TURN))
+        found += [Freedom(f"{joint.name} {angle}", "turn", -most, most) for angle, most in angles]
+    return tuple(found)
 
 
 def _range(joint: Joint, reach: float) -> tuple[float, float]:
@@ -60,7 +54,7 @@ def _range(joint: Joint, reach: float) -> tuple[float, float]:
 
 def to_sliders(joint: Joint, q: np.ndarray) -> list[float]:
     """The values of a joint's sliders at its coordinates."""
-    if joint.kind not in ("spherical", "free"):
+    if not joint.type.has_quaternion:
         return [float(x) for x in q]
     from scipy.spatial.transform import Rotation
 
@@ -75,7 +69,7 @@ def to_sliders(joint: Joint, q: np.ndarray) -> list[float]:
 
 def from_sliders(joint: Joint, values: list[float]) -> list[float]:
     """A joint's coordinates at the values of its sliders."""
-    if joint.kind not in ("spherical", "free"):
+    if not joint.type.has_quaternion:
         return values
     from scipy.spatial.transform import Rotation
 
@@ -96,7 +90,7 @@ class JointSliders:
         self._moved = moved
         start = 0
         for joint in self.joints:
-            count = KINDS[joint.kind].nq
+            count = joint.type.nq
             values = to_sliders(joint, q[start : start + count])
             start += count
             own = freedoms(joint, reach)
@@ -139,7 +133,7 @@ class JointSliders:
         """Move the sliders to q, as far as they go; they show it rounded, and remember it."""
         start = 0
         for joint, row in zip(self.joints, self.sliders, strict=True):
-            count = KINDS[joint.kind].nq
+            count = joint.type.nq
             values = to_sliders(joint, q[start : start + count])
             start += count
             for slider, value in zip(row, values, strict=True):

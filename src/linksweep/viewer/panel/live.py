@@ -27,7 +27,7 @@ def tracking(robot: Any, quickness: float = QUICKNESS) -> Law:
     """Computed torque towards the target; for a robot with a free base springs and dampers, and gravity held."""
     from linksweep.simulation import PD, ComputedTorque
 
-    if all(link.joint.kind != "free" for link in robot.model.links):
+    if not any(link.joint.type.floats for link in robot.model.links):
         return lambda target: ComputedTorque(target, quickness**2, 2.0 * quickness)
     inertia = np.diag(robot.mass_matrix(robot.neutral()))
     return lambda target: PD(target, quickness**2 * inertia, 2.0 * quickness * inertia)

@@ -1,0 +1,134 @@
+"""The links in their canonical frames, as recursions see a robot; canonical.py says what these frames are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..description.model import BASE, Frame
+from ..joints import Kind, kind_of
+from ..spatial.transforms import Screw, Shift
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalLink:
+    """One link in its canonical frame.
+
+    factors: the constant part of the transform from the parent; after it comes the joint: a screw about z by
+    q + quarters * pi/2 + angle, and along z by slide (+ q); `turn` is the cosine and sine of its constant part.
+    mass, mp (3), I (xx, yy, zz, xy, xz, yz) about the frame's origin; com (3) and I_com (6) are the mass centre and the
+    inertia about it.
+    axes, origin: the link's own frame, as described, in the canonical one. row: the joint's place in the document;
+    q_start, start: its first coordinate and its first rate.
+    """
+
+    name: str
+    parent: int
+    kind: str
+    factors: tuple[Screw | Shift, ...]
+    quarters: int
+    angle: Any
+    turn: tuple[Any, Any]
+    slide: Any
+    pitch: Any
+    mass: Any
+    mp: tuple[Any, Any, Any]
+    I: tuple[Any, ...]  # noqa: E741  (the papers' symbol)
+    com: tuple[Any, Any, Any]
+    I_com: tuple[Any, ...]
+    armature: Any
+    damping: Any
+    friction: Any
+    axes: tuple[tuple[Any, ...], ...]
+    origin: tuple[Any, ...]
+    row: int
+    q_start: int
+    start: int
+
+    @property
+    def type(self) -> Kind:
+        """What joints of its kind are and do."""
+        return kind_of(self.kind)
+
+    @property
+    def nq(self) -> int:
+        return self.type.nq
+
+    @property
+    def nv(self) -> int:
+        return self.type.nv
+
+    @property
+    def coordinates(self) -> slice:
+        """The places of its joint's coordinates."""
+        return slice(self.q_start, self.q_start + self.nq)
+
+    @property
+    def rates(self) -> slice:
+        """The places of its joint's rates."""
+        return slice(self.start, self.start + self.nv)
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The place of each coordinate with that of its rate, where q' = v."""
+        return [(self.q_start + k, self.start + k) for k in range(self.nv if self.type.euclidean else 0)]
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """A constraint or a spring: its kind, its two frames in their links' canonical frames, and its numbers."""
+
+    kind: str
+    a: Frame
+    b: Frame
+    rows: int
+    numbers: tuple[Any, ...] = ()  # the length; of a spring stiffness, length, damping
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalModel:
+    links: tuple[CanonicalLink, ...]
+    frames: tuple[Frame, ...]
+    gravity: tuple[Any, Any, Any]
+    ties: tuple[Tie, ...] = ()  # the constraints
+    springs: tuple[Tie, ...] = ()
+
+    @property
+    def nq(self) -> int:
+        """The number of coordinates."""
+        return sum(link.nq for link in self.links)
+
+    @property
+    def nv(self) -> int:
+        """The number of rates."""
+        return sum(link.nv for link in self.links)
+
+    @property
+    def by_row(self) -> list[CanonicalLink]:
+        """The links in the order of their joints in the document."""
+        return sorted(self.links, key=lambda link: link.row)
+
+    def path(self, link: int) -> list[int]:
+        """The links that carry this one, itself first, the one on the base last."""
+        found = []
+        while link != BASE:
+            found.append(link)
+            link = self.links[link].parent
+        return found
+
+    @property
+    def is_serial(self) -> bool:
+        return all(link.parent == i - 1 for i, link in enumerate(self.links))
+
+    @property
+    def is_single(self) -> bool:
+        """Whether every joint has one freedom."""
+        return all(link.nv == 1 for link in self.links)
+
+    @property
+    def has_constant_columns(self) -> bool:
+        """Whether no joint's subspace H depends on q."""
+        return all(link.type.constant_columns for link in self.links)
+
+    def frame(self, name: str) -> Frame:
+        return next(frame for frame in self.frames if frame.name == name)
