@@ -130,6 +130,16 @@ class CompiledFunction:
 
         return c_files(self, name, dtype, robot)[1]
 
+    def casadi(self, name: str | None = None, *, hessian: bool = True, folder: Any = None) -> Any:
+        """The function in CasADi, with its Jacobian and, unless `hessian` is False, exact second derivatives.
+
+        It is the exported C, compiled by the system's C compiler; `folder` keeps the source and the library. Vectors
+        are columns; derivatives by q are by its numbers. Needs the package casadi.
+        """
+        from .casadi_export import casadi_function
+
+        return casadi_function(self, name, hessian=hessian, folder=folder)
+
     def derivative(self, by: str) -> CompiledFunction:
         """The partial derivatives of the result by one input, (..., result size, input size); by q along the rates."""
         if by not in self.inputs or len(self.outputs) != 1 or self.recipe.details:
