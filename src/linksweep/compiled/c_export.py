@@ -186,8 +186,10 @@ def _described(request: Any) -> str:
 
 
 def _derivative(request: Any) -> str:
-    along = " along the rates" if "q" in request.by and not request.coordinates else ""
-    return f", derivative by {' and '.join(request.by)}{along}" if request.by else ""
+    along = " along the rates" if "q" in request.moved + request.by and not request.coordinates else ""
+    product = f", {request.product} by {' and '.join(request.moved)}" if request.product else ""
+    derivative = f", derivative by {' and '.join(request.by)}" if request.by else ""
+    return f"{product}{derivative}{along}" if request.slope else ""
 
 
 def _argument(name: str, array: Array) -> str:

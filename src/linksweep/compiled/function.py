@@ -65,10 +65,15 @@ class Recipe:
         if self.details:
             outputs = self.trace().outputs
         return arrays.Signature(
-            "_and_".join("_by_".join((request.function, *request.by)) for request in self.requests),
+            "_and_".join(map(_called, self.requests)),
             tuple(arrays.Argument(a.name, a.shape, MEANINGS.get(a.name, "")) for a in inputs),
             tuple(arrays.Argument(a.name, a.shape) for a in outputs),
         )
+
+
+def _called(request: Request) -> str:
+    product = (request.product, *request.moved, "of") if request.product else ()
+    return "_by_".join(("_".join((*product, request.function)), *request.by))
 
 
 class CompiledFunction:
