@@ -43,7 +43,7 @@ test: $(VENV)/test.stamp
 # What make test may skip is here. TORCH=torch==2.13.0 or a CPU wheel spares the CUDA packages that plain torch brings.
 TORCH ?= torch
 $(VENV)/frameworks.stamp: $(VENV)/test.stamp
-	$(PIP) install --quiet '$(TORCH)' --editable '.[jax,torch]' cvxpy nbclient nbformat ipykernel
+	$(PIP) install --quiet '$(TORCH)' --editable '.[jax,torch,casadi]' cvxpy nbclient nbformat ipykernel
 	touch $@
 
 test-all: $(VENV)/frameworks.stamp

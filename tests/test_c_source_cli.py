@@ -82,14 +82,14 @@ def test_a_source_that_cannot_be_written_leaves_the_header_as_it_was(tmp_path: P
     function = robot("puma560").compile("gravity_forces", backend="interpreter")
     from linksweep.compiled import c_export
 
-    real = c_export._write
+    real = c_export.write_text
 
     def full(path: Path, text: str) -> None:
         if path.suffix == ".c":
             raise OSError(28, "No space left on device")
         real(path, text)
 
-    monkeypatch.setattr(c_export, "_write", full)
+    monkeypatch.setattr(c_export, "write_text", full)
     with pytest.raises(ArgumentError, match="No space left"):
         export_c(function, tmp_path / "g.c")
     assert not list(tmp_path.iterdir())

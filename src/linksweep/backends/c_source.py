@@ -32,7 +32,7 @@ def c_header(program: Program, interface: Interface) -> str:
     guard = f"{interface.name.upper()}_H"
     return "\n".join(
         [
-            *_opening(interface),
+            *opening(interface),
             f"#ifndef {guard}",
             f"#define {guard}",
             "",
@@ -54,23 +54,27 @@ def c_header(program: Program, interface: Interface) -> str:
 
 def c_source(program: Program, interface: Interface, header: str) -> str:
     """The source file; `header` is the name of the file that `c_header` goes to."""
+    function = c_function(program, interface)
+    return "\n".join(
+        [
+            *opening(interface),
+            f'#include "{header}"',  # a name that was checked, see export_c
+            "",
+            *(["#include <math.h>", ""] if re.search(r"\b(sin|cos|sqrt|fma)f?\(", function) else []),
+            function,
+            "",
+        ]
+    )
+
+
+def c_function(program: Program, interface: Interface, static: bool = False) -> str:
+    """The function alone, with the one that it calls."""
     inside = "\n".join((_Loops if program.rolled else _Straight)(program, interface).lines())
     shift = _shift(interface) if f"{shift_name(interface)}(" in inside else []
     unused = [name for name in parameters(program)[0] if not re.search(rf"\b{name}\b", inside)]
+    prototype = f"{'static ' * static}{_prototype(program, interface, f'restrict{GLUE}')}"
     return "\n".join(
-        [
-            *_opening(interface),
-            f'#include "{header}"',  # a name that was checked, see export_c
-            "",
-            *(["#include <math.h>", ""] if re.search(r"\b(sin|cos|sqrt|fma)f?\(", inside) else []),
-            *shift,
-            *wrapped(_prototype(program, interface, f"restrict{GLUE}"), ""),
-            "{",
-            *(f"{INDENT}(void){name};" for name in unused),
-            inside.lstrip("\n"),
-            "}",
-            "",
-        ]
+        [*shift, *wrapped(prototype, ""), "{", *(f"{INDENT}(void){name};" for name in unused), inside.lstrip("\n"), "}"]
     )
 
 
@@ -108,7 +112,7 @@ def stack_bytes(program: Program, dtype: str) -> int:
     return sum(program.arrays) * (len(program.parents) + 1) * (4 if dtype == "float" else 8) if program.rolled else 0
 
 
-def _opening(interface: Interface) -> list[str]:
+def opening(interface: Interface) -> list[str]:
     lines = []
     for text in interface.about:
         lines += [line.rstrip() for line in wrapped(printable(text), " * ")] if text else [" *"]

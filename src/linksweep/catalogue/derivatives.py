@@ -2,21 +2,22 @@
 
 q moves along the rates of joints, q' = Omega(q) v, so that derivatives by q have nv columns for every joint, as in
 Pinocchio; `coordinates` asks for those by the numbers of q themselves. There are two ways: forward differentiation of
-what was traced, for any function, and the sweeps of algorithms/inverse/inverse_derivatives.py (`by_sweeps`).
+what was traced, for any function, and the sweeps of algorithms/inverse/inverse_derivatives.py (`by_sweeps`). Products
+of derivatives with vectors cost a small multiple of the function: forward (jvp) or in reverse (vjp).
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..algorithms.forward.forward_derivatives import forward_dynamics_derivatives
 from ..algorithms.inverse.inverse_derivatives import inverse_dynamics_derivatives
 from ..algorithms.mass_matrix.composite_inertia import mass_matrix
 from ..mechanism.canonical import CanonicalModel
-from ..tracing.differentiate import Tangent, derivative
+from ..tracing.differentiate import Tangent, adjoints, derivative
 from ..tracing.expression import Node, Operand
 from .defaults import default_method, sweeps_serve
 
@@ -29,7 +30,21 @@ def loops_serve(model: CanonicalModel, request: Any) -> bool:
 
 
 def _swept(request: Any, inputs: Collection[str]) -> bool:
-    return len(request.by) == 1 and request.by[0] in inputs and not request.coordinates
+    return not request.product and len(request.by) == 1 and request.by[0] in inputs and not request.coordinates
+
+
+def product_inputs(requests: Sequence[Any], results: dict[Any, str]) -> dict[tuple[Any, str], str]:
+    """The names of the tangents and weights that products take: by (None, input) for a tangent, which all share, and
+    by (plain request, "") for the weights of its result, numbered where results of several are called the same."""
+    found: dict[tuple[Any, str], str] = {}
+    for request in requests:
+        if request.product == "jvp":
+            found |= {(None, name): f"v_{name}" for name in request.moved}
+        elif request.product == "vjp" and (request.plain, "") not in found:
+            name = f"w_{results[request.plain]}"
+            taken = sum(re.fullmatch(rf"{re.escape(name)}(_\d+)?", other) is not None for other in found.values())
+            found[request.plain, ""] = f"{name}_{taken + 1}" if taken else name
+    return found
 
 
 def directions(request: Any, by: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
@@ -39,28 +54,29 @@ def directions(request: Any, by: str, shapes: dict[str, tuple[int, ...]]) -> tup
 
 def trace_all(
     tracer: Any, requests: Sequence[Any], trace_plain: Callable[[Any, int], None], record_of: Callable[..., Any],
-    rolled: bool,
+    results: dict[Any, str], rolled: bool,
 ) -> None:  # fmt: skip
     """Trace the requests; what several derivatives are of is traced once.
 
     trace_plain: traces a request as an output; record_of(tracer, request, made): runs on its inputs the algorithm that
-    `made` makes of the request's own.
+    `made` makes of the request's own; results: what those of plain requests are called.
     """
     members: dict[Any, list[int]] = {}
     for index, request in enumerate(requests):
-        members.setdefault(replace(request, by=(), coordinates=False), []).append(index)
+        members.setdefault(request.plain, []).append(index)
+    vectors = product_inputs(requests, results)
     for plain, indices in members.items():
         swept = _trace_swept(tracer, plain, {k: requests[k] for k in indices}, record_of, rolled)
         known: dict[Any, list[Operand]] = {}
         for k in indices:
             request = requests[k]
-            if k not in swept and not request.by:
+            if k not in swept and not request.slope:
                 trace_plain(plain, k)
             elif k not in swept:
                 if not known:
                     trace_plain(plain, len(requests))
                     known[()] = list(tracer.results.pop(len(requests)))
-                tracer.write(k, _derivative(tracer, request, request.by, known))
+                tracer.write(k, _derivative(tracer, request, request.by, known, vectors))
 
 
 def _trace_swept(tracer: Any, plain: Any, members: dict[int, Any], record_of: Any, rolled: bool) -> set[int]:
@@ -85,7 +101,7 @@ def _trace_swept(tracer: Any, plain: Any, members: dict[int, Any], record_of: An
         tracer.write_pair_blocks(record.elements, wanted)
     if kind == "inverse" and plain.method != default_method(plain.function, tracer.model, rolled):
         return set(wanted)  # the values have a method of their own
-    values = [k for k, request in members.items() if not request.by]
+    values = [k for k, request in members.items() if not request.slope]
     for k in values:
         tracer.write_coordinates(k, record.qdd if kind == "forward" else record.tau)
     return {*wanted, *values}
@@ -113,12 +129,17 @@ def _write_forward(tracer: Any, record: Any, wanted: dict[int, str]) -> None:
         tracer.write(k, result)
 
 
-def _derivative(tracer: Any, plain: Any, by: tuple[str, ...], known: dict[Any, list[Operand]]) -> list[Operand]:
+def _derivative(
+    tracer: Any, plain: Any, by: tuple[str, ...], known: dict[Any, list[Operand]], vectors: dict[Any, str]
+) -> list[Operand]:
     """The derivative by one input after the other, flat; what was asked for before is kept in `known`."""
-    key = (by, plain.coordinates) if by else ()
+    key = (by, plain.coordinates, plain.product, plain.moved) if by or plain.product else ()
     if key in known:
         return known[key]
-    inner = _derivative(tracer, plain, by[:-1], known)
+    if not by:
+        known[key] = _product(tracer, plain, known[()], vectors)
+        return known[key]
+    inner = _derivative(tracer, plain, by[:-1], known, vectors)
     seeds, width = _seeds(tracer, by[-1], plain.coordinates)
     if len(by) < 2 or by[-2] != by[-1]:
         known[key] = derivative(inner, seeds, width)
@@ -138,10 +159,34 @@ def _derivative(tracer: Any, plain: Any, by: tuple[str, ...], known: dict[Any, l
     return entries
 
 
+def _product(tracer: Any, request: Any, values: list[Operand], vectors: dict[Any, str]) -> list[Operand]:
+    """The derivatives times the tangents of inputs, or the weights of the result times the derivatives by one input."""
+    if request.product == "vjp":
+        seeds, width = _seeds(tracer, request.moved[0], request.coordinates)
+        found = adjoints(values, tracer.leaves[_place(tracer, vectors[request.plain, ""])], seeds)
+        total: list[Operand] = [0.0] * width
+        for node, slopes in seeds.items():
+            for direction, slope in slopes.items():
+                total[direction] = total[direction] + found[node] * slope
+        return total
+    along: dict[Node, Tangent] = {}
+    for name in request.moved:
+        given = tracer.leaves[_place(tracer, vectors[None, name])]
+        for node, slopes in _seeds(tracer, name, request.coordinates)[0].items():
+            rate: Operand = 0.0
+            for direction, slope in slopes.items():
+                rate = rate + slope * given[direction]
+            along[node] = {0: rate}
+    return derivative(values, along, 1)
+
+
+def _place(tracer: Any, name: str) -> int:
+    return next(k for k, array in enumerate(tracer.inputs) if array.name == name)
+
+
 def _seeds(tracer: Any, by: str, coordinates: bool) -> tuple[dict[Node, Tangent], int]:
     """The tangents of the nodes that an input moves, and the number of directions."""
-    source = next(k for k, array in enumerate(tracer.inputs) if array.name == by)
-    leaves = tracer.leaves[source]
+    leaves = tracer.leaves[_place(tracer, by)]
     if by != "q" or coordinates:
         return {leaf: {i: 1.0} for i, leaf in enumerate(leaves)}, len(leaves)
     seeds: dict[Node, Tangent] = {}

@@ -61,7 +61,7 @@ from .body_traces import (
 )
 from .closed_chain_functions import CLOSED_CHAIN, frames_of, with_springs
 from .defaults import is_large
-from .derivatives import directions, loops_serve, trace_all
+from .derivatives import directions, loops_serve, product_inputs, trace_all
 from .explicit_traces import trace_explicit, trace_influence, trace_regressor
 from .factor_traces import solve, trace_closeness, trace_inertia_ratio, trace_joint_inertia, trace_of_vector
 from .parameters import ParameterSet
@@ -100,7 +100,7 @@ def trace(
     def trace_plain(request: Request, output: int) -> None:
         FUNCTIONS[request.function].trace(tracer, request, output)
 
-    trace_all(tracer, requests, trace_plain, record_of, rolled)
+    trace_all(tracer, requests, trace_plain, record_of, _result_names(requests), rolled)
     name = "_".join(request.function for request in requests)
     return optimise(tracer.program(name, outputs))
 
@@ -118,14 +118,14 @@ def regrouped(model: CanonicalModel, requests: Sequence[Request]) -> CanonicalMo
 
 def wants_loops(model: CanonicalModel, requests: Sequence[Request], parameters: Sequence[ParameterSet] = ()) -> bool:
     """Whether a program of these results is so large that it should run as loops, if its methods can."""
-    if parameters or any(request.by and written_out(model, request) for request in requests):
+    if parameters or any(request.slope and written_out(model, request) for request in requests):
         return False
     return is_large(model, sum(array.size for array in signature(model, requests)[1]))
 
 
 def written_out(model: CanonicalModel, request: Request) -> bool:
     """Whether it cannot run as a loop over links."""
-    return not loops_serve(model, request) if request.by else _method(request).written_out
+    return not loops_serve(model, request) if request.slope else _method(request).written_out
 
 
 def check_options(
@@ -145,7 +145,7 @@ def check_options(
     for request in requests if rolled else ():
         if written_out(model, request):
             raise ArgumentError(
-                f"{request.function} by {request.method!r}{', differentiated,' * bool(request.by)} cannot run as a "
+                f"{request.function} by {request.method!r}{', differentiated,' * request.slope} cannot run as a "
                 f"loop over links: leave rolled to False."
             )
 
@@ -163,16 +163,28 @@ def signature(
     wanted = {name for request in requests for name in FUNCTIONS[request.function].inputs}
     wanted |= {name for name in ("f_ext", "base_motion") if any(getattr(request, name) for request in requests)}
     inputs = tuple(Array(name, shapes[name]) for name in INPUT_ORDER if name in wanted)
-    outputs = []
+    outputs, vectors = [], product_inputs(requests, _result_names(requests))
     for request in requests:
         function = FUNCTIONS[request.function]
         sizes["six"] = 6 * len(frames_of(request))
         output = Array(function.result, tuple(sizes.get(axis, axis) for axis in function.axes))
+        if request.product == "jvp":
+            shapes |= {vectors[None, name]: directions(request, name, shapes) for name in request.moved}
+            output = Array(f"jvp_{output.name}", output.shape)
+        elif request.product:
+            shapes[vectors[request.plain, ""]] = output.shape
+            moved = request.moved[0]
+            output = Array(f"vjp_{output.name}_{moved}", directions(request, moved, shapes))
         for by in request.by:
             output = differentiated(output, by, directions(request, by, shapes))
         outputs.append(output)
+    inputs += tuple(Array(name, shapes[name]) for name in vectors.values())
     level = ONLINE if varied else PARAMETER
     return (*inputs, *(Array(chosen.name, chosen.shape, level) for chosen in parameters)), tuple(outputs)
+
+
+def _result_names(requests: Sequence[Request]) -> dict[Request, str]:
+    return {request.plain: FUNCTIONS[request.function].result for request in requests}
 
 
 def _method(request: Request) -> Method:

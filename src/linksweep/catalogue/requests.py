@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 DERIVATIVE, COORDINATES = "derivative", "coordinates"
+PRODUCTS = ("jvp", "vjp")
 PUBLIC = tuple(name for name, function in FUNCTIONS.items() if function.public)
 CLOSED = tuple(name for name, function in FUNCTIONS.items() if function.closed)  # with constraints, these too
 
@@ -68,7 +69,7 @@ def make_requests(
     """Functions of one program with their options, checked.
 
     An item is a name, or a tuple of a name, a frame and a reference, without those that the function does not have; the
-    reference may be left out; or ("derivative", item, input). method: of those functions that have it, the others take
+    reference may be left out; or ("derivative", item, input), ("jvp", item, inputs...) or ("vjp", item, input). method: of those functions that have it, the others take
     their own; None leaves it to defaults.py. rolled, parameters: as the program will be traced, on which the choice
     depends.
     """
@@ -89,6 +90,8 @@ def _without_method(
 ) -> Request:
     if isinstance(item, tuple) and item and item[0] == DERIVATIVE:
         return _derivative(robot, item, internal, options, parameters)
+    if isinstance(item, tuple) and item and isinstance(item[0], str) and item[0] in PRODUCTS:
+        return _product(robot, item, internal, options, parameters)
     name: Any = item
     further: list[Any] = []
     if isinstance(item, tuple) and item:
@@ -122,18 +125,45 @@ def _derivative(
         raise ArgumentError(
             f"the derivative of {of.function} ends in {shown(item[3])}, expected {COORDINATES!r} or nothing there."
         )
-    inputs = [array.name for array in signature(robot.canonical, [of], parameters)[0]]
-    if not isinstance(item[2], str) or item[2] not in inputs:
-        raise ArgumentError(
-            f"{of.function} cannot be differentiated by {shown(item[2])}{nearest(item[2], inputs)}, expected one of "
-            f"its inputs {', '.join(inputs)}, or of parameters=(...)."
-        )
+    _check_inputs(robot, of, item[2:3], parameters)
     coordinates = len(item) == 4
-    if of.by and coordinates != of.coordinates:
+    if of.slope and coordinates != of.coordinates:
         raise ArgumentError(
             f"the derivative {shown(item)} is by coordinates in one place only, expected in all or none."
         )
     return replace(of, by=(*of.by, item[2]), coordinates=coordinates)
+
+
+def _product(
+    robot: Robot, item: tuple[Any, ...], internal: bool, options: dict[str, bool], parameters: Sequence[ParameterSet]
+) -> Request:
+    """("jvp", of, inputs...) or ("vjp", of, input); with "coordinates" behind, by the numbers of q."""
+    kind, *rest = item
+    moved = tuple(rest[1:-1] if rest and rest[-1] == COORDINATES else rest[1:])
+    if not moved or (kind == "vjp" and len(moved) > 1):
+        raise ArgumentError(
+            f"a product with derivatives is {shown(item)}, expected ('vjp', function, input), each input in a request "
+            f"of its own, or ('jvp', function, input, ...)."
+        )
+    of = _without_method(robot, rest[0], internal, options, parameters)
+    if of.slope:
+        raise ArgumentError(
+            f"the {kind} is of {shown(rest[0])}, expected a plain function: ask for the derivative of a {kind} instead."
+        )
+    _check_inputs(robot, of, moved, parameters)
+    if len(set(moved)) < len(moved):
+        raise ArgumentError(f"the jvp of {of.function} is by {', '.join(moved)}, expected each input once.")
+    return replace(of, product=kind, moved=moved, coordinates=rest[-1] == COORDINATES)
+
+
+def _check_inputs(robot: Robot, of: Request, wanted: Sequence[Any], parameters: Sequence[ParameterSet]) -> None:
+    inputs = [array.name for array in signature(robot.canonical, [of], parameters)[0]]
+    for name in wanted:
+        if not isinstance(name, str) or name not in inputs:
+            raise ArgumentError(
+                f"{of.function} cannot be differentiated by {shown(name)}{nearest(name, inputs)}, expected one of "
+                f"its inputs {', '.join(inputs)}, or of parameters=(...)."
+            )
 
 
 def checked_flag(name: str, value: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -20,6 +20,18 @@ class Request:
     base_motion: bool = False
     by: tuple[str, ...] = ()  # differentiated by these inputs, one after the other
     coordinates: bool = False  # by the numbers of q, not along the rates
+    product: str = ""  # before that: its derivatives times tangents (jvp), or weights times its derivatives (vjp)
+    moved: tuple[str, ...] = ()  # by these inputs: one of a vjp, one or several of a jvp
+
+    @property
+    def slope(self) -> bool:
+        """Whether it is something other than the values of a function."""
+        return bool(self.by or self.product)
+
+    @property
+    def plain(self) -> Request:
+        """The values that it is a derivative of."""
+        return replace(self, by=(), coordinates=False, product="", moved=())
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from linksweep.cli.experiment import is_experiment, read_experiment
 from linksweep.errors import ArgumentError
 from linksweep.support.messages import nearest
 
-LANGUAGES = ("c",)
+LANGUAGES = ("c", "casadi")
 
 
 @names_a_robot
@@ -28,7 +28,7 @@ def export(
         ),
     ] = None,
     law: Annotated[bool, typer.Option("--law", help="Of an experiment (.toml) in ROBOT's place: its law.")] = False,
-    language: Annotated[str, typer.Option(help="Only c, so far.")] = "c",
+    language: Annotated[str, typer.Option(help="c, or casadi: C that casadi.external loads, with derivatives.")] = "c",
     method: Annotated[str | None, typer.Option(help="By which method; `linksweep info` lists them.")] = None,
     dtype: Annotated[str, typer.Option(help="double or float.")] = "double",
     frame: Annotated[str | None, typer.Option(help="Of which frame, for pose and jacobian.")] = None,
@@ -40,9 +40,10 @@ def export(
         list[str] | None, typer.Option(help="A number of the robot to take as an input: payload, gravity ...")
     ] = None,
 ) -> None:
-    """Write a function as self-contained C99: a .c file and a .h file that need nothing but math.h."""
+    """Write a function as self-contained C99 that needs nothing but math.h: a .c and a .h file, or for CasADi a .c."""
     from linksweep.catalogue.functions import FUNCTIONS
     from linksweep.compiled.c_export import export_c
+    from linksweep.compiled.casadi_export import export_casadi
 
     if law or (function is None and is_experiment(robot.name)):
         _export_law(robot.name, function, output, name, dtype)
@@ -58,7 +59,7 @@ def export(
             f"export {function} {robot.name}."
         )
     if language not in LANGUAGES:
-        raise ArgumentError(f"the language is {language!r}{nearest(language, LANGUAGES)}, expected c.")
+        raise ArgumentError(f"the language is {language!r}{nearest(language, LANGUAGES)}, expected c or casadi.")
     if frame is None and function in FUNCTIONS and FUNCTIONS[function].needs_frame:
         raise ArgumentError(
             f"{function} is of a frame, got none: add --frame with its name (`linksweep info` lists them)."
@@ -71,8 +72,13 @@ def export(
     for option, wanted in options.items():
         if wanted and not getattr(compiled.recipe.requests[0], option):
             raise ArgumentError(f"{function} takes no {option}: leave out --{option.replace('_', '-')}.")
-    replaced = output.exists() or output.with_suffix(".h").exists()
-    written = export_c(compiled, output, name=name, dtype=dtype, robot=found)
+    replaced = output.exists() or (language == "c" and output.with_suffix(".h").exists())
+    if language == "casadi":
+        if dtype != "double":
+            raise ArgumentError(f"the dtype is {dtype!r}, expected double, as CasADi has: leave --dtype out.")
+        written: tuple[Path, ...] = (export_casadi(compiled, output, name=name, robot=found),)
+    else:
+        written = export_c(compiled, output, name=name, dtype=dtype, robot=found)
     print("Replaced:" if replaced else "Written:", *written)
 
 

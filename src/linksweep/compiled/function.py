@@ -65,10 +65,15 @@ class Recipe:
         if self.details:
             outputs = self.trace().outputs
         return arrays.Signature(
-            "_and_".join("_by_".join((request.function, *request.by)) for request in self.requests),
+            "_and_".join(map(_called, self.requests)),
             tuple(arrays.Argument(a.name, a.shape, MEANINGS.get(a.name, "")) for a in inputs),
             tuple(arrays.Argument(a.name, a.shape) for a in outputs),
         )
+
+
+def _called(request: Request) -> str:
+    product = (request.product, *request.moved, "of") if request.product else ()
+    return "_by_".join(("_".join((*product, request.function)), *request.by))
 
 
 class CompiledFunction:
@@ -129,6 +134,16 @@ class CompiledFunction:
         from .c_export import c_files
 
         return c_files(self, name, dtype, robot)[1]
+
+    def casadi(self, name: str | None = None, *, hessian: bool = True, folder: Any = None) -> Any:
+        """The function in CasADi, with its Jacobian and, unless `hessian` is False, exact second derivatives.
+
+        It is the exported C, compiled by the system's C compiler; `folder` keeps the source and the library. Vectors
+        are columns; derivatives by q are by its numbers. Needs the package casadi.
+        """
+        from .casadi_export import casadi_function
+
+        return casadi_function(self, name, hessian=hessian, folder=folder)
 
     def derivative(self, by: str) -> CompiledFunction:
         """The partial derivatives of the result by one input, (..., result size, input size); by q along the rates."""

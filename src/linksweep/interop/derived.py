@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..compiled.differentiated import by_numbers
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError, BackendError
 from ..support.messages import shown
@@ -24,18 +25,7 @@ def checked(f: Any) -> CompiledFunction:
 
 
 def jacobian(f: CompiledFunction, by: Sequence[str], values: bool = True) -> CompiledFunction:
-    """The results (`values`), then the derivatives of each by each of these inputs, by the numbers of q.
-
-    Where q' = v those are the derivatives along rates.
-    """
-    plain = f.recipe.requests
-    differ = not all(link.type.euclidean for link in f.recipe.model.links)
-    along = [r for r in plain if r.by and not r.coordinates and "q" in r.by]
-    if along and differ:
-        raise ArgumentError(
-            f"{f.name} is a derivative along rates, expected one by coordinates where it is to be differentiated "
-            f"further: ask for ('derivative', {along[0].function!r}, 'q', 'coordinates')."
-        )
-    made = [replace(r, by=(*r.by, name), coordinates=differ) for r in plain for name in by]
-    recipe = replace(f.recipe, requests=(*(plain if values else ()), *made), rolled=None)
+    """The results (`values`), then the derivatives of each by each of these inputs, by the numbers of q."""
+    made = by_numbers(f, [(name,) for name in by])
+    recipe = replace(f.recipe, requests=(*(f.recipe.requests if values else ()), *made), rolled=None)
     return CompiledFunction(recipe, f.dtype, 1, "llvm")

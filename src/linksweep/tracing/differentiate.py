@@ -1,12 +1,13 @@
-"""Forward-mode differentiation of traced values: the partial derivatives of results by one input.
+"""Differentiation of traced values: forward along directions, and in reverse from weighted results.
 
-Every node gets a tangent for each direction that it depends on; zeros fold and equal terms are shared by the same rules
-as everywhere, so a derivative is as customised as what it comes from, and shares its work.
+Forward, every node gets a tangent for each direction that it depends on. In reverse, every node gets its adjoint: what
+the weighted sum of all results changes by when it does. Zeros fold and equal terms are shared by the same rules as
+everywhere, so a derivative is as customised as what it comes from, and shares its work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..errors import ArgumentError
@@ -35,6 +36,41 @@ def derivative(values: Sequence[Operand], seeds: Mapping[Node, Tangent], width: 
         for column, value in tangent.items():
             entries[row * width + column] = value
     return entries
+
+
+def adjoints(values: Sequence[Operand], weights: Sequence[Operand], wanted: Collection[Node]) -> dict[Node, Operand]:
+    """The derivative of sum weights * values by each of the wanted nodes; what is below those is not looked at.
+
+    A small multiple of the operations of `values`, whatever the number of wanted nodes.
+    """
+    found = dict.fromkeys(wanted, 0.0)
+    below = needed(values)
+    moved = set(wanted)
+    for node in below:
+        if any(arg in moved for arg in node.args if isinstance(arg, Node)):
+            moved.add(node)
+    totals: dict[Node, Operand] = {}
+
+    def add(node: Operand, term: Operand) -> None:
+        if isinstance(node, Node) and node in moved:
+            totals[node] = totals[node] + term if node in totals else term
+
+    for value, weight in zip(values, weights, strict=True):
+        add(value, weight)
+    for node in reversed(below):
+        if node not in totals:
+            continue
+        adjoint = totals.pop(node)
+        if node in found:
+            found[node] = adjoint
+        elif node.op == "where":
+            condition, if_true, if_false = node.args
+            add(if_true, condition.where(adjoint, 0.0))
+            add(if_false, condition.where(0.0, adjoint))
+        elif node.op != "lt":
+            for arg, factor in zip(node.args, _partials(node), strict=True):
+                add(arg, factor * adjoint)
+    return found
 
 
 def differentiate(program: Program, by: str) -> Program:

@@ -1,0 +1,209 @@
+"""Compiled functions for CasADi and acados: the exported C with Jacobian, exact Hessian and sparsity beside it.
+
+Derivatives by q are by its numbers, as CasADi holds them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..backends.c_casadi import OPENING, External, Matrix, c_external
+from ..backends.c_names import checked_name, identifier
+from ..backends.c_source import Interface, c_function, opening, parameters
+from ..errors import ArgumentError, BackendError
+from ..support.files import write_atomically
+from ..support.messages import shown
+from ..tracing.labels import labelled
+from ..tracing.structure import nonzeros
+from .c_export import about, checked_path, write_text
+from .differentiated import by_numbers
+
+if TYPE_CHECKING:
+    from ..robot.robot import Robot
+    from ..tracing.program import Program
+    from .function import CompiledFunction
+
+LONGEST = 32  # CasADi puts words before a name and behind it, and C tells 63 characters apart
+OUT = "out_"  # before the name of a result that a derivative takes as an argument, and has no use for
+
+
+def casadi_source(
+    function: CompiledFunction, name: str | None = None, hessian: bool = True, robot: Robot | None = None
+) -> str:
+    """C for `casadi.external`: the function `name`, `jac_name` and, for exact Hessians, `jac_jac_name`."""
+    if function.recipe.details:
+        raise ArgumentError(f"casadi got {function.name} with details, expected plain results: use robot.compile.")
+    return _Source(function, _checked_name(function, name, robot), robot).text(hessian)
+
+
+class _Source:
+    def __init__(self, function: CompiledFunction, name: str, robot: Robot | None):
+        self.function, self.name = function, name
+        self.recipe = replace(function.recipe, varied=bool(function.recipe.parameters))
+        self.program = labelled(self.recipe.trace)
+        names, results = ([_word(word) for word in side] for side in parameters(self.program))
+        self.shapes = [array.shape for array in self.program.inputs]
+        self.inputs = [_matrix(n, _columns(_numbers(s))) for n, s in zip(names, self.shapes, strict=True)]
+        self.results = [_matrix(n, _columns(places)) for n, places in zip(results, _places(self.program), strict=True)]
+        links = tuple(link.name for link in self.recipe.model.links)
+        self.interface = Interface(name, "double", tuple(about(function, self.program, name, "double", robot)), links)
+
+    def text(self, hessian: bool) -> str:
+        slopes, first = self.first()
+        taken = [*self.inputs, *_unused(self.results)]
+        parts = [
+            "\n".join(opening(self.interface)) + OPENING,
+            *self.external("", "values", self.program, self.inputs, self.results),
+            *self.external("jac_", "first", first, taken, slopes),
+        ]
+        if hessian:
+            curvatures, second = self.second(slopes)
+            parts += self.external("jac_jac_", "second", second, [*taken, *_unused(slopes)], curvatures)
+        return "\n".join(parts)
+
+    def external(
+        self, prefix: str, order: str, program: Program, inputs: list[Matrix], outputs: list[Matrix]
+    ) -> list[str]:  # fmt: skip
+        """The function of plain arrays, and around it the one that CasADi calls."""
+        inner = replace(self.interface, name=f"{self.name}_{order}", about=())
+        takes, gives = (tuple(array.size for array in side) for side in (program.inputs, program.outputs))
+        outer = External(f"{prefix}{self.name}", inner.name, takes, gives, tuple(inputs), tuple(outputs))
+        return [c_function(program, inner, static=True), "", c_external(outer), ""]
+
+    def first(self) -> tuple[list[Matrix], Program]:
+        """Every result by every input: rows and columns in CasADi's order of elements."""
+        program = self.derived([(by,) for by in self.function.inputs])
+        found = iter(_places(program))
+        made = [
+            _matrix(f"jac_{result.name}_{by.name}", _folded(next(found), by.rows * by.columns))
+            for result in self.results
+            for by in self.inputs
+        ]
+        return made, program
+
+    def second(self, slopes: list[Matrix]) -> tuple[list[Matrix], Program]:
+        """Every block of the Jacobian by every argument of it. The order of two derivatives does not matter: one of
+        both is computed."""
+        names, n = self.function.inputs, len(self.inputs)
+        pairs = [(a, b) for a in range(n) for b in range(a, n)]
+        program = self.derived([(names[a], names[b]) for a, b in pairs])
+        places = _places(program)
+        made = []
+        for block, slope in enumerate(slopes):
+            k, a = divmod(block, n)
+            axes = len(self.program.outputs[k].shape)
+            for b, by in enumerate(self.inputs):
+                found = places[k * len(pairs) + pairs.index((min(a, b), max(a, b)))]
+                if a > b:
+                    middle = axes + len(self.shapes[b])
+                    order = [*range(axes), *range(middle, found.ndim), *range(axes, middle)]
+                    found = found.transpose(order)
+                made.append(_matrix(f"jac_{slope.name}_{by.name}", _folded(found, by.rows * by.columns)))
+            for result in _unused(self.results):
+                zeros = np.full((slope.rows * slope.columns, result.rows * result.columns), -1)
+                made.append(_matrix(f"jac_{slope.name}_{result.name}", zeros))
+        return made, program
+
+    def derived(self, by: list[tuple[str, ...]]) -> Program:
+        requests = by_numbers(self.function, by)
+        return replace(self.recipe, requests=requests, rolled=None).trace()
+
+
+def _numbers(shape: tuple[int, ...], start: int = 0) -> np.ndarray:
+    return np.arange(start, start + int(np.prod(shape, dtype=int))).reshape(shape)
+
+
+def _places(program: Program) -> list[np.ndarray]:
+    """For each element of each result, which number it is of all that the program writes; -1 for zeros."""
+    found, start = [], 0
+    for array, elements in zip(program.outputs, nonzeros(program), strict=True):
+        places = np.full(array.size, -1)
+        places[elements] = start + np.array(elements, dtype=int)
+        found.append(places.reshape(array.shape))
+        start += array.size
+    return found
+
+
+def _columns(places: np.ndarray) -> np.ndarray:
+    """As a matrix: a vector is a column; of more than two axes all but the last count rows, the first one fastest."""
+    return _folded(places, places.shape[-1] if places.ndim > 1 else 1)
+
+
+def _folded(places: np.ndarray, columns: int) -> np.ndarray:
+    return places.reshape((-1, columns), order="F")
+
+
+def _matrix(name: str, places: np.ndarray) -> Matrix:
+    rows, columns = places.shape
+    entries = [(int(i), j, int(places[i, j])) for j in range(columns) for i in np.flatnonzero(places[:, j] >= 0)]
+    return Matrix(name, rows, columns, tuple(entries))
+
+
+def _unused(matrices: list[Matrix]) -> list[Matrix]:
+    return [Matrix(f"{OUT}{matrix.name}", matrix.rows, matrix.columns, ()) for matrix in matrices]
+
+
+def _word(name: str) -> str:
+    """A name as CasADi wants it: no two underscores behind each other."""
+    return re.sub("_+", "_", identifier(name))
+
+
+def _checked_name(function: CompiledFunction, name: str | None, robot: Robot | None) -> str:
+    if name is None:
+        stem = f"{robot.name}_" if robot is not None else ""
+        return _word(f"{stem}{function.name}")[:LONGEST].rstrip("_")
+    checked_name(name)
+    if len(name) > LONGEST or name != _word(name) or re.match(r"(jac|fwd\d+|adj\d+)_|null$|jac$|hess$", name):
+        raise ArgumentError(
+            f"the name of the CasADi function is {shown(name)}, expected at most {LONGEST} characters, no two "
+            f"underscores together, none at the end, and no jac_ in front: choose another."
+        )
+    return name
+
+
+def export_casadi(
+    function: CompiledFunction, path: Any, *, name: str | None = None, hessian: bool = True, robot: Robot | None = None
+) -> Path:
+    """Write C for `casadi.external` to `path`, which ends in .c."""
+    source_path = checked_path(path)
+    source = casadi_source(function, name, hessian, robot)
+    write_atomically(source_path, lambda file: write_text(file, source))
+    return source_path
+
+
+def casadi_function(
+    function: CompiledFunction, name: str | None = None, *, hessian: bool = True, folder: Any = None
+) -> Any:
+    """The function in CasADi, through the system's C compiler (CC, cc or gcc)."""
+    try:
+        import casadi  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise ImportError(
+            "f.casadi needs the package casadi, which is not installed: pip install linksweep[casadi]"
+        ) from error
+    compiler = shutil.which(os.environ.get("CC") or "cc") or shutil.which("gcc")
+    if compiler is None:
+        raise BackendError(
+            "f.casadi found no C compiler, expected cc, gcc or what CC names: install one, or export the C file "
+            "(linksweep export --language casadi) and compile it elsewhere."
+        )
+    chosen = _checked_name(function, name, None)
+    with tempfile.TemporaryDirectory(prefix="linksweep-casadi-") as scratch:
+        place = Path(scratch if folder is None else folder)
+        source = export_casadi(function, place / f"{chosen}.c", name=chosen, hessian=hessian)
+        library = place / f"{chosen}.so"
+        command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(source), "-lm"]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        if done.returncode:
+            first = next(iter(done.stderr.splitlines()), "nothing said")
+            raise BackendError(f"{compiler} did not compile {chosen}: {first}")
+        return casadi.external(chosen, str(library))  # which keeps it loaded, also without its file

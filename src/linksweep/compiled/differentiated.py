@@ -1,0 +1,28 @@
+"""Derivatives as optimisers and frameworks want them: by the numbers that they hold, quaternions included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..errors import ArgumentError
+
+if TYPE_CHECKING:
+    from ..catalogue.functions import Request
+    from .function import CompiledFunction
+
+
+def by_numbers(f: CompiledFunction, by: Sequence[tuple[str, ...]]) -> tuple[Request, ...]:
+    """The derivatives of each result of `f` by each of these inputs, or several one after the other, by the numbers of
+    q. Where q' = v those are the derivatives along rates.
+    """
+    plain = f.recipe.requests
+    differ = not all(link.type.euclidean for link in f.recipe.model.links)
+    along = [r for r in plain if r.by and not r.coordinates and "q" in r.by]
+    if along and differ:
+        raise ArgumentError(
+            f"{f.name} is a derivative along rates, expected one by coordinates where it is to be differentiated "
+            f"further: ask for ('derivative', {along[0].function!r}, 'q', 'coordinates')."
+        )
+    return tuple(replace(r, by=(*r.by, *names), coordinates=differ) for r in plain for names in by)
