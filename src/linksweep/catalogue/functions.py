@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..algorithms.closed_chain.closed_chain import closed_chain
+from ..algorithms.explicit.coriolis_matrix import coriolis_matrix
 from ..algorithms.explicit.explicit_model import explicit_model
 from ..algorithms.explicit.explicit_model_direct import explicit_model_direct
 from ..algorithms.explicit.influence import influence
@@ -138,7 +139,7 @@ def check_options(
         names = ", ".join(f"{request.function} by {request.method!r}" for request in requests)
         raise ArgumentError(
             f"{names} cannot use base parameters: they serve inverse_dynamics, bias_forces, gravity_forces, "
-            f"mass_matrix and forward_dynamics by methods linear in them ({', '.join(LINEAR)}): leave "
+            f"mass_matrix, coriolis_matrix and forward_dynamics by methods linear in them ({', '.join(LINEAR)}): leave "
             f"base_parameters to None."
         )
     if rolled and parameters:
@@ -290,6 +291,12 @@ def _trace_explicit(tracer: Any, request: Request, output: int) -> None:
     trace_explicit(_method(request).algorithm, tracer, request, output)
 
 
+def _trace_coriolis(tracer: Any, request: Request, output: int) -> None:
+    if request.method != "composite":
+        return _trace_explicit(tracer, request, output)
+    tracer.write_pair_blocks(coriolis_matrix(tracer, _coordinates(tracer, "qd")), {output: "C"})
+
+
 def _trace_regressor(tracer: Any, request: Request, output: int) -> None:
     qd, qdd = _coordinates(tracer, "qd"), _coordinates(tracer, "qdd")
     trace_regressor(tracer, qd, qdd, _base_motion(tracer, request), output)
@@ -319,6 +326,7 @@ EXPLICIT = {
     "augmented_bodies": Method(explicit_model, serial=True, single=True, written_out=True),
     "direct": Method(explicit_model_direct, single=True, written_out=True),
 }
+CORIOLIS = {"composite": Method(coriolis_matrix, linear=True), "augmented_bodies": EXPLICIT["augmented_bodies"]}
 INFLUENCE = {"": Method(influence, single=True, written_out=True)}
 
 FUNCTIONS: dict[str, Function] = {
@@ -370,7 +378,7 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "effective_inertia": Function(("q",), "I", ("v", "v"), EXPLICIT, _trace_explicit),
     "inertia_power": Function(("q",), "P", ("v", "v", "v"), EXPLICIT, _trace_explicit),
-    "coriolis_matrix": Function(("q", "qd"), "C", ("v", "v"), EXPLICIT, _trace_explicit),
+    "coriolis_matrix": Function(("q", "qd"), "C", ("v", "v"), CORIOLIS, _trace_coriolis),
     "joint_inertia": Function(
         ("q",), "D", ("v",), {"factorization": Method(factorization)}, trace_joint_inertia, public=False
     ),
