@@ -44,6 +44,7 @@ from ..tracing.differentiate import differentiated
 from ..tracing.expression import ONLINE, PARAMETER, Operand
 from ..tracing.passes.dead_and_fused import remove_dead
 from ..tracing.passes.factoring import factor_sums
+from ..tracing.places import parameter_places
 from ..tracing.program import Array, Program
 from ..tracing.rolled import Rolled
 from ..tracing.unrolled import UnrolledTrace
@@ -162,6 +163,7 @@ def signature(
     shapes |= {"q": (nq,), "point": (3,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
     shapes |= {chosen.name: chosen.shape for chosen in parameters}
     sizes: dict[Any, Any] = {"v": nv, "frames": len(model.frames), "parameters": 11 * len(model.links)}
+    sizes["packed"] = parameter_places(model, packed=True).size
     sizes |= {"rows": sum(tie.rows for tie in model.ties), "ties": len(model.ties)}
     wanted = {name for request in requests for name in FUNCTIONS[request.function].inputs}
     wanted |= {name for name in ("f_ext", "base_motion") if any(getattr(request, name) for request in requests)}
@@ -299,7 +301,7 @@ def _trace_coriolis(tracer: Any, request: Request, output: int) -> None:
 
 def _trace_regressor(tracer: Any, request: Request, output: int) -> None:
     qd, qdd = _coordinates(tracer, "qd"), _coordinates(tracer, "qdd")
-    trace_regressor(tracer, qd, qdd, _base_motion(tracer, request), output)
+    trace_regressor(tracer, qd, qdd, _base_motion(tracer, request), output, request.function == "packed_regressor")
 
 
 def _form(update: str) -> Method:
@@ -373,8 +375,12 @@ FUNCTIONS: dict[str, Function] = {
         ("q", "point"), "H", (6, "v", "v"), INFLUENCE, trace_influence, dynamics=False, needs_frame=True
     ),
     "regressor": Function(
-        ("q", "qd", "qdd"), "Y", ("v", "parameters"), {"": Method(regressor, written_out=True)}, _trace_regressor,
-        dynamics=False, takes=("base_motion",)
+        ("q", "qd", "qdd"), "Y", ("v", "parameters"), {"": Method(regressor)}, _trace_regressor, dynamics=False,
+        takes=("base_motion",)
+    ),
+    "packed_regressor": Function(
+        ("q", "qd", "qdd"), "Y", ("packed",), {"": Method(regressor)}, _trace_regressor, dynamics=False,
+        takes=("base_motion",)
     ),
     "effective_inertia": Function(("q",), "I", ("v", "v"), EXPLICIT, _trace_explicit),
     "inertia_power": Function(("q",), "P", ("v", "v", "v"), EXPLICIT, _trace_explicit),
