@@ -128,7 +128,8 @@ def cost_table(requests: str) -> str:
 def role(request: str) -> str:
     """Of which functions a method is the default, and when."""
     function, method = request.split()
-    of = [name for name, rules in RULES.items() if rules == RULES[function]]
+    same = [name for name, rules in RULES.items() if rules == RULES[function]]
+    of = [name for name in same if FUNCTIONS[name].methods == FUNCTIONS[function].methods]
     if method not in [rule.method for rule in RULES[function]]:
         shown = DETAILED.get(function) == method
         return f"\nTaken by name{f', and by `{function}(..., details=True)` without one' if shown else ''}.\n\n"

@@ -281,11 +281,10 @@ class _Loops(_Straight):
         return f"{self.slots[key]}[{row + 1 if isinstance(row, int) else 0 if row == 'base' else row}]"
 
     def _pair(self, x: PairOutput) -> str:
-        side, offset = self.program.outputs[x.output].shape[0], self.offsets[x.offsets]
-        a = _plus(offset.format("link" if self.starting else "first"), x.component[0])
-        b = _plus(offset.format("link"), x.component[1])
-        places = [f"{self.outputs[x.output]}[{_times(side, row)} + {column}]" for row, column in x.places(a, b)]
-        return " = ".join(dict.fromkeys(places))
+        of_i, of_j, component = x.where
+        places = self.offsets[of_i].format("link" if self.starting else "first"), self.offsets[of_j].format("link")
+        element = " + ".join(place for place in places if place != "0") or "0"
+        return f"{self.outputs[x.output]}[{_plus(element, component)}]"
 
     def element(self, where: Sequence[int]) -> str:
         return str(where[0]) if len(where) == 1 else _plus(self.offsets[where[0]].format("link"), where[1])
@@ -313,10 +312,6 @@ class _Loops(_Straight):
 
 def _plus(text: str, number: int) -> str:
     return text if number == 0 else f"{text} {'-' if number < 0 else '+'} {abs(number)}"
-
-
-def _times(number: int, text: str) -> str:
-    return f"{number} * ({text})" if " " in text else f"{number} * {text}"
 
 
 def _rows_of_slots(program: Program) -> dict[tuple[int, int], set[str | int]]:

@@ -15,6 +15,8 @@ from ..tracing.program import Output, Program
 from .target import Target
 from .transpose import load_columns, store_columns
 
+LONG = 1500  # operations of straight-line code, beyond which it is cut into pieces:
+PIECE = 300  # LLVM's time grows faster than a block's length. C of Talos: 5.6 s to compile in one, 1.9 s in pieces
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 
 
@@ -116,7 +118,8 @@ class Emitter:
         poison = self.poison([column for columns in loaded for column in columns])
         results: list[list[str]] = [[""] * array.size for array in program.outputs]
         for body in program.bodies():
-            for node in body.nodes:
+            for k, node in enumerate(body.nodes):
+                self.cut(k, len(body.nodes))
                 if node.op == "input" and node.level == ONLINE:
                     values[node] = loaded[node.data[0]][node.data[1]]
                 elif node.level == ONLINE:
@@ -127,6 +130,13 @@ class Emitter:
         for k, result in enumerate(results):
             guarded = [self.emit(f"fadd {self.vector} {value}, {poison}") for value in result]
             store_columns(self, out_rows[k], guarded)
+
+    def cut(self, position: int, length: int) -> None:
+        """Begin another basic block in long code. LLVM cannot know that the branch is always taken, and leaves it."""
+        if length > LONG and position and position % PIECE == 0:
+            name = self.fresh("piece")
+            self.do(f"br i1 {self.emit('icmp sge i64 %n, 0')}, label %{name}, label %done")
+            self.label(name)
 
     def poison(self, columns: Sequence[str]) -> str:
         """0 in each lane, or NaN where any input is not finite: x * 0 added up, in four chains."""

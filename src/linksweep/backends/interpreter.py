@@ -127,11 +127,9 @@ class _Run:
         return 0 if row == "base" else 1 + (link if row == "own" else self.program.parents[link])
 
     def write_pair(self, effect: PairOutput, i: int, j: int, result: Any) -> None:
-        offsets = self.program.offsets[effect.offsets]
-        a, b = offsets[i] + effect.component[0], offsets[j] + effect.component[1]
-        side = self.program.outputs[effect.output].shape[1]
-        for row, column in effect.places(a, b):
-            self.outputs[effect.output][:, row * side + column] = result
+        of_i, of_j, component = effect.where
+        element = self.program.offsets[of_i][i] + self.program.offsets[of_j][j] + component
+        self.outputs[effect.output][:, element] = result
 
 
 def _shifted(angle: Any, offset: Any) -> Any:

@@ -14,18 +14,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..tracing.expression import ONLINE
 from ..tracing.program import Program
 from .emitter import Emitter
 from .loops import LoopEmitter
 from .target import Target
 from .trig import sincos_declarations, sincos_ir
 
+STAGED_ABOVE = 300  # entries of results
 _SPARE_ON_STACK = 4096  # elements; a longer spare row stands at the end of the workspace
 
 
 def kernel_ir(program: Program, dtype: str, target: Target) -> tuple[str, int]:
     """The IR of `kernel`, and how many bytes of workspace a call of it needs."""
-    emitter = (LoopEmitter if program.rolled else Emitter)(program, dtype, target)
+    emitter = (LoopEmitter if program.rolled or _many_results(program) else Emitter)(program, dtype, target)
     spare = max((array.size for array in program.outputs), default=0)
     workspace = emitter.workspace * target.vector_bytes
     arguments = "ptr %in, ptr %in_strides, ptr %out, ptr %out_strides, ptr %work, ptr %counter, i64 %block"
@@ -44,6 +46,12 @@ def kernel_ir(program: Program, dtype: str, target: Target) -> tuple[str, int]:
         emitter.declarations.update(sincos_declarations(*options))
     parts = [*sorted(emitter.declarations), *emitter.globals(), *trig, *emitter.lines]
     return "\n".join(parts) + "\n", workspace
+
+
+def _many_results(program: Program) -> bool:
+    """Whether results go through the workspace: a transposition written out for each would be most of the code."""
+    plain = all(array.level == ONLINE for array in program.inputs)
+    return plain and sum(array.size for array in program.outputs) > STAGED_ABOVE
 
 
 def _groups(e: Emitter) -> None:

@@ -1,12 +1,15 @@
 """LLVM IR of rolled programs: loops over the links inside the loop over groups of samples.
 
 Inputs and results are transposed through the workspace, so that a link reads and writes whole vectors; the values that
-links keep stand there too, one row of slots for each link.
+links keep stand there too, one row of slots for each link. Results of pairs that are too large to stay in the cache
+until the last pair is done are written as they come, neighbours of a row together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from ..tracing.expression import Node
 from ..tracing.program import Add, Block, Body, Loop, Output, PairLoop, PairOutput, Program, Store
@@ -14,11 +17,53 @@ from .emitter import Emitter
 from .target import Target
 from .transpose import load_columns, store_columns
 
+STAGED_PAIRS = 4096  # entries of a result of pairs: 256 KB for eight lanes, which stays in the second cache
+SIDE_BY_SIDE = 4  # neighbours in a row that are worth a transposition
+MOST_RUNS = 20_000  # of zeros; beyond, a whole row is cleared first
 
-def staged_outputs(program: Program) -> list[int]:
-    """Results that are transposed through the workspace: all but the matrices of pairs, which can be huge."""
-    paired = {e.output for b in program.bodies() for e in b.effects if isinstance(e, PairOutput)}
-    return [k for k in range(len(program.outputs)) if k not in paired]
+
+def paired_outputs(program: Program) -> list[int]:
+    """Results that pairs of links write: of links on different branches there is no pair, and their elements are 0."""
+    return sorted({e.output for b in program.bodies() for e in b.effects if isinstance(e, PairOutput)})
+
+
+def unwritten(program: Program, output: int) -> np.ndarray:
+    """The elements of a result that no pair writes."""
+    written = np.zeros(program.outputs[output].size, bool)
+    tables = [np.array(offsets) for offsets in program.offsets]
+    for step in program.steps:
+        if not isinstance(step, PairLoop):
+            continue
+        above: list[tuple[list[int], list[int]]] = [([], []) for _ in step.steps]
+        own: list[list[int]] = [[] for _ in step.starts]
+        for i, kind in enumerate(program.kinds):
+            j = program.parents[i] if kind in step.kinds else -1
+            if kind in step.kinds:
+                own[kind].append(i)
+            while j >= 0:
+                above[program.kinds[j]][0].append(i)
+                above[program.kinds[j]][1].append(j)
+                j = program.parents[j]
+        runs = [*zip(step.starts, ((links, links) for links in own), strict=True), *zip(step.steps, above, strict=True)]
+        for body, (firsts, links) in runs:
+            for effect in body.effects if links else ():
+                if isinstance(effect, PairOutput) and effect.output == output:
+                    of_i, of_j, component = effect.where
+                    written[tables[of_i][firsts] + tables[of_j][links] + component] = True
+    return np.flatnonzero(~written)
+
+
+def constant_zeros(program: Program, output: int) -> list[int]:
+    """The elements of a result that are the number 0, in a program without loops."""
+    effects = [e for body in program.bodies() for e in body.effects if isinstance(e, Output) and e.output == output]
+    return [e.where[0] for e in effects if not isinstance(e.value, Node) and e.value == 0.0]
+
+
+def runs_of(elements: np.ndarray, size: int) -> list[tuple[int, int]]:
+    """Elements as (start, length) of neighbours."""
+    cuts = np.flatnonzero(np.diff(elements) != 1) + 1
+    runs = [(int(part[0]), len(part)) for part in np.split(elements, cuts) if len(part)]
+    return runs if len(runs) <= MOST_RUNS else [(0, size)]
 
 
 class LoopEmitter(Emitter):
@@ -33,10 +78,43 @@ class LoopEmitter(Emitter):
         for k, array in enumerate(program.inputs):
             self.staged_inputs[k] = total
             total += array.size
-        for k in staged_outputs(program):
-            self.staged_outputs[k] = total
-            total += program.outputs[k].size
+        paired = paired_outputs(program)
+        self.blank: dict[int, np.ndarray] = {}  # elements of staged results that no pair writes
+        self.zeros: dict[int, list[tuple[int, int]]] = {}  # of the others, as runs
+        for k, array in enumerate(program.outputs):
+            if k not in paired or array.size <= STAGED_PAIRS:
+                self.staged_outputs[k] = total
+                total += array.size
+            if k in self.staged_outputs and not program.rolled:
+                self.blank[k] = np.array(constant_zeros(program, k), int)
+            elif k in self.staged_outputs and k in paired:
+                self.blank[k] = unwritten(program, k)
+            elif k in paired:
+                self.zeros[k] = runs_of(unwritten(program, k), array.size)
         self.workspace = total
+
+    def prologue(self, bases: Sequence[tuple[str, str]]) -> None:
+        super().prologue(bases)
+        for k, elements in self.blank.items():
+            if len(elements):
+                self.each(f"@blank{k}", len(elements), lambda e, k=k: self._clear(k, e))
+
+    def _clear(self, output: int, element: str) -> None:
+        self.store_work(self.staged(self.staged_outputs[output], element), self.constant(0.0))
+
+    def each(self, table: str, count: int, action: Callable[[str], None]) -> None:
+        """A loop over the integers of a table."""
+        name = self.fresh("each")
+        self.do(f"br label %{name}_in")
+        self.label(f"{name}_in")
+        self.do(f"br label %{name}")
+        self.label(name)
+        self.do(f"%{name}_c = phi i64 [ 0, %{name}_in ], [ %{name}_next, %{name} ]")
+        action(self.lookup(table, f"%{name}_c"))
+        self.do(f"%{name}_next = add i64 %{name}_c, 1")
+        self.do(f"%{name}_more = icmp slt i64 %{name}_next, {count}")
+        self.do(f"br i1 %{name}_more, label %{name}, label %{name}_out")
+        self.label(f"{name}_out")
 
     def run(self, rows: list[list[str]], out_rows: list[list[str]]) -> None:
         self.out_rows = out_rows
@@ -110,10 +188,11 @@ class LoopEmitter(Emitter):
 
     def fill_pair_outputs(self) -> None:
         """A pair of links on different branches has no body to write it: it is 0, or NaN for a bad sample."""
-        for k in set(range(len(self.program.outputs))) - set(self.staged_outputs):
-            for lane, row in enumerate(self.out_rows[k]):
+        for k, runs in self.zeros.items():
+            for lane, row in enumerate(self.out_rows[k]) if runs else ():
                 value = self.emit(f"extractelement {self.vector} {self.finite}, i64 {lane}")
-                self.do(f"call void @fill(ptr {row}, i64 {self.program.outputs[k].size}, {self.scalar} {value})")
+                runs_of_k = f"ptr @zeros{k}, i64 {len(runs)}"
+                self.do(f"call void @fill(ptr {row}, ptr %spare, {runs_of_k}, {self.scalar} {value})")
 
     def loop(self, step: Loop) -> None:
         links = len(self.program.parents)
@@ -188,7 +267,13 @@ class LoopEmitter(Emitter):
         if link:
             rows["own"] = self.emit(f"add i64 {link}, 1")
             rows["parent"] = self.emit(f"add i64 {self.lookup('@parents', link)}, 1")
-        for node in body.nodes:
+        written: dict[Node, list[Output]] = {}
+        for effect in body.effects:
+            if isinstance(effect, Output) and isinstance(effect.value, Node):
+                written.setdefault(effect.value, []).append(effect)
+        for k, node in enumerate(body.nodes):
+            if not link:
+                self.cut(k, len(body.nodes))
             if node.op == "input":
                 base = self.staged_inputs[node.data[0]]
                 values[node] = self.load_work(self.staged(base, self.element(node.data[1:], link)))
@@ -204,18 +289,16 @@ class LoopEmitter(Emitter):
                 values[node] = self.load_work(place)
             else:
                 self.operation(node, values)
+            for effect in written.get(node, ()):  # at once: a value that waits takes a register
+                self.output(effect, link, values[node])
+        self.pair_outputs(body, first, link, values)
         for effect in body.effects:
             value = self.operand(effect.value, values)
             if isinstance(effect, Output):
-                base = self.staged_outputs[effect.output]
-                self.store_work(self.staged(base, self.element(effect.where, link)), value)
+                if not isinstance(effect.value, Node) and (link or effect.value != 0.0):
+                    self.output(effect, link, value)
             elif isinstance(effect, PairOutput):
-                side = self.program.outputs[effect.output].shape[1]
-                a = self.emit(f"add i64 {self.lookup(f'@offsets{effect.offsets}', first)}, {effect.component[0]}")
-                b = self.emit(f"add i64 {self.lookup(f'@offsets{effect.offsets}', link)}, {effect.component[1]}")
-                for i, j in effect.places(a, b):
-                    element = self.emit(f"add i64 {self.emit(f'mul i64 {i}, {side}')}, {j}")
-                    self.scatter(effect.output, element, value)
+                continue
             elif isinstance(effect, Store):
                 self.store_work(self.work(effect.array, rows[effect.row], effect.slot), value)
             else:
@@ -234,12 +317,41 @@ class LoopEmitter(Emitter):
             return str(where[0])
         return self.emit(f"add i64 {self.lookup(f'@offsets{where[0]}', link)}, {where[1]}")
 
-    def scatter(self, output: int, element: str, value: str) -> None:
-        value = self.emit(f"fadd {self.vector} {value}, {self.finite}")
-        for lane, row in enumerate(self.out_rows[output]):
-            place = self.emit(f"getelementptr {self.scalar}, ptr {row}, i64 {element}")
-            entry = self.emit(f"extractelement {self.vector} {value}, i64 {lane}")
-            self.do(f"store {self.scalar} {entry}, ptr {place}")
+    def output(self, effect: Output, link: str, value: str) -> None:
+        base = self.staged_outputs[effect.output]
+        self.store_work(self.staged(base, self.element(effect.where, link)), value)
+
+    def pair_outputs(self, body: Body, first: str, link: str, values: dict[Node, str]) -> None:
+        """What a pair writes: into the workspace, or neighbours of a row together."""
+        groups: dict[tuple[int, int, int], dict[int, str]] = {}
+        for effect in body.effects:
+            if isinstance(effect, PairOutput):
+                of_i, of_j, component = effect.where
+                groups.setdefault((effect.output, of_i, of_j), {})[component] = self.operand(effect.value, values)
+        for (output, of_i, of_j), found in groups.items():
+            of_first, of_link = self.lookup(f"@offsets{of_i}", first), self.lookup(f"@offsets{of_j}", link)
+            begin = self.emit(f"add i64 {of_first}, {of_link}")
+            if output in self.staged_outputs:
+                for component, value in found.items():
+                    self.store_work(self.staged(self.staged_outputs[output] + component, begin), value)
+                continue
+            for start, length in runs_of(np.array(sorted(found)), 0):
+                run = [found[component] for component in range(start, start + length)]
+                guarded = [self.emit(f"fadd {self.vector} {value}, {self.finite}") for value in run]
+                element = self.emit(f"add i64 {begin}, {start}")
+                places = [f"getelementptr {self.scalar}, ptr {row}, i64 {element}" for row in self.out_rows[output]]
+                rows = [self.emit(place) for place in places]
+                if length >= SIDE_BY_SIDE:
+                    store_columns(self, rows, guarded)
+                else:
+                    self.scatter(rows, guarded)
+
+    def scatter(self, rows: Sequence[str], columns: Sequence[str]) -> None:
+        for k, value in enumerate(columns):
+            for lane, row in enumerate(rows):
+                place = self.emit(f"getelementptr {self.scalar}, ptr {row}, i64 {k}")
+                entry = self.emit(f"extractelement {self.vector} {value}, i64 {lane}")
+                self.do(f"store {self.scalar} {entry}, ptr {place}")
 
     def globals(self) -> list[str]:
         program = self.program
@@ -248,24 +360,66 @@ class LoopEmitter(Emitter):
         rows = [value for row in zip(*program.tables, strict=True) for value in row] or [0.0]
         numbers = ", ".join(f"{self.scalar} {self.literal(value)}" for value in rows)
         lines.append(f"@tables = internal constant [{len(rows)} x {self.scalar}] [{numbers}], align 64")
-        return [*lines, _HELPERS.replace("SCALAR", self.scalar)]
+        lines += [self.integers(f"@blank{k}", [*map(int, found)]) for k, found in self.blank.items() if len(found)]
+        for k, runs in self.zeros.items():
+            lines += [self.integers(f"@zeros{k}", [x for run in runs for x in run])] if runs else []
+        names = {"SCALAR": self.scalar, "VECTOR": self.vector, "LANES": str(self.lanes), "BYTES": str(self.bytes)}
+        helper = _FILL if any(self.zeros.values()) else ""
+        for name, text in names.items():
+            helper = helper.replace(name, text)
+        return [*lines, helper]
 
     @staticmethod
     def integers(name: str, values: Sequence[int]) -> str:
         return f"{name} = internal constant [{len(values)} x i32] [{', '.join(f'i32 {v}' for v in values)}], align 64"
 
 
-_HELPERS = """
-define internal void @fill(ptr %row, i64 %size, SCALAR %value) noinline {
+_FILL = """
+define internal void @fill(ptr %row, ptr %spare, ptr %runs, i64 %count, SCALAR %value) noinline {
 entry:
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %place = getelementptr SCALAR, ptr %row, i64 %i
-  store SCALAR %value, ptr %place
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, %size
-  br i1 %more, label %loop, label %end
+  %nobody = icmp eq ptr %row, %spare
+  br i1 %nobody, label %end, label %begin
+begin:
+  %single = insertelement VECTOR poison, SCALAR %value, i64 0
+  %wide = shufflevector VECTOR %single, VECTOR poison, <LANES x i32> zeroinitializer
+  br label %run
+run:
+  %k = phi i64 [ 0, %begin ], [ %k_next, %done ]
+  %twice = shl i64 %k, 1
+  %start_place = getelementptr i32, ptr %runs, i64 %twice
+  %start_word = load i32, ptr %start_place
+  %start = sext i32 %start_word to i64
+  %length_place = getelementptr i32, ptr %start_place, i64 1
+  %length_word = load i32, ptr %length_place
+  %length = sext i32 %length_word to i64
+  %first = getelementptr SCALAR, ptr %row, i64 %start
+  %last = sub i64 %length, LANES
+  %short = icmp slt i64 %last, 0
+  br i1 %short, label %one, label %many
+many:
+  %i = phi i64 [ 0, %run ], [ %i_next, %many_more ]
+  %before = icmp slt i64 %i, %last
+  br i1 %before, label %many_more, label %many_end
+many_more:
+  %place = getelementptr SCALAR, ptr %first, i64 %i
+  store VECTOR %wide, ptr %place, align BYTES
+  %i_next = add i64 %i, LANES
+  br label %many
+many_end:
+  %place_last = getelementptr SCALAR, ptr %first, i64 %last
+  store VECTOR %wide, ptr %place_last, align BYTES
+  br label %done
+one:
+  %j = phi i64 [ 0, %run ], [ %j_next, %one ]
+  %place_one = getelementptr SCALAR, ptr %first, i64 %j
+  store SCALAR %value, ptr %place_one
+  %j_next = add i64 %j, 1
+  %j_more = icmp slt i64 %j_next, %length
+  br i1 %j_more, label %one, label %done
+done:
+  %k_next = add i64 %k, 1
+  %more = icmp slt i64 %k_next, %count
+  br i1 %more, label %run, label %end
 end:
   ret void
 }

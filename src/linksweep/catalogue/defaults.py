@@ -59,7 +59,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     ),
     "effective_inertia": _EXPLICIT,
     "inertia_power": _EXPLICIT,
-    "coriolis_matrix": _EXPLICIT,
+    "coriolis_matrix": (Rule("composite"),),
 }
 CLOSED = {"forward_dynamics": "closed_chain"}  # of robots with constraints between frames
 DETAILED = {"inverse_dynamics": "newton_euler", "forward_dynamics": "filter_smoother"}  # the quantities of the papers

@@ -46,16 +46,6 @@ def trace_explicit(algorithm: Any, tracer: Any, request: Any, output: int) -> No
     tracer.write(output, values)
 
 
-def trace_regressor(tracer: Any, qd: Any, qdd: Any, base: Any, output: int) -> None:
+def trace_regressor(tracer: Any, qd: Any, qdd: Any, base: Any, output: int, packed: bool) -> None:
     """Y, a row for each rate: ten columns for each link in document order, then one for each joint's armature."""
-    links = tracer.model.links
-    elements, width = regressor(tracer, qd, qdd, base), 11 * len(links)
-    rows = [[0.0] * width for rates in qd for _ in rates]
-    for (i, j), columns in elements.items():
-        for k, forces in enumerate(columns):
-            for freedom, value in enumerate(forces):
-                rows[links[j].start + freedom][10 * links[i].row + k] = value
-    for link, accelerations in zip(links, qdd, strict=True):
-        for freedom, acceleration in enumerate(accelerations):
-            rows[link.start + freedom][10 * len(links) + link.row] = acceleration
-    tracer.write(output, [value for row in rows for value in row])
+    tracer.write_parameters(output, regressor(tracer, qd, qdd, base), packed)

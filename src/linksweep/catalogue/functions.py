@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..algorithms.closed_chain.closed_chain import closed_chain
+from ..algorithms.explicit.coriolis_matrix import coriolis_matrix
 from ..algorithms.explicit.explicit_model import explicit_model
 from ..algorithms.explicit.explicit_model_direct import explicit_model_direct
 from ..algorithms.explicit.influence import influence
@@ -41,6 +42,7 @@ from ..spatial.tree_matrix import congruence
 from ..tracing.differentiate import differentiated
 from ..tracing.expression import ONLINE, PARAMETER, Operand
 from ..tracing.passes import optimise
+from ..tracing.places import parameter_places
 from ..tracing.program import Array, Program
 from ..tracing.rolled import Rolled
 from ..tracing.unrolled import UnrolledTrace
@@ -137,7 +139,7 @@ def check_options(
         names = ", ".join(f"{request.function} by {request.method!r}" for request in requests)
         raise ArgumentError(
             f"{names} cannot use base parameters: they serve inverse_dynamics, bias_forces, gravity_forces, "
-            f"mass_matrix and forward_dynamics by methods linear in them ({', '.join(LINEAR)}): leave "
+            f"mass_matrix, coriolis_matrix and forward_dynamics by methods linear in them ({', '.join(LINEAR)}): leave "
             f"base_parameters to None."
         )
     if rolled and parameters:
@@ -159,6 +161,7 @@ def signature(
     shapes |= {"q": (nq,), "point": (3,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
     shapes |= {chosen.name: chosen.shape for chosen in parameters}
     sizes: dict[Any, Any] = {"v": nv, "frames": len(model.frames), "parameters": 11 * len(model.links)}
+    sizes["packed"] = parameter_places(model, packed=True).size
     sizes |= {"rows": sum(tie.rows for tie in model.ties), "ties": len(model.ties)}
     wanted = {name for request in requests for name in FUNCTIONS[request.function].inputs}
     wanted |= {name for name in ("f_ext", "base_motion") if any(getattr(request, name) for request in requests)}
@@ -300,9 +303,15 @@ def _trace_explicit(tracer: Any, request: Request, output: int) -> None:
     trace_explicit(_method(request).algorithm, tracer, request, output)
 
 
+def _trace_coriolis(tracer: Any, request: Request, output: int) -> None:
+    if request.method != "composite":
+        return _trace_explicit(tracer, request, output)
+    tracer.write_pair_blocks(coriolis_matrix(tracer, _coordinates(tracer, "qd")), {output: "C"})
+
+
 def _trace_regressor(tracer: Any, request: Request, output: int) -> None:
     qd, qdd = _coordinates(tracer, "qd"), _coordinates(tracer, "qdd")
-    trace_regressor(tracer, qd, qdd, _base_motion(tracer, request), output)
+    trace_regressor(tracer, qd, qdd, _base_motion(tracer, request), output, request.function == "packed_regressor")
 
 
 def _form(update: str) -> Method:
@@ -329,6 +338,7 @@ EXPLICIT = {
     "augmented_bodies": Method(explicit_model, serial=True, single=True, written_out=True),
     "direct": Method(explicit_model_direct, single=True, written_out=True),
 }
+CORIOLIS = {"composite": Method(coriolis_matrix, linear=True), "augmented_bodies": EXPLICIT["augmented_bodies"]}
 INFLUENCE = {"": Method(influence, single=True, written_out=True)}
 
 FUNCTIONS: dict[str, Function] = {
@@ -375,12 +385,16 @@ FUNCTIONS: dict[str, Function] = {
         ("q", "point"), "H", (6, "v", "v"), INFLUENCE, trace_influence, dynamics=False, needs_frame=True
     ),
     "regressor": Function(
-        ("q", "qd", "qdd"), "Y", ("v", "parameters"), {"": Method(regressor, written_out=True)}, _trace_regressor,
-        dynamics=False, takes=("base_motion",)
+        ("q", "qd", "qdd"), "Y", ("v", "parameters"), {"": Method(regressor)}, _trace_regressor, dynamics=False,
+        takes=("base_motion",)
+    ),
+    "packed_regressor": Function(
+        ("q", "qd", "qdd"), "Y", ("packed",), {"": Method(regressor)}, _trace_regressor, dynamics=False,
+        takes=("base_motion",)
     ),
     "effective_inertia": Function(("q",), "I", ("v", "v"), EXPLICIT, _trace_explicit),
     "inertia_power": Function(("q",), "P", ("v", "v", "v"), EXPLICIT, _trace_explicit),
-    "coriolis_matrix": Function(("q", "qd"), "C", ("v", "v"), EXPLICIT, _trace_explicit),
+    "coriolis_matrix": Function(("q", "qd"), "C", ("v", "v"), CORIOLIS, _trace_coriolis),
     "joint_inertia": Function(
         ("q",), "D", ("v",), {"factorization": Method(factorization)}, trace_joint_inertia, public=False
     ),

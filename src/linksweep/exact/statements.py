@@ -193,7 +193,7 @@ class Mechanics:
         tau = self.value("inverse_dynamics", all_terms=True)
         for khalil in (False, True):
             grouped, form = regroup(self.model, khalil), "Khalil's form" if khalil else "cheapest form"
-            for function in ("inverse_dynamics", "mass_matrix", "forward_dynamics"):
+            for function in ("inverse_dynamics", "mass_matrix", "coriolis_matrix", "forward_dynamics"):
                 for method in self.able(function):
                     if not FUNCTIONS[function].methods[method].linear:
                         continue

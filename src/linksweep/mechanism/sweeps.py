@@ -9,7 +9,8 @@ An algorithm is written as steps, and a sweep carries each step over the tree:
 
 A step sees one link, its own values and what comes in. It never indexes another link and never branches on a value.
 A record is any dataclass or tuple of scalars; what a sweep carries has the shape of its `base` (or `zero`) at every
-link. What it keeps comes back as one record per link, and `kept.field` is that field of every link.
+link, unless the base is None, of which a step makes the first state. What it keeps comes back as one record per link,
+and `kept.field` is that field of every link.
 
 `Unrolled` runs the steps link by link over any scalar, constants folded where the scalar can. `tracing/rolled.py` runs
 each step once per kind of joint and makes a loop of it.
@@ -85,13 +86,11 @@ class LinkView:
 
     def from_described_frame(self, f: Force) -> Force:
         """A force given in the link frame of the description, in the canonical frame."""
-        return self._own_frame().to_parent(f)
+        return self.described.to_parent(f)
 
-    def from_described_body(self, body: Inertia) -> Inertia:
-        """A body given in the link frame of the description, in the canonical frame."""
-        return self._own_frame().to_parent(body)
-
-    def _own_frame(self) -> Transform:
+    @property
+    def described(self) -> Transform:
+        """Where the link frame of the description stands in the canonical frame."""
         axes = Mat(*(Vec(*row) for row in self._link.axes))
         return Transform((Shift(Vec(*self._link.origin)), Rotation(axes)))
 

@@ -8,14 +8,14 @@ import numpy as np
 
 from ..catalogue.parameters import TEN, body
 from ..compiled.function import Recipe, chosen_backend, make_function
-from ..description.model import inverse, moved
+from ..description.model import BASE, inverse, moved
+from ..mechanism.joints import KINDS
 from ..support.lazy import lazy
 from ..tracing.count import Counts, count
+from ..tracing.places import parameter_places
 
 if TYPE_CHECKING:
     from ..analysis.base_parameters import BaseParameters
-
-MACHINE_CODE_UP_TO = 1200  # entries of a regressor
 
 
 class ParameterMethods:
@@ -23,6 +23,7 @@ class ParameterMethods:
 
     if TYPE_CHECKING:
         model: Any
+        canonical: Any
         link_names: Any
         joint_names: Any
         nv: int
@@ -54,16 +55,40 @@ class ParameterMethods:
         inertial = [f"{link}.{name}" for link in self.link_names for name in TEN]
         return (*inertial, *(f"{joint}.armature" for joint in self.joint_names))
 
-    def regressor(self, q: Any, qd: Any, qdd: Any, out: Any = None) -> np.ndarray:
-        """Y (..., nv, 11 links): joint forces are Y @ standard_parameters."""
-        return self._regressor(q, qd, qdd) if out is None else self._regressor(q, qd, qdd, out=out)
+    def regressor(self, q: Any, qd: Any, qdd: Any, out: Any = None, packed: bool = False) -> np.ndarray:
+        """Y (..., nv, 11 links): joint forces are Y @ standard_parameters.
+
+        packed: only what is not zero by the structure of the robot (a link asks nothing of joints that do not move it),
+        (..., count); `regressor_places` says where each number stands in Y.
+        """
+        compiled = self._packed_regressor if packed else self._regressor
+        return compiled(q, qd, qdd) if out is None else compiled(q, qd, qdd, out=out)
+
+    @lazy
+    def regressor_places(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row and column in Y of each number of `regressor(..., packed=True)`."""
+        dense, packed = (parameter_places(self.canonical, form) for form in (False, True))
+        places = np.empty(packed.size, int)
+        for i, link in enumerate(self.canonical.links):
+            for f in range(KINDS[link.kind].nv):
+                places[packed.motor[i] + f * packed.motor_row] = dense.motor[i] + f * dense.motor_row
+            j = i
+            while j != BASE:
+                at, to = (table.of_link[i] + table.of_joint[j] for table in (packed, dense))
+                for f in range(KINDS[self.canonical.links[j].kind].nv):
+                    ten = np.arange(10)
+                    places[at + f * packed.row + ten] = to + f * dense.row + ten
+                j = self.canonical.links[j].parent
+        rows, columns = np.divmod(places, dense.row)
+        return rows, columns
 
     @lazy
     def _regressor(self) -> Any:
-        entries = self.nv * len(self.standard_parameter_names)
-        # LLVM takes a minute for the 11,000 entries of a humanoid; the interpreter starts at once
-        backend = chosen_backend("interpreter" if entries > MACHINE_CODE_UP_TO else None)
-        return make_function(self.recipe("regressor"), None, 1, backend)
+        return make_function(self.recipe("regressor"), None, 1, chosen_backend(None))
+
+    @lazy
+    def _packed_regressor(self) -> Any:
+        return make_function(self.recipe("packed_regressor"), None, 1, chosen_backend(None))
 
     def base_parameters(self, method: str = "symbolic") -> BaseParameters:
         """The fewest numbers on which joint forces depend, for this base and gravity, with the map from the standard

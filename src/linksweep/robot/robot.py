@@ -215,7 +215,8 @@ class Robot(
         return self._function((*requests, make_request(self, "gravity_forces", gravity)))(q)
 
     def coriolis_matrix(self, q: Any, qd: Any, method: str | None = None, out: Any = None) -> np.ndarray:
-        """C (..., nv, nv) by Christoffel's symbols, from P*: C qd are the velocity forces, and dM/dt - 2 C is skew."""
+        """C (..., nv, nv), by Christoffel's symbols where joints have one freedom: C qd are the velocity forces, and
+        dM/dt - 2 C is skew, with M by the rates of joints (of a free base or a ball joint: in the body frame)."""
         return self._dynamics("coriolis_matrix", (q, qd), method, (), out)
 
     @property

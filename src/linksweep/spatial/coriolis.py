@@ -1,4 +1,4 @@
-"""The matrix 2 B of moving bodies, from which the derivatives of inverse dynamics are made."""
+"""The matrix B of moving bodies, from which C and the derivatives of inverse dynamics are made."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .scalars import Scalar
 
 @dataclass(slots=True)
 class Coriolis:
-    """2 B in twelve numbers: of points with mass m, place p and velocity u, l = sum 2 m u and K = sum 2 m u p^T.
+    """B in twelve numbers: of points with mass m, place p and velocity u, l = sum m u and K = sum m u p^T.
 
-    Times a Motion [w; v] it is the force for the accelerations 2 w x u of all points.
+    Times a Motion [w; v] it is the force for the accelerations w x u of all points.
     """
 
-    l: Vec  # noqa: E741  (the linear momentum, twice)
+    l: Vec  # noqa: E741  (the linear momentum)
     K: Mat
 
     def __add__(self, b: Coriolis) -> Coriolis:
@@ -26,7 +26,7 @@ class Coriolis:
         return Force(w * _trace(self.K) - self.K @ w, w.cross(self.l))
 
     def transpose_times(self, v: Motion) -> Vec:
-        """The moment of (2 B)^T v, which has no force."""
+        """The moment of B^T v, which has no force."""
         w = v.angular
         return w * _trace(self.K) - self.K.transpose_times(w) + self.l.cross(v.linear)
 
@@ -39,11 +39,10 @@ ZERO_CORIOLIS = Coriolis(ZERO_VEC, Mat(ZERO_VEC, ZERO_VEC, ZERO_VEC))
 
 
 def coriolis(M: Inertia, v: Motion) -> Coriolis:
-    """2 B of a body that moves with v: its points have u = v + w x p."""
-    w, J = v.angular + v.angular, M.second_moments().rows()
+    """B of a body that moves with v: its points have u = v + w x p. It is linear in v."""
+    w, J = v.angular, M.second_moments().rows()
     turned = Mat(w.cross(J[0]), w.cross(J[1]), w.cross(J[2])).T
-    linear = v.linear + v.linear
-    return Coriolis(linear * M.mass + w.cross(M.mp), _plus_outer(turned, linear, M.mp))
+    return Coriolis(v.linear * M.mass + w.cross(M.mp), _plus_outer(turned, v.linear, M.mp))
 
 
 def _plus_outer(K: Mat, a: Vec, b: Vec) -> Mat:

@@ -72,17 +72,12 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class PairOutput:
-    """In a PairLoop: element (rows[i] + a, rows[j] + b) of a square result ("ij"), its mirror image ("ji"), or both."""
+    """In a PairLoop: results[output][offsets_i[i] + offsets_j[j] + component] = value, where = (offsets_i, offsets_j,
+    component). Elements that no pair writes are 0."""
 
     output: int
-    offsets: int
-    component: tuple[int, int]
+    where: tuple[int, int, int]
     value: Operand
-    sides: str = "both"
-
-    def places(self, a: Any, b: Any) -> tuple[tuple[Any, Any], ...]:
-        """The rows and columns to write, of an element a of i and b of j."""
-        return {"both": ((a, b), (b, a)), "ij": ((a, b),), "ji": ((b, a),)}[self.sides]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +200,8 @@ class Program:
             if isinstance(effect, Output):
                 place = f"{self.outputs[effect.output].name}{_place(effect.where)}"
             elif isinstance(effect, PairOutput):
-                row, column = effect.places(f"i + {effect.component[0]}", f"j + {effect.component[1]}")[0]
-                place = f"{self.outputs[effect.output].name}[{row}, {column}]"
+                of_i, of_j, component = effect.where
+                place = f"{self.outputs[effect.output].name}[offset{of_i}[i] + offset{of_j}[j] + {component}]"
             elif isinstance(effect, Store):
                 place = f"array{effect.array}[{effect.row}].{effect.slot}"
             else:

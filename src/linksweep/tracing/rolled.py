@@ -21,6 +21,7 @@ from ..mechanism.sweeps import LinkView, Step
 from ..spatial.algebra import leaves, map_leaves, rebuild
 from ..spatial.scalars import is_zero, quarter_turns
 from .expression import Graph, Node, Operand
+from .places import parameter_places
 from .program import Add, Array, Block, Body, Effect, Loop, Output, PairLoop, PairOutput, Program, Store
 
 
@@ -74,11 +75,11 @@ class Rolled:
         self.links = [LinkView(t, k) for t, k in zip(self.templates, kept.records, strict=True)]
 
     def outward(self, step: Step, base: Any, *own: Kept) -> Kept:
-        array = self._array(len(leaves(base)))
-        parent = rebuild(base, [self._load(array, slot, "parent") for slot in range(self.arrays[array])])
-        results = [
-            step(link, base if self.on_base[k] else parent, *(o[k] for o in own)) for k, link in enumerate(self.links)
-        ]
+        first = {k: step(link, base, *(o[k] for o in own)) for k, link in enumerate(self.links) if self.on_base[k]}
+        state = next(iter(first.values()))[1] if base is None else base
+        array = self._array(len(leaves(state)))
+        parent = rebuild(state, [self._load(array, slot, "parent") for slot in range(self.arrays[array])])
+        results = [first.get(k) or step(link, parent, *(o[k] for o in own)) for k, link in enumerate(self.links)]
         states = [[Store(array, slot, "own", v) for slot, v in enumerate(leaves(s))] for _, s in results]
         return self._keep(True, states, [kept for kept, _ in results])
 
@@ -158,26 +159,59 @@ class Rolled:
     def write_pairs(self, output: int, out: Any, mirrored: bool = True) -> None:
         if not mirrored:
             raise _only_written_out("a triangular factor")
-        self._append_pairs(out, lambda block: self._block(output, block, "both"))
+        self._append_pairs(out, lambda block: [*self._block(output, block), *self._mirrored(output, block)])
 
     def write_pair_blocks(self, out: Any, fields: Mapping[int, str]) -> None:
         def effects(record: Any) -> list[Effect]:
             found: list[Effect] = []
             for output, field in fields.items():
                 blocks = getattr(record, field)
-                found += self._block(output, blocks.above, "ji")
-                found += self._block(output, list(zip(*blocks.below, strict=True)), "ij")
+                found += self._block(output, blocks.above)
+                found += self._mirrored(output, list(zip(*blocks.below, strict=True)))
             return found
 
         self._append_pairs(out, effects)
 
-    def _block(self, output: int, block: Any, sides: str) -> list[Effect]:
-        """A pair's block: a row for each freedom of j, a column for each of i."""
+    def write_parameters(self, output: int, out: Any, packed: bool) -> None:
+        places = parameter_places(self.model, packed)
+        of_i, of_j, at_motor = (self._offsets(table) for table in (places.of_link, places.of_joint, places.motor))
+        nothing = self._offsets((0,) * len(self.kinds))
+
+        def effects(record: Any) -> list[Effect]:
+            found: list[Effect] = [
+                PairOutput(output, (of_i, of_j, freedom * places.row + k), value)
+                for k, forces in enumerate(record.columns)
+                for freedom, value in enumerate(forces)
+            ]
+            for freedom, value in enumerate(record.motor):
+                found.append(PairOutput(output, (at_motor, nothing, freedom * places.motor_row), value))
+            return found
+
+        self._append_pairs(out, effects)
+
+    def _block(self, output: int, block: Any) -> list[Effect]:
+        """A pair's block in a square result: a row for each freedom a of j, a column for each b of i."""
+        side, rows = self._square()
         return [
-            PairOutput(output, self.starts, (b, a), value, sides)
+            PairOutput(output, (self.starts, rows, a * side + b), value)
             for a, row in enumerate(block)
             for b, value in enumerate(row)
         ]
+
+    def _mirrored(self, output: int, block: Any) -> list[Effect]:
+        """The same block transposed: its rows are those of i."""
+        side, rows = self._square()
+        return [
+            PairOutput(output, (rows, self.starts, b * side + a), value)
+            for a, row in enumerate(block)
+            for b, value in enumerate(row)
+        ]
+
+    def _square(self) -> tuple[int, int]:
+        """nv, and the offsets of each link's first row in a matrix (nv, nv)."""
+        side = sum(KINDS[link.kind].nv for link in self.model.links)
+        table = tuple(link.start * side for link in self.model.links)
+        return side, self.offsets.index(table) if table in self.offsets else self._offsets(table)
 
     def _append_pairs(self, out: Any, effects: Callable[[Any], list[Effect]]) -> None:
         def body(record: Any, carry: list[Effect]) -> Body:
@@ -245,7 +279,9 @@ class Rolled:
         return self.graph.leaf("load", (array, slot, row))
 
     def _stores(self, array: int, record: Any) -> list[Effect]:
-        return [Store(array, slot, "base", value) for slot, value in enumerate(leaves(record))]
+        """What a pair carries on; what it carries unchanged stays where it is."""
+        values = enumerate(leaves(record))
+        return [Store(array, slot, "base", v) for slot, v in values if v is not self._load(array, slot, "base")]
 
     def _summed(self, array: int, record: Any, begins: bool) -> list[Effect]:
         """What a link hands to its parent: the first of its children begins the sum; nothing is added that is 0."""

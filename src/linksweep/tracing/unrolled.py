@@ -10,6 +10,7 @@ from ..mechanism.joints import Coordinates
 from ..mechanism.sweeps import PerLink, Records, Unrolled
 from ..spatial.algebra import leaves
 from .expression import Graph, Operand
+from .places import parameter_places
 from .program import Array, Program, block_program
 
 
@@ -59,6 +60,18 @@ class UnrolledRun(Unrolled):
                     for a, values in enumerate(block):
                         flat[(row + a) * n + column : (row + a) * n + column + len(values)] = list(values)
             self.results[output] = flat
+
+    def write_parameters(self, output: int, elements: Any, packed: bool) -> None:
+        """Write a regressor from its pairs' records: `columns` of ten, and of a link with itself `motor`."""
+        places = parameter_places(self.model, packed)
+        flat: list[Operand] = [0.0] * places.size
+        for (i, j), record in elements.items():
+            for k, forces in enumerate(record.columns):
+                for freedom, value in enumerate(forces):
+                    flat[places.of_link[i] + places.of_joint[j] + freedom * places.row + k] = value
+            for freedom, value in enumerate(record.motor):
+                flat[places.motor[i] + freedom * places.motor_row] = value
+        self.results[output] = flat
 
     def write_columns(self, output: int, per_link: PerLink) -> None:
         """Write the next rows of an output, a column for each rate."""

@@ -25,10 +25,10 @@ def verify(program: Program) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a body runs: the links that run it, and in a PairLoop the links i whose ancestors they are."""
+    """Where a body runs: the links that run it, and in a PairLoop with which links i."""
 
     links: Sequence[int] = ()
-    firsts: Sequence[int] = ()
+    pairs: Sequence[tuple[int, int]] = ()
     in_loop: bool = False
 
 
@@ -36,7 +36,7 @@ class _Place:
 class _Verifier:
     program: Program
     written: list[list[int]] = field(default_factory=list)  # elements of each result
-    spans: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)  # of offsets, over some links
+    spans: dict[tuple[int, ...], tuple[int, int]] = field(default_factory=dict)  # of offsets, over some links
 
     def run(self) -> None:
         program = self.program
@@ -82,13 +82,19 @@ class _Verifier:
         kinds = self.program.kinds
         groups = [step.bodies] if isinstance(step, Loop) else [step.starts, step.steps]
         taking_part = set(range(len(groups[0]))) if isinstance(step, Loop) else set(step.kinds)
-        firsts = [link for link, kind in enumerate(kinds) if kind in taking_part]
+        above: list[list[tuple[int, int]]] = [[] for _ in groups[0]]  # pairs (i, j) by the kind of j
+        for i, kind in enumerate(kinds) if isinstance(step, PairLoop) else ():
+            j = self.program.parents[i]
+            while kind in taking_part and j >= 0:
+                above[kinds[j]].append((i, j))
+                j = self.program.parents[j]
         for bodies in groups:
             self.require(all(_is_index(kind, len(bodies)) for kind in kinds), "a kind without a body")
             for kind, body in enumerate(bodies):
                 links = [link for link, own in enumerate(kinds) if own == kind]
                 if links:
-                    self.check_body(body, _Place(links, links if bodies is groups[0] else firsts, True))
+                    pairs = [(i, i) for i in links] if bodies is groups[0] else above[kind]
+                    self.check_body(body, _Place(links, pairs, True))
 
     def check_body(self, body: Body, place: _Place) -> None:
         self.spans.clear()
@@ -136,12 +142,11 @@ class _Verifier:
             )
         elif isinstance(effect, PairOutput):
             self.require(_is_index(effect.output, len(self.program.outputs)), f"result {effect.output}")
-            shape = self.program.outputs[effect.output].shape
-            self.require(len(shape) == 2 and shape[0] == shape[1] and place.in_loop, f"pairs of {shape}")
-            self.require(effect.sides in ("both", "ij", "ji"), f"sides {effect.sides!r}")
-            for component, links in zip(effect.component, (place.firsts, place.links), strict=True):
-                low, high = self.span(effect.offsets, links)
-                self.require(low + component >= 0 and high + component < shape[0], f"{effect} out of range")
+            of_i, of_j, component = effect.where
+            self.require(place.in_loop and type(component) is int, f"pairs at {effect.where}")
+            low, high = self.pair_span(of_i, of_j, place.pairs)
+            size = self.program.outputs[effect.output].size
+            self.require(low + component >= 0 and high + component < size, f"{effect} out of range")
         else:
             self.check_slot(effect.array, effect.slot)
             row = "parent" if isinstance(effect, Add) else effect.row
@@ -174,6 +179,17 @@ class _Verifier:
         if key not in self.spans:
             own = [self.program.offsets[offsets][link] for link in links]
             self.spans[key] = min(own), max(own)
+        return self.spans[key]
+
+    def pair_span(self, of_i: Any, of_j: Any, pairs: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """The least and the largest sum of two offsets, one of i and one of j, over these pairs."""
+        for offsets in (of_i, of_j):
+            self.require(_is_index(offsets, len(self.program.offsets)), f"offsets {offsets}")
+        key = (of_i, of_j, id(pairs))
+        if key not in self.spans:
+            a, b = self.program.offsets[of_i], self.program.offsets[of_j]
+            sums = [a[i] + b[j] for i, j in pairs] or [0]
+            self.spans[key] = min(sums), max(sums)
         return self.spans[key]
 
 

@@ -108,7 +108,7 @@ def inverse_dynamics_derivatives(
         link: LinkView, outer: Subtree, at: Moving, qd: Coordinates, qdd: Coordinates, f_ext: Force
     ) -> tuple[Any, Subtree]:
         I = outer.I + link.M  # noqa: E741
-        B2 = outer.B2 + coriolis(link.M, at.v)                                                   # (8)
+        B2 = outer.B2 + coriolis(link.M, at.v + at.v)                                              # (8)
         f = outer.f + (link.M @ at.a + local_bias_force(link, at.v) - f_ext)
         tau = link.H(f) + qdd * link.armature
         if dissipation:

@@ -1,35 +1,95 @@
 """The regressor: joint forces as a matrix times the inertial parameters, tau = Y pi.
 
 C. G. Atkeson, C. H. An and J. M. Hollerbach, "Estimation of inertial parameters of manipulator loads and links", 1986:
-the force that a body of unit parameter needs, carried from its link to every joint that moves it. The paper is not
-among our sources: steps are named, not numbered. A link has ten parameters in its described frame, mass, first moment
-and inertia about the frame's origin, and its joint an armature.
+the force that a body of unit parameter needs, along every joint that moves it. The paper is not among our sources:
+steps are named, not numbered. A link has ten parameters in its described frame, mass, first moment and inertia about
+the frame's origin, and its joint an armature.
+
+Forces and joints meet in the frame of the link on the base: a pair of a link and a joint is ten products, and nothing
+is carried from joint to joint. Six of the ten forces are moments alone.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ...mechanism.bias import BaseMotion
-from ...spatial.algebra import ZERO_VEC, Inertia, Sym, Vec
+from ...mechanism.joints import Coordinates
 from ...mechanism.sweeps import LinkView, PerLink, Sweep
-from ..inverse.khalil_kleinfinger import State, inertial_force, motion_of_links
+from ...spatial.algebra import ZERO_VEC, Force, Inertia, Motion, Sym, Vec
+from ...spatial.transforms import Pose
+from ..explicit.explicit_model import first_joint_poses
+from ..inverse.khalil_kleinfinger import State, moment_of, motion_of_links
+
+@dataclass(slots=True)
+class Unit:
+    """What a link asks whose mass, mx, my or mz is 1, and whose XX, YY, ZZ, XY, XZ or YZ is 1."""
+
+    forces: tuple[Force, ...]
+    moments: tuple[Vec, ...]
+
+
+@dataclass(slots=True)
+class Elements:
+    """Of link i and joint j: ten Coordinates, what each parameter of i asks of j; if i is j, what its armature asks."""
+
+    columns: tuple[Coordinates, ...]
+    motor: Any
 
 
 def regressor(sweep: Sweep, qd: PerLink, qdd: PerLink, base: BaseMotion) -> Any:
-    """For link i and joint j that moves it: ten Coordinates, what each parameter of link i asks of joint j."""
+    """The Elements of every link and joint that moves it. qd, qdd: nv scalars per link."""
 
-    def start(link: LinkView, at: State) -> tuple[Any, Any]:
-        forces = [inertial_force(at, link.from_described_body(body)) for body in unit_bodies()]  # step: unit bodies
-        return tuple(link.H(f) for f in forces), tuple(link.phi(f) for f in forces)
+    def axes_step(link: LinkView, nothing: Any, at: Pose) -> tuple[tuple[Motion, ...], Any]:
+        return tuple(in_frame_of(at, h) for h in link.H_T.columns), nothing                      # step: joints
 
-    def step(link: LinkView, forces: Any, at: State) -> tuple[Any, Any]:
-        return tuple(link.H(f) for f in forces), tuple(link.phi(f) for f in forces)              # step: along the chain
+    def start(
+        link: LinkView, moving: State, at: Pose, S: tuple[Motion, ...], qdd: Coordinates
+    ) -> tuple[Elements, Unit]:
+        unit = unit_forces(in_described_frame(link, moving), at.through(link.described))         # step: unit bodies
+        return Elements(asked(S, unit), qdd), unit
 
-    return sweep.pairs(start, step, motion_of_links(sweep, qd, qdd, base))
+    def step(
+        link: LinkView, unit: Unit, moving: State, at: Pose, S: tuple[Motion, ...], qdd: Coordinates
+    ) -> tuple[Elements, Unit]:
+        return Elements(asked(S, unit), ()), unit                                                # step: along the joint
+
+    at = first_joint_poses(sweep)
+    S = sweep.outward(axes_step, (), at)
+    return sweep.pairs(start, step, motion_of_links(sweep, qd, qdd, base), at, S, qdd)
 
 
-def unit_bodies() -> list[Inertia]:
-    """Ten bodies, each with one parameter of 1: m, mx, my, mz, XX, YY, ZZ, XY, XZ, YZ."""
-    rows = [[1.0 if i == k else 0.0 for i in range(10)] for k in range(10)]
-    return [Inertia(row[0], Vec(*row[1:4]) if any(row[1:4]) else ZERO_VEC, Sym(*row[4:])) for row in rows]
+def in_frame_of(at: Pose, h: Motion) -> Motion:
+    """A motion of a link's frame in the frame in which `at` is its pose."""
+    angular = at.turn(h.angular)
+    return Motion(angular, at.turn(h.linear) + at.p.cross(angular))
+
+
+def in_described_frame(link: LinkView, at: State) -> State:
+    """The link's motion in its described frame, at the origin of that frame."""
+    X = link.described
+    return State(X.turn_back(at.w), X.turn_back(at.dw), X.turn_back(at.dv + at.U @ X.origin()))
+
+
+def unit_forces(moving: State, at: Pose) -> Unit:
+    """The forces of ten bodies, each with one parameter of 1, in the frame in which `at` is the pose of theirs."""
+    dv, U = at.turn(moving.dv), moving.U.T
+    forces = [Force(at.p.cross(dv), dv)]                                                         # step: m
+    for axis, column in zip((at.x, at.y, at.z), (U.x, U.y, U.z), strict=True):
+        force = at.turn(column)
+        forces.append(Force(axis.cross(dv) + at.p.cross(force), force))                          # step: mx, my, mz
+    moments = [at.turn(moment_of(moving, moving.U, J)) for J in unit_inertias()]                 # step: XX ... YZ
+    return Unit(tuple(forces), tuple(moments))
+
+
+def unit_inertias() -> list[Sym]:
+    """The second moments of mass of six bodies, each with one of XX, YY, ZZ, XY, XZ, YZ of 1."""
+    tensors = [Sym(*(1.0 if i == k else 0.0 for i in range(6))) for k in range(6)]
+    return [Inertia(0.0, ZERO_VEC, tensor).second_moments() for tensor in tensors]
+
+
+def asked(S: tuple[Motion, ...], unit: Unit) -> tuple[Coordinates, ...]:
+    """Each force along the joint's freedoms."""
+    moments = (Force(moment, ZERO_VEC) for moment in unit.moments)
+    return tuple(Coordinates(f.dot(s) for s in S) for f in (*unit.forces, *moments))
