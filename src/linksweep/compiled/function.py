@@ -27,6 +27,7 @@ from . import arrays, cache
 
 if TYPE_CHECKING:
     from ..backends.target import Target
+    from ..backends.until import Until
     from ..robot.robot import Robot
     from ..tracing.program import Program
 
@@ -59,6 +60,10 @@ class Recipe:
 
             return trace_details(self.model, self.requests[0])
         return trace(self.model, self.requests, self.rolled, self.base_parameters, self.parameters, self.varied)
+
+    def loop(self) -> Until | None:
+        """The loop that the program is a step of, where it is one."""
+        return None
 
     def signature(self) -> arrays.Signature:
         inputs, outputs = signature(self.model, self.requests, self.parameters, self.varied)
@@ -288,6 +293,12 @@ def _compile(function: CompiledFunction, dtype: str, target: Target) -> tuple[by
 
     inputs, outputs = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
     program = function.program
+    loop = function.recipe.loop()
+    if loop is not None:
+        from ..backends.until import until_ir
+
+        ir, workspace = until_ir(_for_target(program.verify(), target), loop, target)
+        return llvm.emit_object(ir, target), workspace
     if (inputs, outputs) != ([a.shape for a in program.inputs], [a.shape for a in program.outputs]):
         raise BackendError(f"{function.name} is traced with other shapes than it is called with: please report this.")
     return llvm.compile_object(_for_target(program, target), dtype, target)[:2]

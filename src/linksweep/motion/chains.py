@@ -12,12 +12,13 @@ from linksweep.mechanism.joints import KINDS
 from linksweep.support.lazy import lazy
 
 from .base import FloatArray
+from .descent import FAR, LARGEST_STEP, TURN, Bound, Problem
+from .descents import descents_of
 from .poses import rotation_vector
 
 if TYPE_CHECKING:
     from linksweep.robot.robot import Robot
 
-TURN = 2.0 * np.pi
 STARTS = 512
 _LIMITED = ("revolute", "prismatic", "helical")
 
@@ -62,6 +63,8 @@ class Chain:
         ends = [entry for entry in links if bounded[entry.q_start] and not self.wraps[entry.q_start]]
         self.stops = np.array([entry.q_start for entry in ends], int)
         self.stopped_rates = np.array([entry.start for entry in ends], int)
+        self.carried = len(carrying)
+        self._descents: dict[tuple[bool, bool], Any] = {}
         self._made: dict[tuple[int, bool], tuple[FloatArray, FloatArray]] = {}
 
     def neutral(self) -> FloatArray:
@@ -106,6 +109,21 @@ class Chain:
             q = np.where(self.moves, q, self.neutral())
             self._made[seed, limited] = q, self.function(q)[0]
         return self._made[seed, limited]
+
+    def descent(self, position_only: bool, limited: bool) -> Any:
+        """A function of targets (N, 4, 4), options (tolerance, iterations) and starts (N, nq): the best coordinates of
+        a descent from each, and its report (see `descent.Report`)."""
+        key = position_only, limited
+        if key not in self._descents:
+            problem = Problem(self._bounds() if limited else (), self.scale, position_only)
+            self._descents[key] = descents_of(self, problem)
+        return self._descents[key]
+
+    def _bounds(self) -> tuple[Bound, ...]:
+        places = np.flatnonzero(np.isfinite(self.lower) | np.isfinite(self.upper))
+        low, high = np.maximum(self.lower, -FAR), np.minimum(self.upper, FAR)
+        back = self.turns & (high - low >= TURN - LARGEST_STEP)
+        return tuple(Bound(int(i), float(low[i]), float(high[i]), bool(back[i]), i in self.stops) for i in places)
 
     @lazy
     def scale(self) -> float:
