@@ -216,7 +216,7 @@ def make_function(
 
 def _fast_entry(plain: CompiledFunction, behind: Callable[..., Any]) -> Callable[..., Any] | None:
     """The builtin for plain calls, or None where it cannot be; `behind` takes whatever it does not."""
-    if plain.backend != "llvm" or plain.threads > 1:
+    if plain.backend != "llvm":
         return None
     from ..backends import entry
 
@@ -226,7 +226,10 @@ def _fast_entry(plain: CompiledFunction, behind: Callable[..., Any]) -> Callable
     shared = len(plain.recipe.parameters) if not plain.recipe.varied else 0
     builtin, plan = entry.make_builtin(plain.name, inputs, outputs, shared, behind, _entry_code())
     dtype = plain.dtype or "float64"
-    plan.add_kernel(dtype, plain.kernel(dtype))
+    kernel = plain.kernel(dtype)
+    if plain.threads > 1:
+        plan.most = threads.longest_alone(kernel.cost)
+    plan.add_kernel(dtype, kernel)
     if behind is plain:  # else what is behind wants to see the calls with float32
         plain._plan = plan
     return builtin
@@ -270,22 +273,29 @@ def _make_kernel(function: CompiledFunction, dtype: str) -> Any:
 
     target = host_target()
     key = _key(function.recipe, dtype, target)
-    code, workspace = _objects.get(key, lambda: _object(function, dtype, target, key))
-    return llvm.MachineKernel(code, workspace)
+    return llvm.MachineKernel(*_objects.get(key, lambda: _object(function, dtype, target, key)))
 
 
-_objects: Making[tuple[bytes, int]] = Making()
+_objects: Making[tuple[bytes, int, float]] = Making()
 
 
-def _object(function: CompiledFunction, dtype: str, target: Target, key: str) -> tuple[bytes, int]:
-    """Object bytes and the bytes of workspace that a call needs, from the cache or compiled."""
+def _object(function: CompiledFunction, dtype: str, target: Target, key: str) -> tuple[bytes, int, float]:
+    """Object bytes, the bytes of workspace that a call needs and what a sample costs (ns): cached or compiled."""
     store = _disk_cache(os.environ.get("LINKSWEEP_CACHE"))
     found = store.get(key)
     if found is not None:
-        return found[1], int(found[0]["workspace"])
+        return found[1], int(found[0]["workspace"]), float(found[0]["cost"])
     code, workspace = _compile(function, dtype, target)
-    store.put(key, {"workspace": workspace}, code)
-    return code, workspace
+    cost = _predicted_cost(function.program, target.lanes(dtype))
+    store.put(key, {"workspace": workspace, "cost": cost}, code)
+    return code, workspace, cost
+
+
+def _predicted_cost(program: Program, lanes: int) -> float:
+    """Nanoseconds for one sample, near enough to decide about threads: operations and numbers that come and go."""
+    one, numbers = count(program), sum(array.size for array in (*program.inputs, *program.outputs))
+    arithmetic = 0.16 * (one.mul + one.add) + 3.0 * (one.div + one.sqrt) + 10.0 * one.trig
+    return (arithmetic + 0.6 * numbers) / lanes
 
 
 def _compile(function: CompiledFunction, dtype: str, target: Target) -> tuple[bytes, int]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linksweep.compiled.function import chosen_backend
 from linksweep.description.model import BASE
 from linksweep.mechanism.coordinates import integrate, neutral
 from linksweep.mechanism.joints import KINDS
@@ -13,7 +14,7 @@ from linksweep.support.lazy import lazy
 
 from .base import FloatArray
 from .descent import FAR, LARGEST_STEP, TURN, Bound, Problem
-from .descents import descents_of
+from .descents import MOST_JOINTS, descents_of
 from .poses import rotation_vector
 
 if TYPE_CHECKING:
@@ -63,7 +64,10 @@ class Chain:
         ends = [entry for entry in links if bounded[entry.q_start] and not self.wraps[entry.q_start]]
         self.stops = np.array([entry.q_start for entry in ends], int)
         self.stopped_rates = np.array([entry.start for entry in ends], int)
-        self.carried = len(carrying)
+        self.compiled = self.simple and len(carrying) <= MOST_JOINTS and chosen_backend(None) == "llvm"
+        self.at_once: dict[Any, Any] = {}  # descents in machine code, by position_only and limited
+        self.options: dict[Any, Any] = {}  # the last ones, as they take them
+        self.size = (nq,)
         self._descents: dict[tuple[bool, bool], Any] = {}
         self._made: dict[tuple[int, bool], tuple[FloatArray, FloatArray]] = {}
 
@@ -117,6 +121,8 @@ class Chain:
         if key not in self._descents:
             problem = Problem(self._bounds() if limited else (), self.scale, position_only)
             self._descents[key] = descents_of(self, problem)
+            if self.compiled:
+                self.at_once[key] = self._descents[key]
         return self._descents[key]
 
     def _bounds(self) -> tuple[Bound, ...]:

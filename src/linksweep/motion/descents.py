@@ -12,7 +12,7 @@ import numpy as np
 from linksweep.backends.until import Until
 from linksweep.catalogue.functions import FUNCTIONS, Request, signature
 from linksweep.compiled.arrays import Argument, Signature
-from linksweep.compiled.function import Recipe, chosen_backend, make_function
+from linksweep.compiled.function import Recipe, make_function
 from linksweep.tracing.expression import Graph
 from linksweep.tracing.passes.dead_and_fused import remove_dead
 from linksweep.tracing.passes.factoring import factor_sums
@@ -74,7 +74,7 @@ class DescentRecipe(Recipe):
 
 def descents_of(chain: Chain, problem: Problem) -> Callable[..., tuple[FloatArray, FloatArray]]:
     """A function of targets, options and starts: the best coordinates of each descent, and its report."""
-    if not chain.simple or chain.carried > MOST_JOINTS or chosen_backend(None) != "llvm":
+    if not chain.compiled:
         return functools.partial(descend_in_python, chain, problem)
     requests = Request("pose", frame=chain.frame), Request("jacobian", frame=chain.frame, reference="world_aligned")
     return make_function(DescentRecipe(chain.canonical, requests, problem=problem), "float64", 1, "llvm")

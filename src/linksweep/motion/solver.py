@@ -75,16 +75,17 @@ def solve(task: Task, q0: FloatArray | None, restarts: int, seed: int) -> Found:
     """Start from q0 (N, nq), or from the nearest known pose, then from more and more of the known poses at once."""
     count = len(task.targets)
     table, poses = task.chain.starts(seed, task.limited)
-    first = q0 if q0 is not None else table[_nearest(task, poses, 1)[:, 0]]
+    far = _distances(task, poses) if q0 is None else None
+    first = table[_nearest(far, 1)[:, 0]] if q0 is None else q0
     q, solved, cost, iterations, moving = task.descend(first)
     used = np.zeros(count, int)
-    tried, width = 0, 2
-    while tried < restarts and not solved.all():
-        left = np.flatnonzero(~solved)
+    tried, width, left = 0, 2, np.flatnonzero(~solved)
+    far = None if far is None else far[left]
+    while tried < restarts and len(left):
         width = min(width, restarts - tried)
         part = task.take(left)
-        order = _nearest(part, poses, tried + width + 1)[:, tried + 1 - (q0 is not None) :][:, :width]
-        starts = table[order]
+        far = _distances(part, poses) if far is None else far
+        starts = table[_nearest(far, width)]
         if q0 is not None:  # joints that do not carry the frame stay where they were put
             starts = np.where(task.chain.moves, starts, q0[left][:, None])
         again = part.take(np.repeat(np.arange(len(left)), width)).descend(starts.reshape(-1, starts.shape[-1]))
@@ -98,23 +99,28 @@ def solve(task: Task, q0: FloatArray | None, restarts: int, seed: int) -> Found:
         iterations[left] += again.iterations.reshape(-1, width).sum(axis=1)
         used[left] = tried + np.where(solved[left], best + 1, width)
         tried, width = tried + width, 2 * width
+        open_still = ~solved[left]
+        left, far = left[open_still], far[open_still]
     return Found(q, solved, iterations, used, moving)
 
 
-def _nearest(task: Task, poses: FloatArray, count: int) -> np.ndarray:
-    """For each target the `count` nearest of the poses, nearest first."""
+def _distances(task: Task, poses: FloatArray) -> np.ndarray:
+    """How far (N, poses) each of the poses is from each target: half the square, up to a constant of the target."""
     known, wanted = _features(task, poses), _features(task, task.targets)
+    far = np.empty((len(wanted), len(known)), np.float32)
     half = 0.5 * (known * known).sum(axis=1)
-    found = np.empty((len(wanted), count), int)
     # products this small stay in one thread of the linear algebra library, whose others cost more than they save
     for i in range(0, len(wanted), 32):
-        far = half - wanted[i : i + 32] @ known.T  # half the squared distance, up to a constant of the target
-        if count == 1:
-            found[i : i + 32, 0] = far.argmin(axis=1)
-        else:
-            near = np.argpartition(far, min(count, far.shape[1] - 1), axis=1)[:, :count]
-            order = np.take_along_axis(far, near, axis=1).argsort(axis=1)
-            found[i : i + 32] = np.take_along_axis(near, order, axis=1)
+        np.matmul(wanted[i : i + 32], known.T, out=far[i : i + 32])
+    return np.subtract(half, far, out=far)
+
+
+def _nearest(far: np.ndarray, count: int) -> np.ndarray:
+    """The `count` nearest (N, count), nearest first. From then on they are far away."""
+    found, every = np.empty((len(far), count), int), np.arange(len(far))
+    for k in range(count):
+        found[:, k] = far.argmin(axis=1)
+        far[every, found[:, k]] = np.inf
     return found
 
 
