@@ -119,5 +119,3 @@ def descend_in_python(chain: Chain, problem: Problem, target: Any, options: Any,
 def _taken(state: State, which: Any) -> State:
     report = Report(*(np.broadcast_to(x, which.shape)[which] for x in state.report))
     return State(state.q[:, which], state.best[:, which], report, state.mark[which], state.since[which])
-
-

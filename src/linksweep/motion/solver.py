@@ -11,6 +11,7 @@ from .base import FloatArray
 from .chains import Chain
 from .descent import RAN_OUT, SOLVED, Report
 
+
 @dataclass
 class Task:
     """What is to be reached, and how exactly: targets (N, 4, 4) for a chain."""
