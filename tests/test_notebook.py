@@ -16,7 +16,7 @@ from robots_for_tests import URDF, robot
 import linksweep as ls
 from linksweep import plots
 from linksweep.formats.urdf import read_urdf
-from linksweep.simulation.progress import ProgressBar
+from linksweep.support.progress import ProgressBar
 from linksweep.support.notebook import MOST_ROWS, html_table, in_notebook
 
 PUMA = ls.robots.puma560()
@@ -149,8 +149,8 @@ def jupyter(monkeypatch: pytest.MonkeyPatch) -> list[Handle]:
 
 
 def test_progress_in_a_notebook(jupyter: list[Handle], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("linksweep.simulation.progress._PATIENCE", 0.0)
-    monkeypatch.setattr("linksweep.simulation.progress._REDRAWN", 0.0)
+    monkeypatch.setattr("linksweep.support.progress._PATIENCE", 0.0)
+    monkeypatch.setattr("linksweep.support.progress._REDRAWN", 0.0)
     with ProgressBar("<arm>", True) as watch:
         for k in range(5):
             watch(k / 4)
@@ -168,7 +168,7 @@ def test_no_bar_for_what_is_quick_or_not_wanted(jupyter: list[Handle]):
 
 
 def test_a_simulation_in_a_notebook(jupyter: list[Handle], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("linksweep.simulation.progress._PATIENCE", 0.0)
+    monkeypatch.setattr("linksweep.support.progress._PATIENCE", 0.0)
     run = ls.simulate(PUMA, np.zeros((4, 6)), duration=0.1)
     assert run.finite.all() and len(jupyter) == 1 and jupyter[0].shown[-1] == ""
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from linksweep.simulation import stepper as stepper
     from linksweep.spatial_operators import operators as operators
     from linksweep.support.settings import use_backend as use_backend
+    from linksweep.tables.streaming import stream as stream
 
 _HOMES = {
     "ArgumentError": "linksweep.errors",
@@ -75,6 +76,7 @@ _HOMES = {
     "simulate": "linksweep.simulation",
     "use_backend": "linksweep.support.settings",
     "stepper": "linksweep.simulation",
+    "stream": "linksweep.tables.streaming",
 }
 _MODULES = {"conventions": "linksweep.analysis.conventions"}
 _SUBPACKAGES = ("identification", "motion", "plots", "robots", "simulation", "studies", "viewer")
@@ -113,6 +115,7 @@ __all__ = [
     "simulate",
     "simulation",
     "stepper",
+    "stream",
     "studies",
     "use_backend",
     "viewer",

@@ -2,8 +2,8 @@
 ; entry.py knows: places of fields in Python's and NumPy's objects, flags, types.
 ;
 ; %plan: kernels and workspaces of float64 and float32 (null: not there), what is behind, the word "out", shapes and
-; their numbers. %shape: axes of one sample, their product, whether a batch shares the array, the axes' lengths.
-%plan = type { ptr, ptr, i64, i64, ptr, ptr, ptr, i64, i64 }
+; their numbers, and the longest batch that it takes. %shape: axes of one sample, their product, whether a batch shares the array, the axes' lengths.
+%plan = type { ptr, ptr, i64, i64, ptr, ptr, ptr, i64, i64, i64 }
 %shape = type { i64, i64, i64, [$MOST_AXES x i64] }
 @ndarray = external global i8
 @float64 = external global i8
@@ -258,7 +258,10 @@ results:
   %batched = icmp sgt i64 %n, 0
   %samples = select i1 %batched, i64 %n, i64 1
   %wanted_rows = select i1 %batched, i64 %n, i64 0
-  br label %spread
+  %most_at = getelementptr %plan, ptr %plan, i64 0, i32 9
+  %most = load i64, ptr %most_at
+  %too_many = icmp sgt i64 %samples, %most
+  br i1 %too_many, label %other, label %spread
 spread:  ; one sample beside a batch is read again and again
   %s = phi i64 [ 0, %results ], [ %s_next, %spread_one ]
   %s_done = icmp eq i64 %s, %inputs

@@ -84,6 +84,7 @@ class Plan(ctypes.Structure):
         ("shapes", ctypes.c_void_p),
         ("inputs", ctypes.c_int64),
         ("outputs", ctypes.c_int64),
+        ("most", ctypes.c_int64),  # samples in a batch; what is behind has threads for more
     )
 
     def add_kernel(self, dtype: str, kernel: Any) -> None:
@@ -111,7 +112,7 @@ def make_builtin(
     """
     first = len(inputs) - shared
     shapes = [_Shape.of(shape, k >= first) for k, shape in enumerate(inputs)] + [_Shape.of(shape) for shape in outputs]
-    plan, array = Plan(inputs=len(inputs), outputs=len(outputs)), (_Shape * len(shapes))(*shapes)
+    plan, array = Plan(inputs=len(inputs), outputs=len(outputs), most=sys.maxsize), (_Shape * len(shapes))(*shapes)
     word = sys.intern("out")
     plan.behind, plan.out, plan.shapes = id(behind), id(word), ctypes.addressof(array)
     definition = _MethodDef(name.encode(), code["entry"], _METH_FASTCALL_KEYWORDS, None)

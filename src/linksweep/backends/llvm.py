@@ -96,11 +96,15 @@ _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * 6, ctypes.
 
 
 class MachineKernel:
-    """Loaded machine code: a kernel over 2-D arrays that releases the GIL while it runs."""
+    """Loaded machine code: a kernel over 2-D arrays that releases the GIL while it runs.
 
-    def __init__(self, code: bytes, workspace: int):
+    cost: nanoseconds that a sample is expected to take, where that is known.
+    """
+
+    def __init__(self, code: bytes, workspace: int, cost: float | None = None):
         self._code = LoadedCode(code, ("kernel",), libm_addresses())
         self.workspace = workspace
+        self.cost = cost
         self._run = _KERNEL(self._code["kernel"])
 
     def address(self, name: str) -> int:

@@ -24,7 +24,9 @@ import numpy as np
 from linksweep.errors import ArgumentError, BackendError
 
 _MULTIPLE = 64  # samples: whole SIMD lanes and whole cache lines, so that no two threads write to one line
-_LEAST = 512  # samples per chunk: below, handing work over costs more than doing it
+_LEAST = 512  # samples per chunk of a kernel of which it is not known what they cost
+_SHARE = 100e3  # ns of work for each thread, at least: handing it over takes up to 50 us
+_BLOCK = 8e3  # ns of work that a thread takes at a time: short, so that threads end together
 
 _LOOKS = 100  # at a thread that is about to finish, before sleeping: some tens of microseconds
 
@@ -56,21 +58,40 @@ def checked_threads(threads: Any) -> int:
     return count
 
 
+def default_threads() -> int:
+    """LINKSWEEP_THREADS: how many threads large batches are split over where nothing else is said, 1 if it is unset."""
+    setting = os.environ.get("LINKSWEEP_THREADS")
+    if not setting:
+        return 1
+    try:
+        return checked_threads(int(setting))
+    except (ValueError, ArgumentError):
+        raise ArgumentError(f"LINKSWEEP_THREADS is {setting!r}, expected a whole number from 1 on.") from None
+
+
+def longest_alone(cost: float) -> int:
+    """The largest batch that one thread does as soon as two, of samples that take so many nanoseconds each."""
+    return int(2.0 * _SHARE / max(cost, 1e-3))
+
+
 def run_chunks(kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarray], threads: int = 1) -> None:
     """Run the kernel over the samples in at most `threads` threads, the calling one among them.
 
     Machine code shares its run: whoever is free takes the next block of samples, so that a thread that starts late, or
     whose processor is busy with something else, does less. Other kernels get one chunk for each thread.
 
-    Arrays are as `linksweep.compiled.arrays` makes them. Short batches run in the calling thread alone.
+    Arrays are as `linksweep.compiled.arrays` makes them. Batches of little work run in the calling thread alone.
     """
-    pieces = min(checked_threads(threads), outputs[0].shape[0] // _LEAST)
+    count, cost = outputs[0].shape[0], getattr(kernel, "cost", None)
+    least = _LEAST if cost is None else longest_alone(cost) // 2
+    pieces = min(checked_threads(threads), count // max(least, 1))
     if pieces <= 1:
         kernel(inputs, outputs)
         return
     shared = getattr(kernel, "shared", None)
     if shared is not None:
-        run_shared(shared(inputs, outputs, _LEAST), pieces)
+        block = _LEAST if cost is None else max(round(_BLOCK / cost / _MULTIPLE), 1) * _MULTIPLE
+        run_shared(shared(inputs, outputs, min(block, -(-count // (pieces * _MULTIPLE)) * _MULTIPLE)), pieces)
         return
     chunks = _Chunks(kernel, inputs, outputs, pieces)
     run_shared(chunks, pieces)

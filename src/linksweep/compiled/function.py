@@ -27,6 +27,7 @@ from . import arrays, cache
 
 if TYPE_CHECKING:
     from ..backends.target import Target
+    from ..backends.until import Until
     from ..robot.robot import Robot
     from ..tracing.program import Program
 
@@ -59,6 +60,10 @@ class Recipe:
 
             return trace_details(self.model, self.requests[0])
         return trace(self.model, self.requests, self.rolled, self.base_parameters, self.parameters, self.varied)
+
+    def loop(self) -> Until | None:
+        """The loop that the program is a step of, where it is one."""
+        return None
 
     def signature(self) -> arrays.Signature:
         inputs, outputs = signature(self.model, self.requests, self.parameters, self.varied)
@@ -226,7 +231,7 @@ def make_function(
 
 def _fast_entry(plain: CompiledFunction, behind: Callable[..., Any]) -> Callable[..., Any] | None:
     """The builtin for plain calls, or None where it cannot be; `behind` takes whatever it does not."""
-    if plain.backend != "llvm" or plain.threads > 1:
+    if plain.backend != "llvm":
         return None
     from ..backends import entry
 
@@ -236,7 +241,10 @@ def _fast_entry(plain: CompiledFunction, behind: Callable[..., Any]) -> Callable
     shared = len(plain.recipe.parameters) if not plain.recipe.varied else 0
     builtin, plan = entry.make_builtin(plain.name, inputs, outputs, shared, behind, _entry_code())
     dtype = plain.dtype or "float64"
-    plan.add_kernel(dtype, plain.kernel(dtype))
+    kernel = plain.kernel(dtype)
+    if plain.threads > 1:
+        plan.most = threads.longest_alone(kernel.cost)
+    plan.add_kernel(dtype, kernel)
     if behind is plain:  # else what is behind wants to see the calls with float32
         plain._plan = plan
     return builtin
@@ -280,22 +288,29 @@ def _make_kernel(function: CompiledFunction, dtype: str) -> Any:
 
     target = host_target()
     key = _key(function.recipe, dtype, target)
-    code, workspace = _objects.get(key, lambda: _object(function, dtype, target, key))
-    return llvm.MachineKernel(code, workspace)
+    return llvm.MachineKernel(*_objects.get(key, lambda: _object(function, dtype, target, key)))
 
 
-_objects: Making[tuple[bytes, int]] = Making()
+_objects: Making[tuple[bytes, int, float]] = Making()
 
 
-def _object(function: CompiledFunction, dtype: str, target: Target, key: str) -> tuple[bytes, int]:
-    """Object bytes and the bytes of workspace that a call needs, from the cache or compiled."""
+def _object(function: CompiledFunction, dtype: str, target: Target, key: str) -> tuple[bytes, int, float]:
+    """Object bytes, the bytes of workspace that a call needs and what a sample costs (ns): cached or compiled."""
     store = _disk_cache(os.environ.get("LINKSWEEP_CACHE"))
     found = store.get(key)
     if found is not None:
-        return found[1], int(found[0]["workspace"])
+        return found[1], int(found[0]["workspace"]), float(found[0]["cost"])
     code, workspace = _compile(function, dtype, target)
-    store.put(key, {"workspace": workspace}, code)
-    return code, workspace
+    cost = _predicted_cost(function.program, target.lanes(dtype))
+    store.put(key, {"workspace": workspace, "cost": cost}, code)
+    return code, workspace, cost
+
+
+def _predicted_cost(program: Program, lanes: int) -> float:
+    """Nanoseconds for one sample, near enough to decide about threads: operations and numbers that come and go."""
+    one, numbers = count(program), sum(array.size for array in (*program.inputs, *program.outputs))
+    arithmetic = 0.16 * (one.mul + one.add) + 3.0 * (one.div + one.sqrt) + 10.0 * one.trig
+    return (arithmetic + 0.6 * numbers) / lanes
 
 
 def _compile(function: CompiledFunction, dtype: str, target: Target) -> tuple[bytes, int]:
@@ -303,6 +318,12 @@ def _compile(function: CompiledFunction, dtype: str, target: Target) -> tuple[by
 
     inputs, outputs = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
     program = function.program
+    loop = function.recipe.loop()
+    if loop is not None:
+        from ..backends.until import until_ir
+
+        ir, workspace = until_ir(_for_target(program.verify(), target), loop, target)
+        return llvm.emit_object(ir, target), workspace
     if (inputs, outputs) != ([a.shape for a in program.inputs], [a.shape for a in program.outputs]):
         raise BackendError(f"{function.name} is traced with other shapes than it is called with: please report this.")
     return llvm.compile_object(_for_target(program, target), dtype, target)[:2]

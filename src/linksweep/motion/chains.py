@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linksweep.compiled.function import chosen_backend
 from linksweep.joints.kind import TURN as TURNING
 from linksweep.mechanism.coordinates import integrate, neutral
 from linksweep.support.lazy import lazy
 
 from .base import FloatArray
+from .descent import FAR, LARGEST_STEP, TURN, Bound, Problem
+from .descents import MOST_JOINTS, descents_of
 from .poses import rotation_vector
 
 if TYPE_CHECKING:
     from linksweep.robot.robot import Robot
 
-TURN = 2.0 * np.pi
 STARTS = 512
 
 
@@ -56,6 +58,11 @@ class Chain:
         ends = bounded & ~self.wraps
         stops = [pair for entry in links for pair in entry.pairs if ends[pair[0]]]
         self.stops, self.stopped_rates = np.array(stops, int).reshape(-1, 2).T
+        self.compiled = self.simple and len(carrying) <= MOST_JOINTS and chosen_backend(None) == "llvm"
+        self.at_once: dict[Any, Any] = {}  # descents in machine code, by position_only and limited
+        self.options: dict[Any, Any] = {}  # the last ones, as they take them
+        self.size = (nq,)
+        self._descents: dict[tuple[bool, bool], Any] = {}
         self._made: dict[tuple[int, bool], tuple[FloatArray, FloatArray]] = {}
 
     def neutral(self) -> FloatArray:
@@ -100,6 +107,23 @@ class Chain:
             q = np.where(self.moves, q, self.neutral())
             self._made[seed, limited] = q, self.function(q)[0]
         return self._made[seed, limited]
+
+    def descent(self, position_only: bool, limited: bool) -> Any:
+        """A function of targets (N, 4, 4), options (tolerance, iterations) and starts (N, nq): the best coordinates of
+        a descent from each, and its report (see `descent.Report`)."""
+        key = position_only, limited
+        if key not in self._descents:
+            problem = Problem(self._bounds() if limited else (), self.scale, position_only)
+            self._descents[key] = descents_of(self, problem)
+            if self.compiled:
+                self.at_once[key] = self._descents[key]
+        return self._descents[key]
+
+    def _bounds(self) -> tuple[Bound, ...]:
+        places = np.flatnonzero(np.isfinite(self.lower) | np.isfinite(self.upper))
+        low, high = np.maximum(self.lower, -FAR), np.minimum(self.upper, FAR)
+        back = self.turns & (high - low >= TURN - LARGEST_STEP)
+        return tuple(Bound(int(i), float(low[i]), float(high[i]), bool(back[i]), i in self.stops) for i in places)
 
     @lazy
     def scale(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from linksweep.support.messages import shown
 
 from .base import FloatArray, finite
 from .chains import STARTS, Chain
+from .descent import SOLVED
 from .poses import checked_poses
 from .solver import Found, Task, solve
 
@@ -23,6 +25,7 @@ OUT_OF_REACH = "out of reach"
 ORIENTATION = "orientation"
 LIMITS = "limits"
 NOT_CONVERGED = "did not converge"
+_TRUE, _NONE, _CONVERGED = np.True_, np.int64(0), np.str_(CONVERGED)  # as arrays of no dimension give them
 BLOCK = 2048  # targets at once: the arrays stay in the processor's caches
 
 
@@ -59,6 +62,10 @@ def inverse_kinematics(
     gets (0: q0 only). iterations: of each start. seed: of the random poses. A target that cannot be reached is no
     error: see `InverseKinematics`.
     """
+    if q0 is not None:
+        found = _at_once(robot, target, frame, q0, (position_only, limits), (tolerance, restarts, iterations, seed))
+        if found is not None:
+            return found
     check_flags(position_only=position_only, limits=limits)
     _check_numbers(tolerance, restarts, iterations, seed)
     targets = _targets(target, position_only)
@@ -72,6 +79,39 @@ def inverse_kinematics(
     ]
     arrays = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
     return InverseKinematics(arrays[0].reshape(*shape, robot.nq), *(array.reshape(shape)[()] for array in arrays[1:]))
+
+
+def _at_once(
+    robot: Robot, target: Any, frame: Any, q0: Any, flags: tuple[Any, Any], numbers: tuple[Any, ...]
+) -> InverseKinematics | None:
+    """The answer to one target near its start, or None where anything else is asked for or comes out.
+
+    Machine code looks for all that the checks of the longer way would find: see `descent.Report`.
+    """
+    try:
+        chain = robot.__dict__["_chains"][frame]
+        descent, options = chain.at_once[flags], chain.options.get(numbers)
+    except (KeyError, TypeError, AttributeError):  # the first call for this frame, or something to be explained
+        return None
+    if options is None:
+        _check_numbers(*numbers)
+        chain.options.clear()
+        options = chain.options[numbers] = np.array([numbers[0], numbers[2]], float)
+    if type(target) is not np.ndarray or type(q0) is not np.ndarray or target.shape != (4, 4) or q0.shape != chain.size:
+        return None
+    q, report = descent(target, options, q0)
+    status, distance, turn, iterations, _, plain = report.tolist()
+    if status != SOLVED or plain != 1.0:
+        return None
+    angle = 2.0 * math.asin(0.5 * turn)
+    if angle > numbers[0]:
+        return None
+    found = object.__new__(InverseKinematics)  # frozen: its own constructor takes longer than the search
+    found.__dict__.update(
+        q=q, solved=_TRUE, position_error=np.float64(distance), rotation_error=np.float64(angle),
+        iterations=np.int64(iterations), restarts=_NONE, reason=_CONVERGED,
+    )  # fmt: skip
+    return found
 
 
 def chain_of(robot: Robot, frame: str) -> Chain:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..analysis.factor import FactorMethods
 from ..analysis.singular import SingularMethods
-from ..backends.threads import checked_threads
+from ..backends.threads import checked_threads, default_threads
 from ..catalogue.defaults import DETAILED
 from ..catalogue.details import Details
 from ..catalogue.functions import Request
@@ -230,7 +230,7 @@ class Robot(
 
     def compile(
         self, functions: Any, *, method: str | None = None, f_ext: bool = False, dissipation: bool = False,
-        base_motion: bool = False, dtype: Any = None, threads: int = 1, rolled: bool | None = None,
+        base_motion: bool = False, dtype: Any = None, threads: int | None = None, rolled: bool | None = None,
         backend: str | None = None, base_parameters: bool | None = None, parameters: Sequence[str] = (),
     ) -> CompiledFunction:  # fmt: skip
         """A compiled function of one result, or of several that share their work.
@@ -238,11 +238,13 @@ class Robot(
         functions: a name such as "inverse_dynamics", with its frame and reference where it has them, as ("jacobian",
         "tool") or ("jacobian", "tool", "local"), or ("derivative", one of these, input), or a list of those; the inputs
         it takes are `.inputs`, in that order. f_ext, base_motion: take them as further arguments. dtype: "float64",
-        "float32", or None to follow the arguments. threads: split large batches. rolled: as loops over the links (None:
-        by size). backend: "llvm" or "interpreter". base_parameters: with regrouped inertias (None: wherever they
-        serve). parameters: numbers of the robot to take as further arguments, as ("payload",) or ("payload:tool",
-        "gravity"), see parameters.py; a payload is ten numbers, which `linksweep.body` makes.
+        "float32", or None to follow the arguments. threads: split large batches over so many (None: LINKSWEEP_THREADS,
+        or 1). rolled: as loops over the links (None: by size). backend: "llvm" or "interpreter". base_parameters: with
+        regrouped inertias (None: wherever they serve). parameters: numbers of the robot to take as further arguments,
+        as ("payload",) or ("payload:tool", "gravity"), see parameters.py; a payload is ten numbers, which
+        `linksweep.body` makes.
         """
+        threads = default_threads() if threads is None else threads
         asked = (
             method, f_ext, dissipation, base_motion, dtype, threads, rolled, backend or settings.backend,
             base_parameters, tuple(parameters) if isinstance(parameters, list) else parameters,
@@ -310,7 +312,7 @@ class Robot(
 
         def make() -> CompiledFunction:
             recipe = Recipe(canonical(self.model, described_frames=True), (request,), details=True)
-            return make_function(recipe, None, 1, chosen_backend(None))
+            return make_function(recipe, None, default_threads(), chosen_backend(None))
 
         function = self._functions.made(key, make)
         arrays = function(*args, *self._extra_arguments(options))
@@ -336,7 +338,7 @@ class Robot(
         """The function behind a method, compiled at first use."""
         key = (requests, settings.backend)
         return self._functions.made(
-            key, lambda: make_function(Recipe(self.canonical, requests), None, 1, chosen_backend(None))
+            key, lambda: make_function(Recipe(self.canonical, requests), None, default_threads(), chosen_backend(None))
         )
 
     @lazy

@@ -14,13 +14,13 @@ from ..catalogue.requests import checked_flag, make_request
 from ..compiled.function import chosen_backend
 from ..errors import ArgumentError
 from ..support.messages import nearest, shown
+from ..support.progress import ProgressBar
 from .adaptive import integrate_adaptively
 from .checks import broadcast_batch, check_closed, check_memory, positive, real_array, step_count, whole
 from .control.sampled import Controller, Sampling, Schedule, law_policy, policy_of, roll_sampled, schedule
 from .control.signals import Grid
 from .fixed_step import feeds_of, held_feeds, roll, step_kernel
 from .laws import Constant, Function, Law, as_law
-from .progress import ProgressBar
 from .resting import check_inside, rest_of
 from .result import Simulation
 from .stepping import STAGES

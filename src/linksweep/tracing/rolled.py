@@ -209,7 +209,7 @@ class Rolled:
 
     def _square(self) -> tuple[int, int]:
         """nv, and the offsets of each link's first row in a matrix (nv, nv)."""
-        side = sum(KINDS[link.kind].nv for link in self.model.links)
+        side = self.model.nv
         table = tuple(link.start * side for link in self.model.links)
         return side, self.offsets.index(table) if table in self.offsets else self._offsets(table)
 

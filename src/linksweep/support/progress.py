@@ -8,7 +8,7 @@ from html import escape
 from types import TracebackType
 from typing import Any
 
-from ..support.notebook import in_notebook
+from .notebook import in_notebook
 
 _PATIENCE = 0.5  # seconds
 _REDRAWN = 0.1

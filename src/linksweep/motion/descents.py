@@ -1,0 +1,121 @@
+"""Descents of one chain: in machine code, as a loop around a traced iteration, or in Python on the same lines."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linksweep.backends.until import Until
+from linksweep.catalogue.functions import FUNCTIONS, Request, signature
+from linksweep.compiled.arrays import Argument, Signature
+from linksweep.compiled.function import Recipe, make_function
+from linksweep.tracing.expression import Graph
+from linksweep.tracing.passes.dead_and_fused import remove_dead
+from linksweep.tracing.passes.factoring import factor_sums
+from linksweep.tracing.program import Array, Program, block_program
+from linksweep.tracing.unrolled import UnrolledRun
+
+from .base import FloatArray
+from .descent import FLOATS, GOING, START, SYMBOLS, Problem, Report, State, iterate
+
+if TYPE_CHECKING:
+    from .chains import Chain
+
+MOST_JOINTS = 60  # that carry the frame: beyond, a written-out step takes long to compile, and Python goes through it
+
+
+@dataclass(frozen=True)
+class DescentRecipe(Recipe):
+    """requests: the pose and the Jacobian of a frame."""
+
+    problem: Problem = Problem((), 1.0, False)
+
+    def loop(self) -> Until:
+        return Until((16, 2, self._size), self._size, START, len(Report._fields))
+
+    @property
+    def _size(self) -> int:
+        return signature(self.model, self.requests)[0][0].size
+
+    def trace(self) -> Program:
+        graph, loop = Graph(), self.loop()
+        inputs = [Array("target", (16,)), Array("options", (2,)), Array("q0", (loop.start,))]
+        inputs.append(Array("state", (loop.state,)))
+        given = [
+            np.array([graph.leaf("input", (k, i)) for i in range(array.size)], object) for k, array in enumerate(inputs)
+        ]
+        target, (tolerance, iterations), q0, flat = given
+        n = loop.start
+
+        def kinematics(q: Any) -> tuple[Any, Any]:
+            results = []
+            for request in self.requests:
+                run = UnrolledRun(self.model, signature(self.model, [request])[0], [list(q)])
+                FUNCTIONS[request.function].trace(run, request, 0)
+                results.append(np.array(run.results[0], object))
+            return results[0].reshape(4, 4), results[1].reshape(6, n)
+
+        state = State(flat[:n], flat[n : 2 * n], Report(*flat[2 * n : 2 * n + loop.report]), *flat[-2:])
+        after = iterate(
+            SYMBOLS, self.problem, target.reshape(4, 4), q0, tolerance, iterations, state, kinematics
+        )  # fmt: skip
+        values = [*after.q, *after.best, *after.report, after.mark, after.since]
+        program = block_program("descent", inputs, [(inputs[-1], values)])
+        return factor_sums(remove_dead(program)).verify()
+
+    def signature(self) -> Signature:
+        given = (Argument("target", (4, 4)), Argument("options", (2,)), Argument("q0", (self._size,)))
+        return Signature("descent", given, (Argument("q", (self._size,)), Argument("report", (len(Report._fields),))))
+
+
+def descents_of(chain: Chain, problem: Problem) -> Callable[..., tuple[FloatArray, FloatArray]]:
+    """A function of targets, options and starts: the best coordinates of each descent, and its report."""
+    if not chain.compiled:
+        return functools.partial(descend_in_python, chain, problem)
+    requests = Request("pose", frame=chain.frame), Request("jacobian", frame=chain.frame, reference="world_aligned")
+    return make_function(DescentRecipe(chain.canonical, requests, problem=problem), "float64", 1, "llvm")
+
+
+def descend_in_python(chain: Chain, problem: Problem, target: Any, options: Any, q0: Any) -> tuple[FloatArray, ...]:
+    """The same descents, for chains too long to be written out, joints of several freedoms, and other backends.
+
+    target (N, 4, 4), q0 (N, nq) -> q (N, nq), report (N, ...).
+    """
+    count, size = q0.shape
+    tolerance, iterations = options
+    q, reports = q0.copy(), np.empty((count, len(Report._fields)))
+
+    def first(x: Any) -> Any:  # components before samples
+        return np.moveaxis(np.asarray(x), 0, -1)
+
+    def kinematics(x: Any) -> tuple[Any, Any]:
+        pose, jacobian = chain.function(np.ascontiguousarray(x.T))
+        return first(pose), first(jacobian)
+
+    def moved(x: Any, step: Any) -> Any:
+        return chain.moved(x.T, step.T).T
+
+    active, own_target, own_q0 = np.arange(count), first(target), q0.T.copy()
+    filled = [np.full(count, value) for value in START]
+    state = State(q0.T.copy(), np.zeros((size, count)), Report(*filled[:-2]), *filled[-2:])
+    with np.errstate(all="ignore"):
+        while len(active):
+            state = iterate(
+                FLOATS, problem, own_target, own_q0, tolerance, iterations, state, kinematics, moved
+            )  # fmt: skip
+            keep = state.report.status == GOING
+            ended = active[~keep]
+            q[ended] = state.best[:, ~keep].T
+            reports[ended] = np.stack(np.broadcast_arrays(*state.report), axis=1)[~keep]
+            active, own_target, own_q0 = active[keep], own_target[..., keep], own_q0[:, keep]
+            state = _taken(state, keep)
+    return q, reports
+
+
+def _taken(state: State, which: Any) -> State:
+    report = Report(*(np.broadcast_to(x, which.shape)[which] for x in state.report))
+    return State(state.q[:, which], state.best[:, which], report, state.mark[which], state.since[which])

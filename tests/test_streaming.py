@@ -1,0 +1,167 @@
+"""`ls.stream`: the same numbers as in memory, from every kind of file to every kind, and never half a sink."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from abuse_helpers import PATIENCE
+
+import linksweep as ls
+from linksweep import ArgumentError
+
+ROWS = 1000
+
+
+@pytest.fixture(scope="module")
+def robot() -> ls.Robot:
+    return ls.robots.puma560()
+
+
+@pytest.fixture(scope="module")
+def given() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(3)
+    return {name: rng.normal(size=(ROWS, 6)) for name in ("q", "qd", "qdd")}
+
+
+def saved(folder: Path, given: dict[str, np.ndarray]) -> dict[str, Path]:
+    for name, values in given.items():
+        np.save(folder / f"{name}.npy", values)
+    return {name: folder / f"{name}.npy" for name in given}
+
+
+def table(given: dict[str, np.ndarray], joints: Any = None) -> dict[str, np.ndarray]:
+    return {
+        f"{name}.{k if joints is None else joints[k]}": values[:, k]
+        for name, values in given.items()
+        for k in range(values.shape[1])
+    }
+
+
+def write_csv(path: Path, columns: dict[str, np.ndarray]) -> None:
+    rows = np.stack(list(columns.values()), axis=1).tolist()
+    path.write_text("\n".join([",".join(columns), *(",".join(map(repr, row)) for row in rows)]) + "\n")
+
+
+@pytest.mark.parametrize("rows", [1, 7, 333, 1000, 5000, None])
+def test_arrays_on_disk(robot: ls.Robot, given: dict[str, np.ndarray], tmp_path: Path, rows: int | None):
+    f = robot.compile("inverse_dynamics")
+    short = {name: values[:50] for name, values in given.items()} if rows == 1 else given
+    assert ls.stream(f, saved(tmp_path, short), tmp_path / "tau.npy", rows=rows) == len(short["q"])
+    np.testing.assert_array_equal(np.load(tmp_path / "tau.npy"), f(*short.values()))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["q.npy", "qd.npy", "qdd.npy", "tau.npy"]
+
+
+def test_a_table_in_any_order_by_joint_names(robot: ls.Robot, given: dict[str, np.ndarray], tmp_path: Path):
+    f, path = robot.compile("inverse_dynamics"), tmp_path / "in.csv"
+    columns = table(given, robot.joint_names)
+    write_csv(path, dict(reversed(columns.items())))
+    assert ls.stream(f, path, tmp_path / "tau.npy", robot=robot, rows=99) == ROWS
+    np.testing.assert_array_equal(np.load(tmp_path / "tau.npy"), f(*given.values()))
+    ls.stream(f, path, tmp_path / "tau.csv", robot=robot)
+    header = (tmp_path / "tau.csv").read_text().splitlines()[0]
+    assert header == ",".join(f"tau.{name}" for name in robot.joint_names)
+    np.testing.assert_array_equal(np.loadtxt(tmp_path / "tau.csv", delimiter=",", skiprows=1), f(*given.values()))
+
+
+def test_parquet_to_parquet(robot: ls.Robot, given: dict[str, np.ndarray], tmp_path: Path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    f = robot.compile("forward_dynamics")
+    named = dict(zip(("q", "qd", "tau"), given.values(), strict=True))
+    parquet.write_table(pyarrow.table(table(named)), tmp_path / "in.parquet", row_group_size=128)
+    assert ls.stream(f, tmp_path / "in.parquet", tmp_path / "out.parquet", rows=300) == ROWS
+    found = parquet.read_table(tmp_path / "out.parquet")
+    assert found.column_names == [f"qdd.{k}" for k in range(6)]
+    np.testing.assert_array_equal(np.stack([c.to_numpy() for c in found.columns], axis=1), f(*given.values()))
+
+
+def test_several_results_and_single_precision(robot: ls.Robot, given: dict[str, np.ndarray], tmp_path: Path):
+    f = robot.compile(["mass_matrix", "bias_forces"])
+    q, qd = (given[name].astype(np.float32) for name in ("q", "qd"))
+    names = dict(zip(f.outputs, (tmp_path / "M.npy", tmp_path / "h.npy"), strict=True))
+    assert ls.stream(f, {"q": q, "qd": qd}, names, rows=64) == ROWS
+    for path, wanted in zip(names.values(), f(q, qd), strict=True):
+        got = np.load(path)
+        assert got.dtype == np.float32
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_no_rows(robot: ls.Robot, tmp_path: Path):
+    f = robot.compile("gravity_forces")
+    assert ls.stream(f, {"q": np.empty((0, 6))}, tmp_path / "g.npy") == 0
+    assert np.load(tmp_path / "g.npy").shape == (0, 6)
+
+
+@pytest.mark.parametrize(
+    ("source", "sink", "says"),
+    [
+        ({"q": np.zeros((3, 6))}, "tau.npy", "The source has q, expected q, qd, qdd"),
+        ({name: np.zeros((3, 5)) for name in ("q", "qd", "qdd")}, "tau.npy", r"shape \(3, 5\), expected numbers of"),
+        ({"q": np.zeros((3, 6)), "qd": np.zeros((4, 6)), "qdd": np.zeros((3, 6))}, "tau.npy", "q 3, qd 4, qdd 3"),
+        ({name: "nowhere.npy" for name in ("q", "qd", "qdd")}, "tau.npy", "nowhere.npy cannot be read"),
+        ("in.xls", "tau.npy", "expected .csv or .parquet"),
+        (3, "tau.npy", "The source is 3, expected a file's path"),
+        ({name: np.zeros((3, 6)) for name in ("q", "qd", "qdd")}, "tau.xls", "The sink tau.xls ends in"),
+        ({name: np.zeros((3, 6)) for name in ("q", "qd", "qdd")}, {"M": "M.npy"}, "The sink has M, expected tau"),
+    ],
+)
+def test_mistakes(robot: ls.Robot, source: Any, sink: Any, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArgumentError, match=says):
+        ls.stream(robot.compile("inverse_dynamics"), source, sink)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_function(robot: ls.Robot, tmp_path: Path):
+    with pytest.raises(ArgumentError, match="expected a compiled function"):
+        ls.stream(robot.inverse_dynamics, {}, tmp_path / "tau.npy")
+    with pytest.raises(ArgumentError, match="rows is 0, expected a whole number"):
+        ls.stream(robot.compile("gravity_forces"), {"q": np.zeros((1, 6))}, tmp_path / "g.npy", rows=0)
+
+
+def test_the_sink_is_no_source(robot: ls.Robot, given: dict[str, np.ndarray], tmp_path: Path):
+    files = saved(tmp_path, given)
+    with pytest.raises(ArgumentError, match="is a source as well"):
+        ls.stream(robot.compile("inverse_dynamics"), files, files["q"])
+    np.testing.assert_array_equal(np.load(files["q"]), given["q"])
+
+
+def test_a_failure_half_way_leaves_the_old_sink(robot: ls.Robot, given: dict[str, np.ndarray], tmp_path: Path):
+    """A row of the table that is no number, after blocks that were written."""
+    path, sink = tmp_path / "in.csv", tmp_path / "tau.npy"
+    write_csv(path, table(given))
+    path.write_text(path.read_text() + "oops" + "," * 17 + "\n")
+    sink.write_bytes(b"before")
+    with pytest.raises(ArgumentError, match="expected a number"):
+        ls.stream(robot.compile("inverse_dynamics"), path, sink, rows=10)
+    assert sink.read_bytes() == b"before" and len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs limits on the size of files")
+@pytest.mark.parametrize("ending", ["npy", "csv"])
+def test_a_full_disk_is_one_sentence(ending: str, tmp_path: Path):
+    """A limit on the size of files stands for the disk: writing fails in the same place, in the same way."""
+    script = textwrap.dedent(f"""
+        import resource, signal
+        import numpy as np
+        import linksweep as ls
+        f = ls.robots.puma560().compile("gravity_forces")
+        f(np.zeros(6))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+        try:
+            ls.stream(f, {{"q": np.ones((100_000, 6))}}, "g.{ending}", rows=1000)
+        except ls.ArgumentError as error:
+            print(error)
+    """)
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, env=os.environ
+    )
+    assert run.stdout.startswith(f"The file g.{ending} cannot be written (File too large)"), run.stderr
+    assert run.stdout.count("\n") == 1 and not list(tmp_path.iterdir())
