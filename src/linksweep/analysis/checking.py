@@ -201,14 +201,14 @@ def check(robot: Robot, samples: int = 20, seed: int = 0) -> Report:
 def random_states(robot: Robot, samples: int, seed: int) -> dict[str, np.ndarray]:
     """Inputs by name: q (samples, nq), qd, qdd (samples, nv), f_ext (samples, links, 6), base_motion (samples, 9)."""
     random = np.random.default_rng(seed)
-    joints = [robot.model.links[i].joint for i in robot.model.document_order]
+    joints = [robot.model.links[i].joint for i in robot.model.coordinate_order]
     limits = [joint.limits.velocity for joint in joints for _ in range(KINDS[joint.kind].nv)]
     speed = np.array([min(limit, 3.0) if limit > 0 else 3.0 for limit in limits])
     return {
         "q": np.array([robot.random(random) for _ in range(samples)]),
         "qd": random.uniform(-1.0, 1.0, (samples, robot.nv)) * speed,
         "qdd": random.uniform(-5.0, 5.0, (samples, robot.nv)),
-        "f_ext": random.uniform(-1.0, 1.0, (samples, len(joints), 6)),
+        "f_ext": random.uniform(-1.0, 1.0, (samples, len(robot.link_names), 6)),
         "base_motion": random.uniform(-1.0, 1.0, (samples, 9)),
     }
 

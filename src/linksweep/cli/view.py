@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linksweep.cli.common import AskedRobot, find_any_robot, find_robot, names_a_robot
+from linksweep.cli.common import AskedRobot, find_robot, names_a_robot
 from linksweep.cli.dynamics import Spline
 from linksweep.errors import ArgumentError
 
@@ -60,7 +60,7 @@ def view(
         arm = find_robot(robot)
         shown = _through_its_range(arm)
     else:
-        arm = find_any_robot(robot)
+        arm = find_robot(robot)
     once = screenshot is not None or record is not None
     options = {"port": port, "host": host, "browser": False if once else browser, "plain": plain}
     with arm.show(**shown, **options) as viewer:
@@ -127,7 +127,7 @@ def _through_its_range(arm: Robot) -> dict[str, Any]:
     start = arm.neutral()
     points = np.tile(start, (4, 1))
     seconds, place = SLOWEST, 0
-    for index in arm.model.document_order:
+    for index in arm.model.coordinate_order:
         joint = arm.model.links[index].joint
         if KINDS[joint.kind].nq == 1:
             reach = 0.3 if joint.kind == "prismatic" else 1.2
@@ -154,7 +154,7 @@ def _rates(arm: Robot, derivatives: Any, out: Any) -> Any:
     from linksweep.mechanism.joints import KINDS
 
     place = start = 0
-    for index in arm.model.document_order:
+    for index in arm.model.coordinate_order:
         kind = KINDS[arm.model.links[index].joint.kind]
         if kind.nq == 1:
             out[:, start] = derivatives[:, place]

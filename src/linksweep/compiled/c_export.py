@@ -164,8 +164,10 @@ def _about(
     short = link_names([link.name for link in links])
     for link in sorted(links, key=lambda link: link.row):
         kind = KINDS[link.kind]
-        joint = f"{robot.joint_names[link.row]}, " if robot is not None else ""
+        joint = f"{robot.uncoupled.joint_names[link.row]}, " if robot is not None else ""
         q = _range("q", link.q_start, kind.nq)
+        if not link.leads:
+            q = f"{float(link.ratio)!r} * {q} + {float(link.shift)!r}"
         qd = f", rates {_range('', link.start, kind.nv)}" if kind.nq != kind.nv else ""
         called = f", here {short[link.name]}" if short[link.name] != link.name and not program.rolled else ""
         yield f"  {q}{qd}: {joint}{link.kind}; link {link.name}{called}"

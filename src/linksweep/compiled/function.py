@@ -51,7 +51,7 @@ class Recipe:
     varied: bool = False  # from sample to sample
 
     def __post_init__(self) -> None:
-        check_options(self.requests, self.rolled, self.base_parameters, self.parameters)
+        check_options(self.model, self.requests, self.rolled, self.base_parameters, self.parameters)
 
     def trace(self) -> Program:
         if self.details:

@@ -34,7 +34,9 @@ class CanonicalLink:
     cosine and sine of its constant part. mass, mp (3), I (xx, yy, zz, xy, xz, yz) about the frame's origin; com (3) and
     I_com (6) are the mass centre and the inertia about it.
     axes, origin: the link's own frame, as described, in the canonical one. row: the joint's place in the document;
-    q_start, start: its first coordinate and its first rate.
+    q_start, start: its first coordinate and its first rate. A joint that follows another shares these with it: it
+    stands at ratio q + shift, so that its H^T is ratio times that of its kind, and armature, damping and friction are
+    what the shared rate meets of them.
     """
 
     name: str
@@ -59,6 +61,9 @@ class CanonicalLink:
     row: int
     q_start: int
     start: int
+    leads: bool = True  # a joint that follows another has its coordinate: ratio times it and shift
+    ratio: Any = 1.0
+    shift: Any = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,24 @@ class CanonicalModel:
         """Whether every joint has one freedom."""
         return all(KINDS[link.kind].nv == 1 for link in self.links)
 
+    @property
+    def is_coupled(self) -> bool:
+        """Whether some joint follows another."""
+        return not all(link.leads for link in self.links)
+
+    @property
+    def joints(self) -> list[CanonicalLink]:
+        """The links whose joints have coordinates of their own, in the order of these."""
+        return sorted((link for link in self.links if link.leads), key=lambda link: link.row)
+
+    @property
+    def nq(self) -> int:
+        return sum(KINDS[link.kind].nq for link in self.links if link.leads)
+
+    @property
+    def nv(self) -> int:
+        return sum(KINDS[link.kind].nv for link in self.links if link.leads)
+
     def frame(self, name: str) -> Frame:
         return next(frame for frame in self.frames if frame.name == name)
 
@@ -111,6 +134,7 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
     (frames are only turned until z is the joint's axis), which costs operations and is for looking at intermediates."""
     links = model.links
     places = _places(model)
+    laws = {law.joint: law for law in model.couplings}
     commutes = [KINDS[link.joint.kind].commutes for link in links]
     aligned = [aligning_rotation(link.joint.axis) for link in links]
     placed: list[tuple[np.ndarray, np.ndarray]] = []  # each joint in its parent's aligned frame
@@ -157,13 +181,16 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
     for index, link in enumerate(links):
         m, mp, tensor, com, about_com = _inertia(link.inertial, aligned[index], *adjust[index])
         row, q_start, start = places[index]
+        law = laws.get(link.joint.name)
+        ratio, zero = (1.0, 0.0) if law is None else (_number(law.multiplier), _number(law.offset))
         result.append(
             CanonicalLink(
                 name=link.name, parent=link.parent, kind=link.joint.kind, **joints[index],
                 pitch=_number(link.joint.pitch), mass=m, mp=mp, I=tensor, com=com, I_com=about_com,
-                armature=_number(link.joint.armature), damping=_number(link.joint.damping),
-                friction=_number(link.joint.friction),
+                armature=_number(link.joint.armature) * ratio * ratio,
+                damping=_number(link.joint.damping) * ratio * ratio, friction=_number(link.joint.friction) * abs(ratio),
                 axes=own[link.name].rotation, origin=own[link.name].position, row=row, q_start=q_start, start=start,
+                leads=law is None, ratio=ratio, shift=zero,
             )
         )  # fmt: skip
     ties = tuple(_tie(frames, tie, tie.kind, tie.rows, (tie.length,)) for tie in model.constraints)
@@ -180,12 +207,15 @@ def _tie(frames: tuple[Frame, ...], tie: Any, kind: str, rows: int, numbers: tup
 
 def _places(model: Model) -> dict[int, tuple[int, int, int]]:
     """Of each link: its joint's place in the document, and the first of its coordinates and of its rates."""
-    places, q_start, start = {}, 0, 0
-    for row, link in enumerate(model.document_order):
-        places[link] = row, q_start, start
+    starts, q_start, start = {}, 0, 0
+    for link in model.coordinate_order:
+        starts[link] = q_start, start
         joint = KINDS[model.links[link].joint.kind]
         q_start, start = q_start + joint.nq, start + joint.nv
-    return places
+    index = {link.joint.name: i for i, link in enumerate(model.links)} if model.couplings else {}
+    for law in model.couplings:
+        starts[index[law.joint]] = starts[index[law.leader]]
+    return {link: (row, *starts[link]) for row, link in enumerate(model.document_order)}
 
 
 def _favoured_children(model: Model) -> list[int | None]:

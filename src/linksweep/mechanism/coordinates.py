@@ -66,6 +66,8 @@ def random(model: CanonicalModel, described: Model, rng: np.random.Generator) ->
         raise ArgumentError(f"random got {type(rng).__name__}, expected a Generator: numpy.random.default_rng(seed).")
     q = np.zeros(_sizes(model)[0])
     for index, link in enumerate(model.links):
+        if not link.leads:
+            continue
         place, count = link.q_start, KINDS[link.kind].nq
         if link.kind in QUATERNIONS:
             quaternion = rng.normal(size=4)
@@ -164,8 +166,7 @@ def _joints(
 
 
 def _sizes(model: CanonicalModel) -> tuple[int, int]:
-    kinds = [KINDS[link.kind] for link in model.links]
-    return sum(kind.nq for kind in kinds), sum(kind.nv for kind in kinds)
+    return model.nq, model.nv
 
 
 def _checked(model: CanonicalModel, name: str, value: Any, which: int) -> np.ndarray:

@@ -48,18 +48,23 @@ class Chain:
         self.simple = all(KINDS[entry.kind].nq == 1 for entry in links)
         for index, entry in enumerate(links):
             where = slice(entry.q_start, entry.q_start + KINDS[entry.kind].nq)
-            self.moves[where] = index in carrying
+            self.moves[where] |= index in carrying
+            if not entry.leads:
+                continue
             self.turns[where] = entry.kind == "revolute"
             if entry.kind in ("spherical", "free"):
                 self.quaternions.append(entry.q_start)
             if entry.kind in _LIMITED:
                 limits = model.links[index].joint.limits
                 self.lower[where], self.upper[where] = limits.lower, limits.upper
+        for entry in links:
+            if not entry.leads:  # a turn of the joint that leads is none of the joint that follows
+                self.turns[entry.q_start] = False
         self.reach, self.root = _reach(model, carrying, place.placement.position)
         self.wraps = self.turns & (self.upper - self.lower >= TURN)
         bounded = (np.isfinite(self.lower) | np.isfinite(self.upper)) & self.moves
         self.bounded = bool(bounded.any())
-        ends = [entry for entry in links if bounded[entry.q_start] and not self.wraps[entry.q_start]]
+        ends = [entry for entry in links if entry.leads and bounded[entry.q_start] and not self.wraps[entry.q_start]]
         self.stops = np.array([entry.q_start for entry in ends], int)
         self.stopped_rates = np.array([entry.start for entry in ends], int)
         self._made: dict[tuple[int, bool], tuple[FloatArray, FloatArray]] = {}

@@ -182,9 +182,8 @@ class ConstraintMethods(OperationalMethods):
                 redundant.append(label)
         basis = _null_space(K, rank)
         still = np.logical_not((np.abs(basis) > 1e-9).any(axis=1))
-        places = sorted(self.canonical.links, key=lambda link: link.row)
         fixed = tuple(
-            name for name, link in zip(self.joint_names, places, strict=True)
+            name for name, link in zip(self.joint_names, self.canonical.joints, strict=True)
             if still[link.start : link.start + KINDS[link.kind].nv].all()
         )  # fmt: skip
         return Mobility(
@@ -294,7 +293,6 @@ class ConstraintMethods(OperationalMethods):
         return self._function(make_requests(self, ("inverse_dynamics",), None))(q, qd, qdd)  # type: ignore[arg-type]
 
     def _driven(self, actuated: Sequence[str] | None) -> np.ndarray:
-        places = sorted(self.canonical.links, key=lambda link: link.row)
         driven = np.zeros(self.nv, bool)
         if actuated is not None:
             unknown = [name for name in actuated if name not in self.joint_names]
@@ -303,7 +301,7 @@ class ConstraintMethods(OperationalMethods):
                     f"actuated names {shown(unknown[0])}{nearest(unknown[0], self.joint_names)}, expected joints of "
                     f"{self.name} (robot.joint_names)."
                 )
-        for name, link in zip(self.joint_names, places, strict=True):
+        for name, link in zip(self.joint_names, self.canonical.joints, strict=True):
             if (link.kind != "free") if actuated is None else (name in actuated):
                 driven[link.start : link.start + KINDS[link.kind].nv] = True
         return driven

@@ -52,7 +52,7 @@ class ParameterMethods:
     @property
     def standard_parameter_names(self) -> tuple[str, ...]:
         inertial = [f"{link}.{name}" for link in self.link_names for name in TEN]
-        return (*inertial, *(f"{joint}.armature" for joint in self.joint_names))
+        return (*inertial, *(f"{self.model.links[i].joint.name}.armature" for i in self.model.document_order))
 
     def regressor(self, q: Any, qd: Any, qdd: Any, out: Any = None) -> np.ndarray:
         """Y (..., nv, 11 links): joint forces are Y @ standard_parameters."""

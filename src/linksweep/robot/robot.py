@@ -11,7 +11,7 @@ import numpy as np
 from ..analysis.factor import FactorMethods
 from ..analysis.singular import SingularMethods
 from ..backends.threads import checked_threads
-from ..catalogue.defaults import DETAILED
+from ..catalogue.defaults import DETAILED, default_method
 from ..catalogue.details import Details
 from ..catalogue.functions import Request
 from ..catalogue.parameters import parameter_sets
@@ -32,6 +32,7 @@ from .analysis_methods import AnalysisMethods
 from .checks import checked_dtype, is_numbers
 from .constraint_methods import ConstraintMethods
 from .contact_methods import ContactMethods
+from .coupling_methods import CouplingMethods
 from .derivative_methods import DerivativeMethods
 from .edit_methods import EditMethods
 from .kinematics_methods import KinematicsMethods
@@ -43,7 +44,7 @@ MOST_KEPT = 64  # functions of `compile`: one that is asked for again is there
 
 class Robot(
     AnalysisMethods, CoordinateMethods, ConstraintMethods, DerivativeMethods, ParameterMethods, EditMethods,
-    KinematicsMethods, FactorMethods, SingularMethods, ContactMethods, ViewMethods,
+    KinematicsMethods, FactorMethods, SingularMethods, ContactMethods, ViewMethods, CouplingMethods,
 ):  # fmt: skip
     """A robot arm: a frozen description, and its dynamics as compiled functions of NumPy arrays.
 
@@ -83,15 +84,16 @@ class Robot(
 
     @property
     def nq(self) -> int:
-        return sum(KINDS[link.joint.kind].nq for link in self.model.links)
+        return sum(KINDS[self.model.links[i].joint.kind].nq for i in self.model.coordinate_order)
 
     @property
     def nv(self) -> int:
-        return sum(KINDS[link.joint.kind].nv for link in self.model.links)
+        return sum(KINDS[self.model.links[i].joint.kind].nv for i in self.model.coordinate_order)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        return tuple(self.model.links[i].joint.name for i in self.model.document_order)
+        """The joints that have coordinates, in their order: all but those that follow others (`couplings`)."""
+        return tuple(self.model.links[i].joint.name for i in self.model.coordinate_order)
 
     @property
     def link_names(self) -> tuple[str, ...]:
@@ -305,7 +307,9 @@ class Robot(
     ) -> tuple[np.ndarray, Details]:
         if out is not None:
             raise ArgumentError(f"{item}: out= does not go with details=True: take the arrays that are returned.")
-        request = self._request(item, DETAILED[item] if method is None else method, options)
+        if method is None:
+            method = default_method(item, self.canonical) if self.model.couplings else DETAILED[item]
+        request = self._request(item, method, options)
         key = ("details", request, settings.backend)
 
         def make() -> CompiledFunction:

@@ -82,9 +82,10 @@ class Rest:
 
 def friction_of(model: CanonicalModel) -> tuple[float, ...]:
     """Of each rate."""
-    friction = [0.0] * sum(KINDS[link.kind].nv for link in model.links)
+    friction = [0.0] * model.nv
     for link in model.links:
-        friction[link.start : link.start + KINDS[link.kind].nv] = [float(link.friction)] * KINDS[link.kind].nv
+        for rate in range(link.start, link.start + KINDS[link.kind].nv):
+            friction[rate] += float(link.friction)
     return tuple(friction)
 
 
@@ -189,7 +190,7 @@ def rest_of(robot: Robot, dissipation: bool, stops: Any = None) -> Rest | None:
             spring = _spring(stops)
         for link, described in zip(robot.canonical.links, robot.model.links, strict=True):
             lower, upper = float(described.joint.limits.lower), float(described.joint.limits.upper)
-            if KINDS[link.kind].nq == 1 and (lower > -FAR or upper < FAR):
+            if link.leads and KINDS[link.kind].nq == 1 and (lower > -FAR or upper < FAR):
                 places.append((link.q_start, link.start, max(lower, -FAR), min(upper, FAR)))
         if not places:
             raise ArgumentError(
@@ -226,6 +227,7 @@ def check_inside(robot: Robot, rest: Rest | None, q0: np.ndarray) -> None:
     names = {
         link.q_start: described.joint.name
         for link, described in zip(robot.canonical.links, robot.model.links, strict=True)
+        if link.leads
     }
     for place, _, lower, upper in rest.stops:
         if (q0[..., place] < lower).any() or (q0[..., place] > upper).any():

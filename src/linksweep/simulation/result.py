@@ -233,6 +233,6 @@ def limited_joints(robot: Robot) -> list[tuple[str, int, tuple[float, float]]]:
     found = []
     for link, described in zip(robot.canonical.links, robot.model.links, strict=True):
         limits = described.joint.limits
-        if KINDS[link.kind].nq == 1 and (np.isfinite(limits.lower) or np.isfinite(limits.upper)):
+        if link.leads and KINDS[link.kind].nq == 1 and (np.isfinite(limits.lower) or np.isfinite(limits.upper)):
             found.append((described.joint.name, link.q_start, (float(limits.lower), float(limits.upper))))
     return found

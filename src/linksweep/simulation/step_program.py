@@ -8,7 +8,6 @@ from typing import Any
 
 from ..compiled.arrays import Argument, Signature
 from ..compiled.function import Recipe
-from ..mechanism.joints import KINDS
 from ..tracing.expression import Graph
 from ..tracing.program import Array, Program, block_program
 from .control.forms import Dynamics, Form, added
@@ -31,7 +30,7 @@ class StepRecipe(Recipe):
 
     def inputs(self) -> tuple[Array, ...]:
         """q, qd, dt, then each signal at each moment of the step, then the constants."""
-        nq, nv = (sum(getattr(KINDS[link.kind], name) for link in self.model.links) for name in ("nq", "nv"))
+        nq, nv = self.model.nq, self.model.nv
         sizes: dict[Any, Any] = {"q": nq, "v": nv}
         signals, constants = self.signals(), self.constants()
         arrays = [Array("q", (nq,)), Array("qd", (nv,)), Array("dt", (1,))]

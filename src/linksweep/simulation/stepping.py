@@ -67,7 +67,7 @@ def _by_joint(
 
     onto, cut: whether the result and `other` are laid out as coordinates ("q") or as rates ("v").
     """
-    out: list[Scalar] = [0.0] * sum(getattr(KINDS[link.kind], "nq" if onto == "q" else "nv") for link in model.links)
+    out: list[Scalar] = [0.0] * (model.nq if onto == "q" else model.nv)
     for link in model.links:
         joint = KINDS[link.kind]
         place = {"q": slice(link.q_start, link.q_start + joint.nq), "v": slice(link.start, link.start + joint.nv)}

@@ -26,7 +26,7 @@ def joint_columns(model: Model, block: str) -> tuple[str, ...]:
     A joint of several coordinates has one column for each: `q.root_joint.qx`, `qd.root_joint.wx`, ...
     """
     names = []
-    for index in model.document_order:
+    for index in model.coordinate_order:
         joint = model.links[index].joint
         entries = (COORDINATES if block == "q" else RATES).get(joint.kind)
         plain = f"{block}.{joint.name}"

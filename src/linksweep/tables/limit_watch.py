@@ -51,7 +51,7 @@ class LimitWatch:
         self._bounds: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._names: dict[str, list[str]] = {}
         self._units: dict[str, list[str]] = {}
-        joints = [model.links[index].joint for index in model.document_order]
+        joints = [model.links[index].joint for index in model.coordinate_order]
         for block in QUANTITIES:
             rows = [row for joint in joints for row in _entries(joint, block)]
             self._bounds[block] = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])

@@ -62,7 +62,7 @@ class _MotionFile:
 
     def __init__(self, path: Path, given: dict[str, Any], model: Model):
         self.path, self.given, self.model = path, given, model
-        self.joints = [model.links[index].joint for index in model.document_order]
+        self.joints = [model.links[index].joint for index in model.coordinate_order]
         self.kind: str = given.get("motion", "")
 
     def refuse(self, what: str) -> NoReturn:

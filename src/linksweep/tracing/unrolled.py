@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..mechanism.canonical import CanonicalModel
-from ..mechanism.joints import KINDS, Coordinates
-from ..mechanism.sweeps import PerLink, Records, Unrolled
+from ..mechanism.joints import Coordinates
+from ..mechanism.sweeps import PerLink, Records, SquareSum, Unrolled
 from ..spatial.algebra import leaves
 from .expression import Graph, Operand
 from .program import Array, Program, block_program
@@ -29,8 +29,12 @@ class UnrolledRun(Unrolled):
         super().__init__(described(self.leaves) if described else model, self.leaves[0])
 
     def read(self, source: int) -> PerLink:
-        """An input of nv numbers, by link."""
+        """Rates or accelerations (nv), by link."""
         return self.split(self.leaves[source])
+
+    def read_forces(self, source: int) -> PerLink:
+        """Joint forces (nv), by link."""
+        return self.split_forces(self.leaves[source])
 
     def read_rows(self, source: int, width: int) -> PerLink:
         """An input (links, width), by link."""
@@ -40,8 +44,11 @@ class UnrolledRun(Unrolled):
     def read_flat(self, source: int) -> Sequence[Operand]:
         return self.leaves[source]
 
-    def write_coordinates(self, output: int, per_link: PerLink) -> None:
+    def write_forces(self, output: int, per_link: PerLink) -> None:
         self.results[output] = self.join(per_link)
+
+    def write_rates(self, output: int, per_link: PerLink) -> None:
+        self.results[output] = self.join_rates(per_link)
 
     def write_pairs(self, output: int, elements: Any, mirrored: bool = True) -> None:
         self.results[output] = self.join_pairs(elements, mirrored)
@@ -49,16 +56,16 @@ class UnrolledRun(Unrolled):
     def write_pair_blocks(self, elements: Any, fields: Mapping[int, str]) -> None:
         """Write square outputs from a field each of the pairs' records: blocks `above` in the rows of j and columns of
         i, `below` the reverse."""
-        n = sum(KINDS[link.kind].nv for link in self.model.links)
         for output, field in fields.items():
-            flat: list[Operand] = [0.0] * (n * n)
+            found = SquareSum(self.model.nv)
             for (i, j), record in elements.items():
                 blocks = getattr(record, field)
                 first, second = self.model.links[i].start, self.model.links[j].start
                 for row, column, block in ((second, first, blocks.above), (first, second, blocks.below)):
                     for a, values in enumerate(block):
-                        flat[(row + a) * n + column : (row + a) * n + column + len(values)] = list(values)
-            self.results[output] = flat
+                        for b, value in enumerate(values):
+                            found.add(row + a, column + b, value)
+            self.results[output] = found.flat
 
     def write_columns(self, output: int, per_link: PerLink) -> None:
         """Write the next rows of an output, a column for each rate."""

@@ -12,7 +12,6 @@ import numpy as np
 from ...compiled.arrays import Argument, Signature
 from ...compiled.function import CompiledFunction, Recipe, chosen_backend
 from ...errors import ArgumentError
-from ...mechanism.joints import KINDS
 from ...support.messages import shown
 from ...tracing.expression import Graph
 from ...tracing.passes.dead_and_fused import remove_dead
@@ -35,7 +34,7 @@ class LawRecipe(Recipe):
     dissipation: bool = False
 
     def inputs(self) -> tuple[Array, ...]:
-        nq, nv = (sum(getattr(KINDS[link.kind], name) for link in self.model.links) for name in ("nq", "nv"))
+        nq, nv = self.model.nq, self.model.nv
         sizes: dict[Any, Any] = {"q": nq, "v": nv}
         given = {**self.law.signals(), **self.law.constants()}
         further = (Array(name, (sizes.get(size, size),)) for name, size in given.items())

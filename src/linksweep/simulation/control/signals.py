@@ -84,7 +84,7 @@ def check_alike(law: Law, robot: Robot) -> None:
 
 
 def _by_row(robot: Robot) -> list[Any]:
-    return sorted(robot.canonical.links, key=lambda link: link.row)
+    return robot.canonical.joints
 
 
 def checked_path(name: str, path: Any) -> Callable[[Any], Any]:
