@@ -57,7 +57,7 @@ def run(
     if plot is not None:
         check_plot(plot)
     arm = find_robot(robot)
-    compute, model = arm.compile(function, method=method, dissipation=dissipation, dtype="float64"), arm.model
+    model, compute = arm.model, _function(arm, function, method, dissipation)
     inputs, result = INPUTS[function], RESULTS[function]
     blocks = open_trajectory(trajectory, model, inputs, spline)
     columns = block_columns(model, (*inputs, result) if with_inputs else (result,))
@@ -74,6 +74,12 @@ def run(
     if plot is not None:
         results.plot(plot)
     results.show(as_json, output, plot, limits)
+
+
+def _function(arm: Robot, function: str, method: str | None, dissipation: bool) -> Callable[..., np.ndarray]:
+    if arm.constraints and function == "inverse_dynamics":  # whose torques are a choice, which the method makes
+        return functools.partial(arm.inverse_dynamics, dissipation=dissipation)
+    return arm.compile(function, method=method, dissipation=dissipation, dtype="float64")
 
 
 def _computed(

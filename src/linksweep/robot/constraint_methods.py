@@ -75,6 +75,10 @@ class ConstraintMethods(OperationalMethods):
             replace(self.model, constraints=(*self.model.constraints, *self._ties(constraints, Constraint)))
         )
 
+    def without_constraints(self) -> Robot:
+        """The tree alone, without the constraints between its frames; springs stay."""
+        return self._edited(replace(self.model, constraints=()) if self.model.constraints else self.model)
+
     def with_springs(self, springs: Sequence[Spring]) -> Robot:
         """The same robot with springs and dampers between its frames, see `linksweep.Spring`.
 

@@ -15,7 +15,7 @@ from ..catalogue.defaults import DETAILED, default_method
 from ..catalogue.details import Details
 from ..catalogue.functions import Request
 from ..catalogue.parameters import parameter_sets
-from ..catalogue.requests import CLOSED, PUBLIC, checked_flag, make_request, make_requests, methods_of
+from ..catalogue.requests import CLOSED, DERIVATIVE, PUBLIC, checked_flag, make_request, make_requests, methods_of
 from ..compiled.function import CompiledFunction, Recipe, chosen_backend, make_function
 from ..description.assembly import with_payload
 from ..description.external_forces import link_forces
@@ -276,6 +276,12 @@ class Robot(
         wanted = functions if isinstance(functions, list) else [functions]
         if not wanted:
             raise ArgumentError("compile got an empty list, expected at least one function: see robot.methods.")
+        if self.model.constraints and any(_names(item, "inverse_dynamics") for item in wanted):
+            raise ArgumentError(
+                f"compile: constraints of {self.name} leave the torques of inverse_dynamics open, expected a choice "
+                f"among them: use the method robot.inverse_dynamics, which makes one, or "
+                f"robot.without_constraints().compile for the torques of the tree."
+            )
         regrouped = None if base_parameters is None else checked_flag("base_parameters", base_parameters)
         sets = parameter_sets(self, parameters)
         requests = make_requests(self, wanted, method, rolled=rolled, parameters=sets, **options)
@@ -361,6 +367,13 @@ class Robot(
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.model,)
+
+
+def _names(item: Any, function: str) -> bool:
+    """Whether an item of `compile` asks for this function, or a derivative of it."""
+    while isinstance(item, tuple) and len(item) > 1 and item[0] == DERIVATIVE:
+        item = item[1]
+    return item == function or (isinstance(item, tuple) and bool(item) and item[0] == function)
 
 
 def _restore(model: Model) -> Robot:
