@@ -261,16 +261,10 @@ def test_bad_sketches():
 def test_coupled_robots_can_be_drawn():
     links = [{"alpha": 0, "a": 0.5, "d": 0, "mass": 1.0, "inertia": [0.1, 0.1, 0.1]} for _ in range(3)]
     free = ls.Robot.from_dh(links, "modified")
-    coupled = ls.CoupledRobot(free, [_mimic("joint3", "joint2")])
+    coupled = free.with_couplings([ls.Coupling("joint3", "joint2")])
     figure = plots.sketch(coupled, np.array([0.2, 0.4]))
     assert len(figure.axes) == 1
     assert [c.name for c in plots.channels(coupled, "tau")] == ["joint1", "joint2"]
-
-
-def _mimic(joint: str, leader: str) -> Any:
-    from linksweep.description.model import Mimic
-
-    return Mimic(joint, leader)
 
 
 # ---- animations ----------------------------------------------------------------------------------------------------

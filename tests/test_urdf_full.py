@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ import pinocchio as pin
 import pytest
 
 import linksweep as ls
-from linksweep.description.model import Mimic
+from linksweep.description.model import Coupling
 from linksweep.errors import ModelWarning
-from linksweep.formats.urdf import read_coupled_urdf, read_urdf
+from linksweep.formats.urdf import read_urdf
 
 EMPTY = "ur_description/urdf/ur3.urdf"  # it holds no link
 RIGID = oracles.NOT_ROBOTS - {EMPTY}  # nothing moves on a fixed base
@@ -183,10 +184,10 @@ def test_names_and_limits_beyond_reason(old: str, new: str, message: str):
 
 def test_mimic_laws_are_read():
     path = oracles.FILES["panda_description/urdf/panda.urdf"]
-    model, laws = read_coupled_urdf(path)
-    assert laws == (Mimic("panda_finger_joint2", "panda_finger_joint1"),)
+    model = read_urdf(path, couple=True)
+    assert model.couplings == (Coupling("panda_finger_joint2", "panda_finger_joint1"),)
     with pytest.warns(ModelWarning, match=r"'panda_finger_joint2' mimic others.*mimic='couple'") as caught:
-        assert read_urdf(path) == model
+        assert read_urdf(path) == replace(model, couplings=())
     assert len(caught) == 1
 
 
@@ -202,4 +203,4 @@ def test_mimic_laws_are_read():
 )
 def test_laws_that_cannot_be_followed(mimic: str, message: str):
     with pytest.raises(ls.DescriptionError, match=message):
-        read_coupled_urdf(VEHICLE.replace('<axis xyz="0 1 0"/>', mimic))
+        read_urdf(VEHICLE.replace('<axis xyz="0 1 0"/>', mimic), couple=True)

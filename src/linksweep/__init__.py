@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from linksweep.catalogue.parameters import body as body
     from linksweep.description.constraints import Constraint as Constraint
     from linksweep.description.constraints import Spring as Spring
+    from linksweep.description.model import Coupling as Coupling
     from linksweep.errors import ArgumentError as ArgumentError
     from linksweep.errors import BackendError as BackendError
     from linksweep.errors import DescriptionError as DescriptionError
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from linksweep.identification import identify as identify
     from linksweep.motion import follow as follow
     from linksweep.motion import inverse_kinematics as inverse_kinematics
-    from linksweep.robot.coupling import CoupledRobot as CoupledRobot
     from linksweep.robot.grasps import Contact as Contact
     from linksweep.robot.grasps import Grasp as Grasp
     from linksweep.robot.loading import load as load
@@ -53,7 +53,7 @@ _HOMES = {
     "BackendError": "linksweep.errors",
     "Constraint": "linksweep.description.constraints",
     "Contact": "linksweep.robot.grasps",
-    "CoupledRobot": "linksweep.robot.coupling",
+    "Coupling": "linksweep.description.model",
     "DescriptionError": "linksweep.errors",
     "Grasp": "linksweep.robot.grasps",
     "LinksweepError": "linksweep.errors",
@@ -86,7 +86,7 @@ __all__ = [
     "BackendError",
     "Constraint",
     "Contact",
-    "CoupledRobot",
+    "Coupling",
     "DescriptionError",
     "Grasp",
     "LinksweepError",

@@ -8,10 +8,9 @@ from arms import arm, lively
 from robots_for_tests import robot as small_robot
 
 import linksweep as ls
-from linksweep.description.model import Mimic
+from linksweep.description.model import Coupling
 from linksweep.identification.model.columns import Columns
 from linksweep.identification.model.grouping import grouping
-from linksweep.robot.coupling import CoupledRobot
 
 ALL = ("inertia", "armature", "viscous", "coulomb_sides", "stribeck", "offset")
 
@@ -68,7 +67,7 @@ def test_a_payload_is_the_derivative_by_it():
 def test_coupled_joints_are_seen_by_virtual_work():
     robot = small_robot("planar3")
     names = robot.joint_names
-    coupled = CoupledRobot(robot, [Mimic(names[2], names[0], -0.5, 0.1)])
+    coupled = robot.with_couplings([Coupling(names[2], names[0], -0.5, 0.1)])
     columns = Columns(coupled, ("inertia", "armature", "viscous"))
     q, qd, qdd = motion(2)
     x = np.concatenate([robot.standard_parameters, [0.1, 0.2, 0.3]])

@@ -87,18 +87,15 @@ def test_a_report_is_a_folder(tmp_path: Path):
 
 def test_a_robot_whose_joints_mimic_others():
     """A gripper: the log has the coordinates that are left, the fit the full robot's numbers."""
-    from linksweep.description.model import Mimic
-    from linksweep.robot.coupling import CoupledRobot
-
     full = arm("puma560").with_dissipation(0.0, 0.0)
-    coupled = CoupledRobot(full, [Mimic("joint6", "joint5", 0.5)])
+    coupled = full.with_couplings([ls.Coupling("joint6", "joint5", 0.5)])
     own = case("puma560")
     q, qd, qdd = own.q[:, :5], own.qd[:, :5], own.qdd[:, :5]
     tau = coupled.inverse_dynamics(q, qd, qdd) + 0.4 * qd
     fit = ls.identify(coupled, own.t, q, tau, cutoff=np.inf, unknown=("inertia", "armature", "viscous"))
     assert fit.rms.shape == (5,) and fit.rms.max() < 1e-5
     again = fit.robot.inverse_dynamics(q, qd, qdd)
-    assert isinstance(fit.robot, CoupledRobot) and again.shape == tau.shape
+    assert fit.robot.couplings == coupled.couplings and again.shape == tau.shape
 
 
 def test_the_study_meets_its_checks(tmp_path: Path):

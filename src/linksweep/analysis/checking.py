@@ -207,7 +207,7 @@ def random_states(robot: Robot, samples: int, seed: int) -> dict[str, np.ndarray
         "q": np.array([robot.random(random) for _ in range(samples)]),
         "qd": random.uniform(-1.0, 1.0, (samples, robot.nv)) * speed,
         "qdd": random.uniform(-5.0, 5.0, (samples, robot.nv)),
-        "f_ext": random.uniform(-1.0, 1.0, (samples, len(joints), 6)),
+        "f_ext": random.uniform(-1.0, 1.0, (samples, len(robot.link_names), 6)),
         "base_motion": random.uniform(-1.0, 1.0, (samples, 9)),
     }
 

@@ -298,6 +298,11 @@ def _mujoco_joints(robot: Robot, model: Any) -> list[tuple[CanonicalLink, Any]]:
 
 
 def _matched(robot: Robot, theirs: dict[str, Any], package: str, freedoms: Any) -> list[tuple[CanonicalLink, Any]]:
+    if robot.couplings:
+        raise ArgumentError(
+            f"joints of {robot.name} follow others, expected as many coordinates as {package}'s model has: convert for "
+            f"robot.uncoupled, with robot.expand(q), robot.expand_rates(qd) and robot.reduce_forces(tau)."
+        )
     links = robot.canonical.links
     ours = {robot.joint_names[link.row]: link for link in links}
     for name in sorted(ours.keys() ^ theirs.keys()):

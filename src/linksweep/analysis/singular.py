@@ -62,8 +62,8 @@ class SingularMethods:
         pivots = CompiledFunction(Recipe(self.canonical, (request,)), "float64", 1, "interpreter")(q)
         scale = max(max(link.mass, *link.I[:3]) for link in self.canonical.links)
         zero = ~(np.abs(pivots) > 1e-13 * scale).any(axis=0)  # one pose may be singular, and then holds NaN
-        names = self.joint_names
-        return tuple(names[link.row] for link in self.canonical.by_row if zero[link.rates].any())
+        joints = zip(self.joint_names, self.canonical.joints, strict=True)
+        return tuple(name for name, link in joints if zero[link.rates].any())
 
     def singular(self, q: Any) -> np.ndarray:
         """Which joints are singular in the poses q: booleans (..., joints), in the order of `joint_names`.
@@ -77,7 +77,7 @@ class SingularMethods:
     def _inertia_ratio(self, q: Any) -> np.ndarray:
         """The smallest ratio of each joint, (..., joints)."""
         by_rate = self._function((RATIO,))(q)
-        links = self.canonical.by_row
+        links = self.canonical.joints
         if len(links) == by_rate.shape[-1]:
             return by_rate
         parts = (by_rate[..., link.rates] for link in links)
@@ -158,6 +158,8 @@ def least_ratio(model: CanonicalModel, neutral: np.ndarray, slides: Sequence[flo
     The pivots of D(k) are at least those of the link's own H M(k) H^T + R, because outer links add nothing negative.
     The inertia that is there to be moved is at most that of all outer links at full stretch.
     """
+    if model.is_coupled:
+        return 0.0  # the bound is of joints that stand for themselves
     least = math.inf
     outer = [(0.0, 0.0)] * len(model.links)  # rotational inertia and mass of the outer links
     views = Unrolled(model, neutral.tolist()).links

@@ -41,10 +41,15 @@ def trace_jacobians(tracer: Any, request: Any, output: int) -> None:
 
 
 def _write_jacobian(tracer: Any, request: Any, output: int, at: Any, frame: Frame) -> None:
+    point = _point(tracer, request)
+    tracer.write_columns(output, frame_columns(tracer, request.reference, at, frame, point).motions)
+
+
+def frame_columns(tracer: Any, reference: str, at: Any, frame: Frame, point: Vec = ZERO_VEC) -> Any:
+    """The columns of a frame's Jacobian, or of a point of it."""
     pose = frame_pose(tracer, at, frame)
-    o = _observer(request.reference, pose, pose.point(_point(tracer, request)))
-    columns = jacobian(tracer, at, tracer.marked(tracer.model.path(frame.link)), o.point, o.axes)
-    tracer.write_columns(output, columns.motions)
+    o = _observer(reference, pose, pose.point(point))
+    return jacobian(tracer, at, tracer.marked(tracer.model.path(frame.link)), o.point, o.axes)
 
 
 def trace_jacobian_derivative(tracer: Any, request: Any, output: int) -> None:

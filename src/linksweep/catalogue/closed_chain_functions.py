@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..algorithms.closed_chain.closed_chain import Mechanism
 from ..algorithms.closed_chain.operational_space import Place, operational_space
 from ..algorithms.inverse.khalil_kleinfinger import State, motion_of_links
 from ..algorithms.mass_matrix.composite_inertia import mass_matrix
+from ..algorithms.mass_matrix.coupled import coupled_operational_space
 from ..algorithms.whole_robot.kinematics import WORLD, poses, velocities
 from ..description.model import BASE, Frame
 from ..mechanism.bias import BaseMotion
 from ..spatial.algebra import ZERO_MOTION, ZERO_VEC, Force, Mat, Motion, Transform, Vec, leaves
 from ..spatial.scalars import is_zero, sqrt
 from ..spatial.transforms import Pose, Rotation, Shift
-from .body_traces import REFERENCES, frame_pose, source
+from .body_traces import REFERENCES, frame_columns, frame_pose, source
 from .table import Function, Method
 
 REST = BaseMotion(ZERO_VEC, ZERO_VEC, ZERO_VEC)
@@ -28,6 +30,9 @@ def frames_of(request: Any) -> tuple[str, ...]:
 def _trace_operational(tracer: Any, request: Any, output: int) -> None:
     at = poses(tracer) if request.reference != "local" else None
     frames = [tracer.model.frame(name) for name in frames_of(request)]
+    if tracer.model.is_coupled:
+        tracer.write(output, [x for row in _coupled_operational(tracer, frames, request.reference) for x in row])
+        return
     places = [Place(frame.link, _axes_on_link(tracer, at, frame, request.reference)) for frame in frames]
     blocks = operational_space(tracer, places, [link.parent for link in tracer.model.links]).blocks
     size = 6 * len(places)
@@ -37,6 +42,11 @@ def _trace_operational(tracer: Any, request: Any, output: int) -> None:
             for a, value in enumerate(leaves(motion)):
                 full[6 * i + a][6 * j + b] = full[6 * j + b][6 * i + a] = value
     tracer.write(output, [value for row in full for value in row])
+
+
+def _coupled_operational(tracer: Any, frames: Sequence[Frame], reference: str) -> list[list[Any]]:
+    at = poses(tracer)
+    return coupled_operational_space(tracer, [frame_columns(tracer, reference, at, frame).motions for frame in frames])
 
 
 def _axes_on_link(tracer: Any, at: Any, frame: Frame, reference: str) -> Transform:
@@ -105,8 +115,7 @@ def _trace_constraint_error(tracer: Any, request: Any, output: int) -> None:
 
 
 def _trace_constraint_jacobian(tracer: Any, request: Any, output: int) -> None:
-    links = tracer.model.links
-    places = [link.start + f for link, h in zip(links, tracer.links, strict=True) for f in range(len(h.H_T.columns))]
+    places = tracer.places()
     order = sorted(range(len(places)), key=places.__getitem__)
     tracer.write(output, [row[k] for row in Mechanism(tracer).K for k in order])
 
@@ -121,7 +130,7 @@ def correction(tracer: Any) -> Any:
     """The step (along rates) that takes the constraints' error away, to first order, the least one in the metric M."""
     mechanism = Mechanism(tracer)
     mechanism.prepare(mass_matrix(tracer).elements)
-    nothing = [0.0 for values in tracer.zeros() for _ in values]
+    nothing = [0.0] * tracer.model.nv
     return mechanism.solve(nothing, mechanism.errors())[0]
 
 
@@ -129,7 +138,7 @@ def allowed_rates(tracer: Any, qd: Any) -> Any:
     """The rates that the constraints allow, the nearest in the metric M."""
     mechanism = Mechanism(tracer)
     mechanism.prepare(mass_matrix(tracer).elements)
-    flat = [x for values in qd for x in values]
+    flat = [rate for values, link in zip(qd, tracer.model.links, strict=True) if link.leads for rate in values]
     rates = [_dot(row, flat) for row in mechanism.K]
     back = mechanism.solve([0.0] * len(flat), rates)[0]
     return type(back)(x + y for x, y in zip(qd, back, strict=True))
@@ -143,11 +152,11 @@ def _dot(row: Any, flat: Any) -> Any:
 
 
 def _trace_correction(tracer: Any, request: Any, output: int) -> None:
-    tracer.write_coordinates(output, correction(tracer))
+    tracer.write_rates(output, correction(tracer))
 
 
 def _trace_allowed_rates(tracer: Any, request: Any, output: int) -> None:
-    tracer.write_coordinates(output, allowed_rates(tracer, _read(tracer, "qd")))
+    tracer.write_rates(output, allowed_rates(tracer, _read(tracer, "qd")))
 
 
 def with_springs(tracer: Any, forces: Any, qd: Any) -> Any:

@@ -22,11 +22,12 @@ DEEP = 9  # freedoms between base and tip; beyond, the solve with M costs more t
 @dataclass(frozen=True, slots=True)
 class Structure:
     """All that a rule may look at: freedoms from the base to the farthest tip, a serial chain of joints of one freedom,
-    a program of loops over the links."""
+    a program of loops over the links, joints that follow others."""
 
     depth: int
     chain: bool
     loops: bool
+    coupled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,14 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "bias_forces": _INVERSE,
     "gravity_forces": _INVERSE,
     "forward_dynamics": (
+        Rule("composite", "with joints that follow others", lambda s: s.coupled),
         Rule("fd4", "as loops over the links", lambda s: s.loops),
         Rule("composite", f"with at most {DEEP} freedoms between the base and any tip", lambda s: s.depth <= DEEP),
         Rule("fd3", "otherwise"),
     ),
     "mass_matrix": (Rule("composite"),),
     "mass_matrix_inverse": (
+        Rule("composite", "with joints that follow others", lambda s: s.coupled),
         Rule("costate_covariance", "as loops over the links of a serial chain", lambda s: s.loops and s.chain),
         Rule("factorization", "otherwise"),
     ),
@@ -69,7 +72,7 @@ def default_method(function: str, model: CanonicalModel, loops: bool = False) ->
     """The method of a function, "" where there is only one way. loops: it is to run as loops over the links."""
     if model.ties and function in CLOSED:
         return CLOSED[function]
-    structure = Structure(depth(model), model.is_serial and model.is_single, loops)
+    structure = Structure(depth(model), model.is_serial and model.is_single, loops, model.is_coupled)
     return next((rule.method for rule in RULES.get(function, ()) if rule.holds(structure)), "")
 
 

@@ -103,13 +103,16 @@ def _trace_swept(tracer: Any, plain: Any, members: dict[int, Any], record_of: An
         return set(wanted)  # the values have a method of their own
     values = [k for k, request in members.items() if not request.slope]
     for k in values:
-        tracer.write_coordinates(k, record.qdd if kind == "forward" else record.tau)
+        if kind == "forward":
+            tracer.write_rates(k, record.qdd)
+        else:
+            tracer.write_forces(k, record.tau)
     return {*wanted, *values}
 
 
 def _write_forward(tracer: Any, record: Any, wanted: dict[int, str]) -> None:
     """dqdd = -M^-1 dtau at qdd, by columns, and M^-1 itself, of which one half is computed."""
-    places = [link.start + f for link in tracer.model.links for f in range(link.nv)]
+    places = tracer.places()
     n, M = len(places), tracer.tree_matrix({pair: blocks.qdd.above for pair, blocks in record.elements.items()})
     for k, by in wanted.items():
         result: list[Operand] = [0.0] * (n * n)
@@ -199,7 +202,7 @@ def _seeds(tracer: Any, by: str, coordinates: bool) -> tuple[dict[Node, Tangent]
 def _joint_of(model: CanonicalModel) -> list[int]:
     """For each rate, the joint it belongs to."""
     found = [0] * model.nv
-    for k, link in enumerate(model.links):
+    for k, link in enumerate(model.joints):
         for f in range(link.nv):
             found[link.start + f] = k
     return found

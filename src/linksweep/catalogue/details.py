@@ -21,8 +21,10 @@ from ..spatial.algebra import ArticulatedInertia, Compliance, Force, Inertia, Ma
 from ..tracing.passes import optimise
 from ..tracing.program import Array, Program
 from ..tracing.unrolled import UnrolledRun, UnrolledTrace
+from .explicit_traces import joint_groups, summed_over
 from .functions import Request, record_of, signature
 
+RATES = ("qdd",)  # what coupled joints share; other numbers of joints are forces, which add up
 VECTORS = {Vec: (3,), Motion: (6,), Force: (6,), Mat: (3, 3), Sym: (3, 3)}
 VECTORS |= dict.fromkeys((Inertia, ArticulatedInertia, Compliance), (6, 6))
 
@@ -86,19 +88,21 @@ def _velocities(record: Any) -> Records:
 
 
 def _of_record(tracer: UnrolledRun, record: Any) -> Iterator[Quantity]:
-    n = len(tracer.links)
-    places = sorted(range(n), key=lambda link: tracer.model.links[link].start)
     for name in record.__dataclass_fields__:
         value = getattr(record, name)
         if isinstance(value, Records):
             yield from _per_link(tracer, name, value)
         elif isinstance(value, Power):  # of chains with joints of one freedom
-            yield Quantity(name, (n, n, n), [value[i, j, k] for i in places for j in places for k in places], "joints")
+            groups, size = joint_groups(tracer), (tracer.model.nv,) * 3
+            yield Quantity(name, size, summed_over(groups, 3, lambda *place, found=value: found[place]), "joints")
         elif isinstance(value, dict) and isinstance(next(iter(value.values())), (list, tuple)):
             flat = tracer.join_pairs(value)
             yield Quantity(name, _square(tracer), flat, "joints")
         elif isinstance(value, dict):
-            yield Quantity(name, (n, n), [value[i, k] for i in places for k in places], "joints")
+            groups = joint_groups(tracer)
+            yield Quantity(
+                name, _square(tracer), summed_over(groups, 2, lambda *place, found=value: found[place]), "joints"
+            )
         else:
             raise AssertionError(f"{type(record).__module__}: details do not know what {name} is")
 
@@ -108,7 +112,7 @@ def _per_link(tracer: UnrolledRun, name: str, records: Records) -> Iterator[Quan
     first, links = records[0], tracer.model.links
     freedoms = [link.nv for link in links]
     if isinstance(first, Coordinates):
-        flat = tracer.join(records)
+        flat = tracer.join_rates(records) if name in RATES else tracer.join(records)
         yield Quantity(name, (len(flat),), flat, "joints")
     elif isinstance(first, JointBlock):
         yield _joint_blocks(tracer, name, records)
@@ -139,7 +143,7 @@ def _joint_blocks(tracer: UnrolledRun, name: str, blocks: Records) -> Quantity:
     """One number for each joint; where a joint has several freedoms, the block-diagonal matrix of all."""
     links = tracer.model.links
     if all(len(block) == 1 for block in blocks):
-        flat = tracer.join(Records(Coordinates(block[0]) for block in blocks))
+        flat = tracer.join_rates(Records(Coordinates(block[0]) for block in blocks))
         return Quantity(name, (len(flat),), flat, "joints")
     shape = _square(tracer)
     values: list[Any] = [0.0] * (shape[0] * shape[1])
@@ -151,8 +155,7 @@ def _joint_blocks(tracer: UnrolledRun, name: str, blocks: Records) -> Quantity:
 
 
 def _square(tracer: UnrolledRun) -> tuple[int, int]:
-    nv = tracer.model.nv
-    return nv, nv
+    return tracer.model.nv, tracer.model.nv
 
 
 def axes_of(link: CanonicalLink) -> Mat:

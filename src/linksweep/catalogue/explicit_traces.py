@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 from ..algorithms.explicit.influence import influence, joint_axes
@@ -13,9 +15,23 @@ from .body_traces import source
 NAMES_VALUES = True  # of its steps: see tracing/labels.py
 
 
-def joint_order(tracer: Any) -> list[int]:
-    """The links in the order of their coordinates."""
-    return sorted(range(len(tracer.links)), key=lambda link: tracer.model.links[link].start)
+def joint_groups(tracer: Any) -> list[list[int]]:
+    """The links that move with each rate, in the order of coordinates: one, unless joints are coupled."""
+    groups: dict[int, list[int]] = {}
+    for index, link in enumerate(tracer.model.links):
+        groups.setdefault(link.start, []).append(index)
+    return [groups[start] for start in sorted(groups)]
+
+
+def summed_over(groups: list[list[int]], count: int, entry: Callable[..., Any]) -> list[Any]:
+    """Of each choice of `count` rates the sum of entry(*links) over the links that move with them."""
+    found = []
+    for chosen in itertools.product(groups, repeat=count):
+        first, *others = (entry(*links) for links in itertools.product(*chosen))
+        for other in others:
+            first = first + other
+        found.append(first)
+    return found
 
 
 def trace_influence(tracer: Any, request: Any, output: int) -> None:
@@ -26,23 +42,27 @@ def trace_influence(tracer: Any, request: Any, output: int) -> None:
     offset = Vec(*tracer.read_flat(source(tracer, "point")))
     pose = at[frame.link] if path else WORLD
     point = pose.point(Vec(*(row.dot(offset) for row in axes)) + Vec(*frame.placement.position))
-    found, order = influence(tracer, joint_axes(tracer, at), tracer.marked(path), point), joint_order(tracer)
-    motions = [found.G[k] for k in order]
+    found, groups = influence(tracer, joint_axes(tracer, at), tracer.marked(path), point), joint_groups(tracer)
+    motions = summed_over(groups, 1, lambda k: found.G[k])
     if request.function == "second_influence":
-        motions = [found.second(j, k) for j in order for k in order]
+        motions = summed_over(groups, 2, found.second)
     tracer.write(output, [value for row in zip(*(leaves(motion) for motion in motions), strict=True) for value in row])
 
 
 def trace_explicit(algorithm: Any, tracer: Any, request: Any, output: int) -> None:
     """I*, P*, or C with C_ik = sum_j (P*_ijk + P*_ikj) / 2 qd_j, by which dM/dt - 2 C is skew."""
-    model, order = algorithm(tracer), joint_order(tracer)
+    model, groups = algorithm(tracer), joint_groups(tracer)
     if request.function == "effective_inertia":
-        values = [model.I[i, k] for i in order for k in order]
+        values = summed_over(groups, 2, lambda i, k: model.I[i, k])
     elif request.function == "inertia_power":
-        values = [model.P[i, j, k] for i in order for j in order for k in order]
+        values = summed_over(groups, 3, lambda i, j, k: model.P[i, j, k])
     else:
-        qd = tracer.read(source(tracer, "qd"))
-        values = [sum((model.P.christoffel(i, j, k) * qd[j][0] for j in order), 0.0) for i in order for k in order]
+        qd, every = tracer.read(source(tracer, "qd")), [j for group in groups for j in group]
+
+        def moved(i: int, k: int) -> Any:
+            return sum((model.P.christoffel(i, j, k) * qd[j][0] for j in every), 0.0)
+
+        values = summed_over(groups, 2, moved)
     tracer.write(output, values)
 
 

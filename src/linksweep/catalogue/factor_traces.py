@@ -13,13 +13,25 @@ from ..spatial.algebra import ZERO_FORCE, ZERO_VEC
 from .body_traces import source
 
 
+def trace_of_rates(algorithm: Callable[..., Any], takes_vector: bool = False) -> Callable[[Any, Any, int], None]:
+    """Of an algorithm for coupled joints, whose vectors stand link after link."""
+
+    def traced(tracer: Any, request: Any, output: int) -> None:
+        places = tracer.places()
+        given = tracer.read_flat(source(tracer, "tau")) if takes_vector else ()
+        found = algorithm(tracer, [given[place] for place in places]) if takes_vector else algorithm(tracer)
+        tracer.write(output, [value for _, value in sorted(zip(places, found, strict=True), key=lambda pair: pair[0])])
+
+    return traced
+
+
 def trace_joint_inertia(tracer: Any, request: Any, output: int) -> None:
     """The pivots of D, (nv,)."""
-    tracer.write_coordinates(output, gains(tracer).D)
+    tracer.write_rates(output, gains(tracer).D)
 
 
 def trace_inertia_ratio(tracer: Any, request: Any, output: int) -> None:
-    tracer.write_coordinates(output, inertia_ratio(tracer))
+    tracer.write_rates(output, inertia_ratio(tracer))
 
 
 def trace_closeness(tracer: Any, request: Any, output: int) -> None:
@@ -30,7 +42,7 @@ def trace_of_vector(algorithm: Callable[[Any, Any], Any]) -> Callable[[Any, Any,
     """Of an algorithm that takes a joint vector and gives one."""
 
     def traced(tracer: Any, request: Any, output: int) -> None:
-        tracer.write_coordinates(output, algorithm(tracer, tracer.read(source(tracer, "tau"))))
+        tracer.write_rates(output, algorithm(tracer, tracer.read(source(tracer, "tau"))))
 
     return traced
 

@@ -28,6 +28,16 @@ from ..algorithms.inverse.kane import kane
 from ..algorithms.inverse.khalil_kleinfinger import khalil_kleinfinger
 from ..algorithms.inverse.newton_euler import newton_euler
 from ..algorithms.mass_matrix.composite_inertia import mass_matrix
+from ..algorithms.mass_matrix.coupled import (
+    coupled_closeness,
+    coupled_colour,
+    coupled_inertia_times,
+    coupled_inverse,
+    coupled_pivots,
+    coupled_ratio,
+    coupled_solve,
+    coupled_whiten,
+)
 from ..algorithms.mass_matrix.factorization import colour, factorization, joint_inertia_times, whiten
 from ..algorithms.mass_matrix.inertia_ratio import closeness, inertia_ratio
 from ..algorithms.mass_matrix.inverse import mass_matrix_inverse
@@ -65,7 +75,14 @@ from .closed_chain_functions import CLOSED_CHAIN, frames_of, with_springs
 from .defaults import is_large
 from .derivatives import directions, loops_serve, product_inputs, trace_all
 from .explicit_traces import trace_explicit, trace_influence, trace_regressor
-from .factor_traces import solve, trace_closeness, trace_inertia_ratio, trace_joint_inertia, trace_of_vector
+from .factor_traces import (
+    solve,
+    trace_closeness,
+    trace_inertia_ratio,
+    trace_joint_inertia,
+    trace_of_rates,
+    trace_of_vector,
+)
 from .parameters import ParameterSet
 from .regrouping import regroup
 from .table import Function, Method, Request
@@ -120,7 +137,7 @@ def regrouped(model: CanonicalModel, requests: Sequence[Request]) -> CanonicalMo
 
 def wants_loops(model: CanonicalModel, requests: Sequence[Request], parameters: Sequence[ParameterSet] = ()) -> bool:
     """Whether a program of these results is so large that it should run as loops, if its methods can."""
-    if parameters or any(request.slope and written_out(model, request) for request in requests):
+    if parameters or model.is_coupled or any(request.slope and written_out(model, request) for request in requests):
         return False
     return is_large(model, sum(array.size for array in signature(model, requests)[1]))
 
@@ -142,6 +159,8 @@ def check_options(
             f"mass_matrix, coriolis_matrix and forward_dynamics by methods linear in them ({', '.join(LINEAR)}): leave "
             f"base_parameters to None."
         )
+    if rolled and model.is_coupled:
+        raise ArgumentError("joints that follow others cannot run as a loop over links: leave rolled to False.")
     if rolled and parameters:
         raise ArgumentError("a loop over links cannot take parameters as inputs: leave rolled to False.")
     for request in requests if rolled else ():
@@ -192,11 +211,16 @@ def _result_names(requests: Sequence[Request]) -> dict[Request, str]:
 
 def _method(request: Request) -> Method:
     function = FUNCTIONS[request.function]
-    return (function.methods | function.closed_methods)[request.method]
+    return (function.methods | function.closed_methods | function.coupled_methods)[request.method]
 
 
 def _coordinates(tracer: Any, name: str) -> Any:
     return tracer.read(source(tracer, name))
+
+
+def _joint_values(tracer: Any, name: str) -> Any:
+    place = source(tracer, name)
+    return tracer.read_forces(place) if name == "tau" else tracer.read(place)
 
 
 def _base_motion(tracer: Any, request: Request) -> BaseMotion:
@@ -234,7 +258,7 @@ def record_of(tracer: Any, request: Request, algorithm: Callable[..., Any] | Non
     """
     given = FUNCTIONS[request.function].inputs
     names = ("qd", "tau") if "tau" in given else ("qd", "qdd")
-    first, second = (_coordinates(tracer, name) if name in given else tracer.zeros() for name in names)
+    first, second = (_joint_values(tracer, name) if name in given else tracer.zeros() for name in names)
     forces, base = _external_forces(tracer, request), _base_motion(tracer, request)
     own = _method(request).algorithm
     chosen = algorithm(own) if algorithm else own
@@ -242,7 +266,9 @@ def record_of(tracer: Any, request: Request, algorithm: Callable[..., Any] | Non
 
 
 def _dynamics(tracer: Any, request: Request, output: int) -> None:
-    tracer.write_coordinates(output, getattr(record_of(tracer, request), FUNCTIONS[request.function].result))
+    result = FUNCTIONS[request.function].result
+    write = tracer.write_rates if result == "qdd" else tracer.write_forces
+    write(output, getattr(record_of(tracer, request), result))
 
 
 def _trace_multipliers(tracer: Any, request: Request, output: int) -> None:
@@ -265,15 +291,28 @@ def _trace_inverse_matrix(tracer: Any, request: Request, output: int) -> None:
     if request.method == "costate_covariance":
         _pairs(tracer, request, output)
         return
-    full = _inverse_by_factors(tracer)
+    full = coupled_inverse(tracer) if request.method == "composite" else _inverse_by_factors(tracer)
     flat = _document_order(tracer)
     tracer.write(output, [full[a][b] for a in flat for b in flat])
 
 
 def _document_order(tracer: Any) -> list[int]:
     """For each rate in the document's order, its place when links stand one after the other."""
-    places = [link.start + f for link in tracer.model.links for f in range(link.nv)]
+    places = tracer.places()
     return sorted(range(len(places)), key=places.__getitem__)
+
+
+def _by_structure(plain: Any, coupled: Any) -> Any:
+    """How a function is traced that filters have, and the mass matrix where a joint follows another."""
+
+    def traced(tracer: Any, request: Request, output: int) -> None:
+        (coupled if tracer.model.is_coupled else plain)(tracer, request, output)
+
+    return traced
+
+
+def _trace_coupled_closeness(tracer: Any, request: Request, output: int) -> None:
+    tracer.write(output, [coupled_closeness(tracer)])
 
 
 def _of_frame(inputs: tuple[str, ...], result: str, algorithm: Any, traced: Any) -> Function:
@@ -283,11 +322,11 @@ def _of_frame(inputs: tuple[str, ...], result: str, algorithm: Any, traced: Any)
     )  # fmt: skip
 
 
-def _of_vector(result: str, method: str, algorithm: Any) -> Function:
+def _of_vector(result: str, method: str, algorithm: Any, coupled: Any) -> Function:
     """Of a joint vector, to which the inertias of joints are put."""
+    traced = _by_structure(trace_of_vector(algorithm), trace_of_rates(coupled, takes_vector=True))
     return Function(
-        ("q", "tau"), result, ("v",), {method: Method(algorithm)}, trace_of_vector(algorithm), invertible=True,
-        public=False,
+        ("q", "tau"), result, ("v",), {method: Method(algorithm)}, traced, invertible=True, public=False
     )  # fmt: skip
 
 
@@ -315,7 +354,7 @@ def _trace_regressor(tracer: Any, request: Request, output: int) -> None:
 
 
 def _form(update: str) -> Method:
-    return Method(functools.partial(filter_smoother, update=update))
+    return Method(functools.partial(filter_smoother, update=update), filters=True)
 
 
 INVERSE = {
@@ -324,15 +363,17 @@ INVERSE = {
 }  # fmt: skip
 INVERSE["influence"] = Method(influence_dynamics, serial=True, single=True, written_out=True)
 FORWARD = {
-    "filter_smoother": Method(filter_smoother), "filter_smoother_50": _form("50"), "filter_smoother_51": _form("51"),
-    "filter_smoother_ud": Method(filter_smoother_ud, serial=True, single=True),
-    "fd1": Method(fd1), "fd2": Method(fd2), "fd3": Method(fd3), "fd4": Method(fd4),
+    "filter_smoother": Method(filter_smoother, filters=True),
+    "filter_smoother_50": _form("50"), "filter_smoother_51": _form("51"),
+    "filter_smoother_ud": Method(filter_smoother_ud, serial=True, single=True, filters=True),
+    "fd1": Method(fd1, filters=True), "fd2": Method(fd2, filters=True), "fd3": Method(fd3, filters=True),
+    "fd4": Method(fd4, filters=True),
     "composite": Method(composite, written_out=True, linear=True),
-    "closed_form": Method(closed_form, serial=True, single=True),
+    "closed_form": Method(closed_form, serial=True, single=True, filters=True),
 }  # fmt: skip
 CLOSED = {"closed_chain": Method(closed_chain, written_out=True, linear=True)}
 ALL = ("f_ext", "dissipation", "base_motion")
-FACTOR = {"factorization": Method(factorization, written_out=True)}
+FACTOR = {"factorization": Method(factorization, written_out=True, filters=True)}
 LINEAR = (*(name for name, method in INVERSE.items() if method.linear), "composite", "covariance")
 EXPLICIT = {
     "augmented_bodies": Method(explicit_model, serial=True, single=True, written_out=True),
@@ -355,8 +396,9 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "mass_matrix_inverse": Function(
         ("q",), "Minv", ("v", "v"),
-        {"costate_covariance": Method(mass_matrix_inverse, serial=True, single=True), **FACTOR},
-        _trace_inverse_matrix, invertible=True
+        {"costate_covariance": Method(mass_matrix_inverse, serial=True, single=True, filters=True), **FACTOR},
+        _trace_inverse_matrix, invertible=True,
+        coupled_methods={"composite": Method(coupled_inverse, written_out=True, linear=True)}
     ),
     "bias_forces": Function(
         ("q", "qd"), "tau", ("v",), INVERSE, _dynamics, takes=ALL
@@ -396,16 +438,21 @@ FUNCTIONS: dict[str, Function] = {
     "inertia_power": Function(("q",), "P", ("v", "v", "v"), EXPLICIT, _trace_explicit),
     "coriolis_matrix": Function(("q", "qd"), "C", ("v", "v"), CORIOLIS, _trace_coriolis),
     "joint_inertia": Function(
-        ("q",), "D", ("v",), {"factorization": Method(factorization)}, trace_joint_inertia, public=False
+        ("q",), "D", ("v",), {"factorization": Method(factorization)},
+        _by_structure(trace_joint_inertia, trace_of_rates(coupled_pivots)), public=False
     ),
     "inertia_ratio": Function(
-        ("q",), "ratio", ("v",), {"": Method(inertia_ratio)}, trace_inertia_ratio, public=False
+        ("q",), "ratio", ("v",), {"": Method(inertia_ratio)},
+        _by_structure(trace_inertia_ratio, trace_of_rates(coupled_ratio)), public=False
     ),
-    "closeness": Function(("q",), "closeness", (), {"": Method(closeness)}, trace_closeness, public=False),
-    "factor": _of_vector("D", "", joint_inertia_times),
-    "solve": _of_vector("x", "", solve),
-    "colour": _of_vector("y", "innovations", colour),
-    "whiten": _of_vector("e", "innovations", whiten),
+    "closeness": Function(
+        ("q",), "closeness", (), {"": Method(closeness)}, _by_structure(trace_closeness, _trace_coupled_closeness),
+        public=False
+    ),
+    "factor": _of_vector("D", "", joint_inertia_times, coupled_inertia_times),
+    "solve": _of_vector("x", "", solve, coupled_solve),
+    "colour": _of_vector("y", "innovations", colour, coupled_colour),
+    "whiten": _of_vector("e", "innovations", whiten, coupled_whiten),
     **CLOSED_CHAIN,
     "multipliers": _of_ties("multipliers", ("rows",)),
     "constraint_forces": _of_ties("f", ("ties", 6)),

@@ -87,7 +87,8 @@ class Armatures:
     name: str = "armature"
 
     def apply(self, model: CanonicalModel, values: Sequence[Scalar]) -> CanonicalModel:
-        return replace(model, links=tuple(replace(link, armature=values[link.row]) for link in model.links))
+        links = (replace(link, armature=values[link.row] * (link.ratio * link.ratio)) for link in model.links)
+        return replace(model, links=tuple(links))
 
 
 @dataclass(frozen=True, slots=True)

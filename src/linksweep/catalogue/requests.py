@@ -45,7 +45,9 @@ def methods_of(robot: Robot, function: str) -> tuple[str, ...]:
 
 def _methods(robot: Robot, function: Function) -> dict[str, Method]:
     """The methods of a function; where a robot has constraints, those that know them, if it matters."""
-    return function.closed_methods if robot.model.constraints and function.closed_methods else function.methods
+    if robot.model.constraints and function.closed_methods:
+        return function.closed_methods
+    return function.methods | function.coupled_methods if robot.model.couplings else function.methods
 
 
 def _hindrance(robot: Robot, method: Method) -> str:
@@ -54,6 +56,8 @@ def _hindrance(robot: Robot, method: Method) -> str:
         return f"needs a serial chain, but {robot.name} branches"
     if method.single and not robot.canonical.is_single:
         return f"needs joints of one freedom, but {robot.name} has others"
+    if method.filters and robot.model.couplings:
+        return f"takes one joint after the other, but joints of {robot.name} follow others"
     return ""
 
 

@@ -43,6 +43,7 @@ class Method:
     single: bool = False
     written_out: bool = False
     linear: bool = False  # in the ten parameters of each link about its origin: base parameters may stand for them
+    filters: bool = False  # takes one joint after the other: none of them may follow another
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +68,4 @@ class Function:
     public: bool = True
     closed: bool = False  # of robots with constraints only
     closed_methods: dict[str, Method] = field(default_factory=dict)  # of robots with constraints, for the others
+    coupled_methods: dict[str, Method] = field(default_factory=dict)  # of robots with joints that follow others, too

@@ -17,7 +17,6 @@ from linksweep.errors import ArgumentError, BackendError
 from linksweep.support.messages import nearest, shown
 
 if TYPE_CHECKING:
-    from linksweep.robot.coupling import CoupledRobot
     from linksweep.robot.robot import Robot
 
 BAD_INPUT = 2  # the exit code for anything the user can put right
@@ -71,7 +70,7 @@ _ROBOT_OPTIONS: dict[str, tuple[Any, str | None]] = {
         Annotated[
             str,
             typer.Option(
-                metavar="HOW", help="Joints of a URDF that mimic others: free, or couple.",
+                metavar="HOW", help="Joints that a file ties to others: free, or couple.",
                 autocompletion=complete_from(MIMICS), rich_help_panel=_PANEL,
             ),
         ],
@@ -149,17 +148,7 @@ def names_a_robot(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def find_robot(asked: AskedRobot) -> Robot:
-    """The robot that a command names, with its payload and under its gravity; not a coupled one."""
-    found = find_any_robot(asked)
-    if hasattr(found, "expand"):
-        raise ArgumentError(
-            f"{found.name} has joints that mimic others, which --mimic couple ties to them, expected free joints here: "
-            f"leave --mimic out (`info`, `inverse` and `forward` know coupled joints)."
-        )
-    return found  # type: ignore[return-value]
-
-
-def find_any_robot(asked: AskedRobot) -> Robot | CoupledRobot:
+    """The robot that a command names, with its payload and under its gravity."""
     from linksweep.robot.loading import load
 
     for option, value, known in (("--base", asked.base, BASES), ("--mimic", asked.mimic, MIMICS)):
@@ -167,12 +156,12 @@ def find_any_robot(asked: AskedRobot) -> Robot | CoupledRobot:
             raise ArgumentError(f"{option} is {shown(value)}{nearest(value, known)}, expected {' or '.join(known)}.")
     gravity = None if asked.gravity is None else _vector("--gravity", asked.gravity)
     payload = None if asked.payload is None else _payload(asked.payload)
-    found: Any = load(asked.name, base=asked.base, mimic=asked.mimic, root=asked.root)  # type: ignore[call-overload]
+    found = load(asked.name or "", base=asked.base, mimic=asked.mimic, root=asked.root)
     if gravity is not None:
         found = found.with_gravity(gravity)
     if payload is not None:
         mass, com, frame = payload
-        found = found.with_payload(frame or _tool(getattr(found, "robot", found), asked.payload or ""), mass, com)
+        found = found.with_payload(frame or _tool(found, asked.payload or ""), mass, com)
     return found
 
 

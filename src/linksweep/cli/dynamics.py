@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linksweep.cli.common import AskedRobot, check_plot, find_any_robot
+from linksweep.cli.common import AskedRobot, check_plot, find_robot
 from linksweep.errors import ArgumentError
 
 if TYPE_CHECKING:
     import numpy as np
 
     from linksweep.description.model import Model
-    from linksweep.robot.coupling import CoupledRobot
     from linksweep.robot.robot import Robot
     from linksweep.tables.limit_watch import LimitWatch
 
@@ -58,15 +57,15 @@ def run(
             raise ArgumentError(f"The output {output} is the trajectory itself, expected another file: choose one.")
     if plot is not None:
         check_plot(plot)
-    arm = find_any_robot(robot)
-    compute, model = _function(arm, function, method, dissipation)
+    arm = find_robot(robot)
+    model, compute = arm.model, _function(arm, function, method, dissipation)
     inputs, result = INPUTS[function], RESULTS[function]
     blocks = open_trajectory(trajectory, model, inputs, spline)
     columns = block_columns(model, (*inputs, result) if with_inputs else (result,))
     about = {"robot": arm.name, "function": function, "method": method or arm.methods(function)[0]}
     results = Results(arm, result, columns, about, keep_rows=as_json and output is None, keep_curve=plot is not None)
     limits = LimitWatch(model)
-    warn = getattr(arm, "warn_if_singular", None) if result == "qdd" else None  # robots with coupled joints have none
+    warn = arm.warn_if_singular if result == "qdd" else None
     computed = results.watched(_computed(model, limits, warn, compute, blocks, inputs, result, with_inputs))
     if output is None:
         for _ in computed:
@@ -78,17 +77,10 @@ def run(
     results.show(as_json, output, plot, limits)
 
 
-def _function(
-    arm: Robot | CoupledRobot, function: str, method: str | None, dissipation: bool
-) -> tuple[Callable[..., np.ndarray], Model]:
-    """What computes the function, and the description of its columns: of coupled joints, those that follow none."""
-    from linksweep.robot.coupling import CoupledRobot
-
-    if not isinstance(arm, CoupledRobot):
-        return arm.compile(function, method=method, dissipation=dissipation, dtype="float64"), arm.model
-    options = {"dissipation": dissipation} | ({} if method is None else {"method": method})
-    leading = arm.robot.lock([law.joint for law in arm.laws]).model
-    return functools.partial(getattr(arm, function), **options), leading
+def _function(arm: Robot, function: str, method: str | None, dissipation: bool) -> Callable[..., np.ndarray]:
+    if arm.constraints and function == "inverse_dynamics":  # whose torques are a choice, which the method makes
+        return functools.partial(arm.inverse_dynamics, dissipation=dissipation)
+    return arm.compile(function, method=method, dissipation=dissipation, dtype="float64")
 
 
 def _computed(

@@ -8,10 +8,9 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from linksweep.cli.common import AsJson, AskedRobot, find_any_robot, names_a_robot
+from linksweep.cli.common import AsJson, AskedRobot, find_robot, names_a_robot
 
 if TYPE_CHECKING:
-    from linksweep.robot.coupling import CoupledRobot
     from linksweep.robot.robot import Robot
 
 WIDTH = 80
@@ -24,20 +23,18 @@ def info(
     as_json: AsJson = False,
 ) -> None:
     """Say what a robot is made of: joints with their limits, links, frames, ends, and the methods it supports."""
-    facts = _facts(find_any_robot(robot))
+    facts = _facts(find_robot(robot))
     if as_json:
         print(json.dumps(facts, indent=2, allow_nan=False))
     else:
         print("\n".join(_lines(facts)))
 
 
-def _facts(found: Robot | CoupledRobot) -> dict[str, Any]:
+def _facts(found: Robot) -> dict[str, Any]:
     """What `info` prints, as plain JSON values; an absent limit is null. Joints are in coordinate order."""
     from linksweep.description.tips import tools
-    from linksweep.robot.coupling import CoupledRobot
 
-    robot, laws = (found.robot, found.laws) if isinstance(found, CoupledRobot) else (found, ())
-    model = robot.model
+    model = found.model
     joints = []
     for index in model.document_order:
         link = model.links[index]
@@ -59,15 +56,15 @@ def _facts(found: Robot | CoupledRobot) -> dict[str, Any]:
         "name": model.name,
         "nq": found.nq,
         "nv": found.nv,
-        "gravity": list(map(float, robot.gravity)),
+        "gravity": list(map(float, found.gravity)),
         "base": model.base,
         "joints": joints,
         "mimic": [
             {"joint": law.joint, "leader": law.leader, "multiplier": law.multiplier, "offset": law.offset}
-            for law in laws
+            for law in found.couplings
         ],
-        "frames": list(robot.frame_names),
-        "tips": list(robot.tips),
+        "frames": list(found.frame_names),
+        "tips": list(found.tips),
         "tool": may_be_tools[0] if len(may_be_tools) == 1 else None,
         "tools": may_be_tools,
         "methods": {name: list(found.methods(name)) for name in ("inverse_dynamics", "forward_dynamics")},

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from linksweep.robot.coupling import CoupledRobot
     from linksweep.robot.robot import Robot
     from linksweep.tables.limit_watch import LimitWatch
 
@@ -26,7 +25,7 @@ class Results:
     """Of blocks (rows, columns) with the result in the last columns: first and last rows, peaks, a thinned curve."""
 
     def __init__(
-        self, robot: Robot | CoupledRobot, quantity: str, columns: Mapping[str, tuple[str, ...]],
+        self, robot: Robot, quantity: str, columns: Mapping[str, tuple[str, ...]],
         about: Mapping[str, Any], keep_rows: bool = False, keep_curve: bool = False,
     ) -> None:  # fmt: skip
         self.robot, self.quantity, self.about = robot, quantity, about

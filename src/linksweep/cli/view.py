@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linksweep.cli.common import AskedRobot, find_any_robot, find_robot, names_a_robot
+from linksweep.cli.common import AskedRobot, find_robot, names_a_robot
 from linksweep.cli.dynamics import Spline
 from linksweep.errors import ArgumentError
 
@@ -60,7 +60,7 @@ def view(
         arm = find_robot(robot)
         shown = _through_its_range(arm)
     else:
-        arm = find_any_robot(robot)
+        arm = find_robot(robot)
     once = screenshot is not None or record is not None
     options = {"port": port, "host": host, "browser": False if once else browser, "plain": plain}
     with arm.show(**shown, **options) as viewer:
@@ -126,8 +126,7 @@ def _through_its_range(arm: Robot) -> dict[str, Any]:
     start = arm.neutral()
     points = np.tile(start, (4, 1))
     seconds = SLOWEST
-    for link in arm.canonical.by_row:
-        joint = arm.model.joints[link.row]
+    for link, joint in zip(arm.canonical.joints, arm.model.joints, strict=True):
         for (place, _), entry in zip(link.pairs, link.type.coordinates, strict=False):
             reach = 1.2 if entry.turns else 0.3
             low, high = max(joint.limits.lower, -reach), min(joint.limits.upper, reach)

@@ -166,8 +166,10 @@ def about(
     yield "Coordinates in order, with the joint and the link that it moves:"
     short = link_names([link.name for link in links])
     for link in function.recipe.model.by_row:
-        joint = f"{robot.joint_names[link.row]}, " if robot is not None else ""
+        joint = f"{robot.uncoupled.joint_names[link.row]}, " if robot is not None else ""
         q = _range("q", link.q_start, link.nq)
+        if not link.leads:
+            q = f"{float(link.ratio)!r} * {q} + {float(link.shift)!r}"
         qd = f", rates {_range('', link.start, link.nv)}" if link.nq != link.nv else ""
         called = f", here {short[link.name]}" if short[link.name] != link.name and not program.rolled else ""
         yield f"  {q}{qd}: {joint}{link.kind}; link {link.name}{called}"

@@ -49,7 +49,7 @@ def forward_program(n: int, algorithm: Callable[..., Any] = filter_smoother, bia
     tracer = UnrolledTrace(planar_arm(n), arrays)
     qd = tracer.read(2) if bias else tracer.zeros()
     base = BaseMotion(ZERO_VEC, ZERO_VEC, -Vec(*tracer.model.gravity) if bias else ZERO_VEC)
-    tracer.write_coordinates(0, algorithm(tracer, qd, tracer.read(1), tracer.same(ZERO_FORCE), base).qdd)
+    tracer.write_rates(0, algorithm(tracer, qd, tracer.read(1), tracer.same(ZERO_FORCE), base).qdd)
     return optimise(tracer.program("planar forward dynamics", [Array("qdd", (n,))]))
 
 

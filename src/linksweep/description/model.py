@@ -4,7 +4,8 @@ Nothing here computes dynamics. A `Model` holds numbers only, is hashable, and i
 `formats/` produces (through `assemble` in `assembly.py`) and every algorithm consumes.
 
 Numbering: `links` are in topological order, a parent always before its children; the base is link -1.
-Coordinates (q, qd, tau and rows of f_ext) follow `document_order`, the order of joints in the file.
+Rows of f_ext follow `document_order`, the order of joints in the file; coordinates (q, qd, tau) `coordinate_order`, the
+same without joints that follow others.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ ZERO3: Vector = (0.0, 0.0, 0.0)
 IDENTITY3: Matrix = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 ZERO33: Matrix = (ZERO3, ZERO3, ZERO3)
 BASE = -1
+SINGLE = {"revolute", "prismatic", "helical"}  # joints of one freedom
 SNAP = 1e-11  # rotation entries this close to 0, 1 and -1 are meant exactly: files round multiples of pi/2
 
 
@@ -98,8 +100,8 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Mimic:
-    """A law that ties one joint to another: q[joint] = multiplier * q[leader] + offset."""
+class Coupling:
+    """A law that ties one joint to another, as a gear or a belt does: q[joint] = multiplier * q[leader] + offset."""
 
     joint: str
     leader: str
@@ -124,6 +126,7 @@ class Model:
     base_inertial: Inertial = Inertial()
     constraints: tuple[Any, ...] = ()  # of constraints.py, as are springs
     springs: tuple[Any, ...] = ()
+    couplings: tuple[Coupling, ...] = ()  # each leader follows none: see couplings.py
     source: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -144,20 +147,43 @@ class Model:
                         f"expected one of its frames: remove it, or keep the frame."
                     )
 
+        if self.couplings:
+            self._check_couplings()
+
+    def _check_couplings(self) -> None:
+        single = {link.joint.name for link in self.links if link.joint.type.nv == 1}
+        followers = [law.joint for law in self.couplings]
+        if len(set(followers)) < len(followers):
+            raise DescriptionError(f"{self.name}: a joint follows two others, expected one: remove a coupling.")
+        for law in self.couplings:
+            if law.leader in followers or not {law.joint, law.leader} <= single:
+                raise DescriptionError(
+                    f"{self.name}: the joint {law.joint!r} follows {law.leader!r}, expected two joints of one freedom, "
+                    f"the second of which follows none: correct the coupling."
+                )
+
+    @property
+    def coordinate_order(self) -> tuple[int, ...]:
+        """The links whose joints have coordinates of their own, in the document's order: all that follow none."""
+        if not self.couplings:
+            return self.document_order
+        followers = {law.joint for law in self.couplings}
+        return tuple(i for i in self.document_order if self.links[i].joint.name not in followers)
+
+    @property
+    def joints(self) -> tuple[Joint, ...]:
+        """The joints that have coordinates of their own, as these follow each other."""
+        return tuple(self.links[index].joint for index in self.coordinate_order)
+
     @property
     def nq(self) -> int:
         """The number of coordinates."""
-        return sum(link.joint.type.nq for link in self.links)
+        return sum(joint.type.nq for joint in self.joints)
 
     @property
     def nv(self) -> int:
         """The number of rates."""
-        return sum(link.joint.type.nv for link in self.links)
-
-    @property
-    def joints(self) -> tuple[Joint, ...]:
-        """The joints in document order, as coordinates follow each other."""
-        return tuple(self.links[index].joint for index in self.document_order)
+        return sum(joint.type.nv for joint in self.joints)
 
     def with_gravity(self, gravity: Vector) -> Model:
         return replace(self, gravity=gravity)

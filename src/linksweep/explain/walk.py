@@ -16,7 +16,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..catalogue.details import VECTORS, axes_of, turned
+from ..catalogue.details import RATES, VECTORS, axes_of, turned
+from ..catalogue.explicit_traces import joint_groups, summed_over
 from ..catalogue.functions import Request, record_of
 from ..description.model import BASE
 from ..mechanism.joints import Coordinates, JointInertia, Span
@@ -298,13 +299,13 @@ def _joined(run: Unrolled, name: str, value: Any) -> Numbers:
     """What belongs to all joints: a number for each rate, or a matrix of them."""
     if isinstance(value, Records) and all(isinstance(entry, Coordinates) for entry in value):
         complete = len(value) == len(run.links)
-        return {name: _array(run.join(value))} if complete else {}
+        return {name: _array(run.join_rates(value) if name in RATES else run.join(value))} if complete else {}
     if isinstance(value, dict) and value and all(isinstance(key, tuple) and len(key) == 2 for key in value):
         entries = list(value.values())
         if all(isinstance(entry, (list, tuple)) for entry in entries):
             nv = run.model.nv
             return {name: _array(run.join_pairs(value)).reshape(nv, nv)}
         if all(_is_scalar(entry) for entry in entries) and len(value) == len(run.links) ** 2:
-            order = sorted(range(len(run.links)), key=lambda k: run.model.links[k].start)
-            return {name: _array([[value[i, k] for k in order] for i in order])}
+            entries, nv = summed_over(joint_groups(run), 2, lambda i, k: value[i, k]), run.model.nv
+            return {name: _array(entries).reshape(nv, nv)}
     return {}

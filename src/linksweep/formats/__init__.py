@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from linksweep.description.model import Mimic, Model
+from linksweep.description.model import Model
 from linksweep.errors import ArgumentError, DescriptionError
 from linksweep.support.messages import shown
 
@@ -17,12 +17,14 @@ LONGEST_PATH = 4096
 
 
 def load_model(
-    path: str | os.PathLike[str], *, rigid: bool = False, root: str | os.PathLike[str] | None = None
-) -> Model:
+    path: str | os.PathLike[str], *, rigid: bool = False, root: str | os.PathLike[str] | None = None,
+    couple: bool = False,
+) -> Model:  # fmt: skip
     """Read a robot from a URDF or MJCF file or from a DH table in TOML.
 
     `rigid`: accept a URDF without joints that move, because its base will. `root`: a folder that holds all files of the
-    description, see `read_mjcf`. Raises `DescriptionError`, with file and line, where this cannot be a robot.
+    description, see `read_mjcf`. `couple`: joints that the file ties to others follow them. Raises
+    `DescriptionError`, with file and line, where this cannot be a robot.
     """
     file = _checked_path(path)
     folder = _checked_root(root, file)
@@ -34,31 +36,17 @@ def load_model(
     if suffix == ".mjcf" or (suffix == ".xml" and _is_mjcf(file)):
         from linksweep.formats.mjcf import read_mjcf
 
-        return read_mjcf(file, root=folder)
+        return read_mjcf(file, root=folder, couple=couple)
     if suffix in (".urdf", ".xml", ".xacro"):
         from linksweep.formats.urdf import read_urdf
 
-        return read_urdf(file, rigid=rigid)
+        return read_urdf(file, rigid=rigid, couple=couple)
     if not file.exists():
         read_bytes(file)
     raise DescriptionError(
         f"{file}: the suffix {file.suffix!r} is not known, expected .urdf, .xml, .mjcf or .toml: rename the file or "
         "convert it."
     )
-
-
-def load_coupled(
-    path: str | os.PathLike[str], *, rigid: bool = False, root: str | os.PathLike[str] | None = None
-) -> tuple[Model, tuple[Mimic, ...]]:
-    """As `load_model`, and the laws by which joints of a URDF mimic others."""
-    file = _checked_path(path)
-    _checked_root(root, file)
-    suffix = file.suffix.lower()
-    if suffix in (".urdf", ".xacro") or (suffix == ".xml" and not _is_mjcf(file)):
-        from linksweep.formats.urdf import read_coupled_urdf
-
-        return read_coupled_urdf(file, rigid=rigid)
-    return load_model(file, rigid=rigid, root=root), ()
 
 
 def _checked_path(path: object) -> Path:

@@ -17,6 +17,7 @@ from linksweep.description.assembly import find_frame
 from linksweep.description.model import BASE, Frame, Link, Matrix, Model, Placement, compose, inverse, moved, snap
 from linksweep.errors import ArgumentError
 from linksweep.formats.dh import CONVENTIONS, DISSIPATION, LIMITS
+from linksweep.formats.left_out import warn_of_ties
 
 PARALLEL = 1e-11  # sine of the angle between axes that are meant to be parallel: the size that readers snap
 FARTHEST = 1e4  # metres; beyond, a common normal costs more digits than torques can spare
@@ -47,6 +48,12 @@ def to_dh(model: Model, convention: Any = None, tip: str | None = None) -> dict[
                 f"{model.name!r} {what}, expected a serial chain of revolute and prismatic joints: take one with "
                 "robot.subchain or robot.lock."
             )
+    if model.couplings:
+        raise ArgumentError(
+            f"joints of {model.name!r} follow others, which a DH table does not have, expected free ones: use "
+            "robot.uncoupled."
+        )
+    warn_of_ties(model, "a DH table", "to_dh")
     placed = _placements(model)
     mount, before, steps = _steps(model, placed, convention)
     rows, at, end = [], compose(mount, _about_x(before.alpha, before.a)), mount

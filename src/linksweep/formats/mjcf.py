@@ -18,6 +18,7 @@ import numpy as np
 from linksweep.description.assembly import Part, assemble
 from linksweep.description.model import Inertial, Joint, Limits, Matrix, Model, Placement, Vector, compose
 from linksweep.errors import DescriptionError, LinksweepError, ModelWarning
+from linksweep.formats.mjcf_equalities import find_equalities, with_equalities
 from linksweep.formats.mjcf_files import check_files
 from linksweep.formats.mjcf_rest import Compiled, warn_of_the_rest
 from linksweep.formats.mujoco_child import extract
@@ -28,16 +29,17 @@ KINDS = ("free", "spherical", "prismatic", "revolute")  # mjtJoint
 ON_JOINTS = (0, 1)  # mjtTrn: actuators that act on a joint
 
 
-def read_mjcf(path: str | os.PathLike[str], *, root: Path | None = None) -> Model:
+def read_mjcf(path: str | os.PathLike[str], *, root: Path | None = None, couple: bool = False) -> Model:
     """The Model of an MJCF file. What is not the dynamics of its tree is left out, and listed in one warning.
 
+    `connect` and `weld` are constraints. `couple`: linear equalities of joints are followed, see mjcf_equalities.py.
     `root`: the folder that holds every file of the description; without it, the XML that it includes stands in its own.
     """
     file = Path(path)
     check_files(file, root)
     arrays, said = compiled_arrays(file)
     try:
-        model = _model(Compiled(arrays), str(file), file.stem)
+        model = _model(Compiled(arrays), str(file), file.stem, couple)
     except LinksweepError:
         raise
     except (IndexError, KeyError, AttributeError, ValueError) as error:
@@ -49,20 +51,25 @@ def read_mjcf(path: str | os.PathLike[str], *, root: Path | None = None) -> Mode
     return model
 
 
-def model_from_mujoco(compiled: Any, *, source: str = "MuJoCo's model", name: str = "robot") -> Model:
+def model_from_mujoco(
+    compiled: Any, *, source: str = "MuJoCo's model", name: str = "robot", couple: bool = False
+) -> Model:
     """The Model of a compiled `mujoco.MjModel`."""
-    return _model(Compiled(extract(compiled)), source, name)
+    return _model(Compiled(extract(compiled)), source, name, couple)
 
 
-def _model(compiled: Compiled, source: str, name: str) -> Model:
+def _model(compiled: Compiled, source: str, name: str, couple: bool) -> Model:
     if not len(compiled.jnt_type):
         raise DescriptionError(f"{source}: the model has no joint, expected at least one: describe what moves.")
     parts = _parts(compiled)
-    warn_of_the_rest(compiled, source)
+    equalities = find_equalities(compiled, couple, _rotation)
+    warn_of_the_rest(compiled, source, equalities.rest)
     own = bytes(compiled.names).split(b"\0", 1)[0].decode("utf-8", "replace")
     model_name = name if own in ("", "MuJoCo Model") else own
     gravity = np.zeros(3) if "gravity" in compiled.disabled else compiled.opt_gravity
-    return assemble(model_name, parts, base=body_names(compiled)[0], gravity=gravity.tolist(), source=source)
+    bodies = body_names(compiled)
+    model = assemble(model_name, parts, base=bodies[0], gravity=gravity.tolist(), source=source)
+    return with_equalities(model, equalities, bodies)
 
 
 def _parts(compiled: Compiled) -> list[Part]:

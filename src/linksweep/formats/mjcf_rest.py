@@ -22,6 +22,7 @@ TENDON_FORCES = {  # each with the flag that turns it off
     "tendon_dampingpoly": "damper", "tendon_frictionloss": "frictionloss", "tendon_limited": "limit",
 }  # fmt: skip
 TRN_TENDON = 3  # mjtTrn
+EQUALITIES = "the equality constraints"
 
 
 class Compiled:
@@ -56,8 +57,10 @@ class Compiled:
         return np.any([self.rows(name, count).any(axis=1) for name in names], axis=0)
 
 
-def warn_of_the_rest(compiled: Compiled, source: str) -> None:
-    said = [saying for what, find in LEFT_OUT.items() if (saying := _saying(what, find(compiled)))]
+def warn_of_the_rest(compiled: Compiled, source: str, equalities: list[str]) -> None:
+    """equalities: those that became no constraint and no coupling."""
+    found = {what: find(compiled) for what, find in LEFT_OUT.items()} | {EQUALITIES: equalities}
+    said = [saying for what, which in found.items() if (saying := _saying(what, which))]
     if said:
         warnings.warn(
             f"{source}: left out are {'; '.join(said)}: these are not part of the tree's dynamics, so add what they do "
@@ -77,7 +80,7 @@ def _chosen(names: list[str], which: Any) -> list[str]:
     return [name for name, holds in zip(names, np.asarray(which).tolist(), strict=True) if holds]
 
 
-def _numbered(compiled: Compiled, kind: str, called: str) -> list[str]:
+def numbered(compiled: Compiled, kind: str, called: str) -> list[str]:
     return [name or f"{called} {i}" for i, name in enumerate(own_names(compiled, kind))]
 
 
@@ -141,14 +144,14 @@ def _tendons(compiled: Compiled) -> list[str]:
     which = compiled.where(*fields) if fields else np.zeros(len(compiled.tendon_stiffness), dtype=bool)
     if "damper" not in compiled.disabled:
         which |= _by_actuators(compiled, "actuator_damping", "actuator_dampingpoly")
-    return _chosen(_numbered(compiled, "tendon", "tendon"), which)
+    return _chosen(numbered(compiled, "tendon", "tendon"), which)
 
 
 def _tendon_armature(compiled: Compiled) -> list[str]:
     which = _by_actuators(compiled, "actuator_armature")
     if "tendon_armature" in compiled.arrays:
         which |= compiled.where("tendon_armature")
-    return _chosen(_numbered(compiled, "tendon", "tendon"), which)
+    return _chosen(numbered(compiled, "tendon", "tendon"), which)
 
 
 def _by_actuators(compiled: Compiled, *names: str) -> np.ndarray:
@@ -161,12 +164,6 @@ def _by_actuators(compiled: Compiled, *names: str) -> np.ndarray:
     return which
 
 
-def _equalities(compiled: Compiled) -> list[str]:
-    if "equality" in compiled.disabled:
-        return []
-    return _chosen(_numbered(compiled, "eq", "equality"), compiled.eq_active0 != 0)
-
-
 def _servos(compiled: Compiled) -> list[str]:
     """Actuators that push without being told to; a plain motor's torque is the caller's."""
     if "actuation" in compiled.disabled:
@@ -176,7 +173,7 @@ def _servos(compiled: Compiled) -> list[str]:
     groups = np.asarray(compiled.actuator_group)
     off = np.array([0 <= g < 31 and bool(int(compiled.arrays.get("opt_disableactuator", 0)) >> g & 1) for g in groups])
     which = ((compiled.actuator_biastype != 0) | plugged) & ~off.astype(bool)
-    return _chosen(_numbered(compiled, "actuator", "actuator"), which)
+    return _chosen(numbered(compiled, "actuator", "actuator"), which)
 
 
 def _contacts(compiled: Compiled) -> int:
@@ -223,7 +220,7 @@ LEFT_OUT: dict[str, Callable[[Compiled], Any]] = {
     "a surrounding fluid": _fluid,
     "the forces of tendons": _tendons,
     "the armature of tendons": _tendon_armature,
-    "the equality constraints": _equalities,
+    EQUALITIES: lambda compiled: [],  # which mjcf_equalities.py finds
     "the actuators with a force of their own": _servos,
     "the contacts of geoms": _contacts,
     "deformable bodies": _count("nflex"),

@@ -25,6 +25,7 @@ FIELDS = (
     "site_bodyid", "site_pos", "site_quat", "geom_contype", "geom_conaffinity", "npair", "nflex", "nplugin",
     "tendon_stiffness", "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly", "tendon_armature",
     "tendon_frictionloss", "tendon_limited", "eq_active0",
+    "eq_type", "eq_obj1id", "eq_obj2id", "eq_objtype", "eq_data",
     "actuator_trntype", "actuator_trnid", "actuator_outadr", "actuator_gear", "actuator_armature", "actuator_damping",
     "actuator_dampingpoly", "actuator_biastype", "actuator_group", "actuator_plugin",
     "names", "name_bodyadr", "name_jntadr", "name_siteadr", "name_tendonadr", "name_eqadr", "name_actuatoradr",

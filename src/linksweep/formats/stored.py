@@ -15,7 +15,7 @@ import numpy as np
 
 from linksweep.description.assembly import FREEDOMS, LARGEST, Part, check_body, check_name, check_parts
 from linksweep.description.constraints import ROWS, Constraint, Spring
-from linksweep.description.model import BASE, Frame, Inertial, Joint, Limits, Link, Matrix, Model, Placement
+from linksweep.description.model import BASE, Coupling, Frame, Inertial, Joint, Limits, Link, Matrix, Model, Placement
 from linksweep.description.quantities import as_number, as_vector
 from linksweep.errors import DescriptionError
 from linksweep.support.messages import shown
@@ -131,8 +131,9 @@ FIELDS: dict[type, dict[str, Reader]] = {
     Model: {
         "name": _text, "links": _list(_part(Link)), "document_order": _list(_index), "frames": _list(_part(Frame)),
         "gravity": as_vector, "base": _text, "base_inertial": _part(Inertial), "constraints": _list(_part(Constraint)),
-        "springs": _list(_part(Spring)),
+        "springs": _list(_part(Spring)), "couplings": _list(_part(Coupling)),
     },
+    Coupling: {"joint": _text, "leader": _text, "multiplier": as_number, "offset": as_number},
     Constraint: {
         "kind": _kind, "a": _text, "b": _optional, "at": _part(Placement), "length": as_number, "name": _optional,
     },

@@ -13,12 +13,13 @@ from collections import deque
 from pathlib import Path
 
 from linksweep.description.assembly import FREEDOMS, LARGEST, Part, assemble, check_name
+from linksweep.description.couplings import coupled
 from linksweep.description.model import (
+    Coupling,
     Inertial,
     Joint,
     Limits,
     Matrix,
-    Mimic,
     Model,
     Placement,
     Vector,
@@ -41,28 +42,16 @@ NOT_FINITE = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 
 
 def read_urdf(
-    path_or_text: str | bytes | os.PathLike[str], *, gravity: Vector = (0.0, 0.0, -9.81), rigid: bool = False
-) -> Model:
+    path_or_text: str | bytes | os.PathLike[str], *, gravity: Vector = (0.0, 0.0, -9.81), rigid: bool = False,
+    couple: bool = False,
+) -> Model:  # fmt: skip
     """The Model of a URDF file, or of its text (anything with '<' near its start).
 
     Continuous joints become revolute ones without bounds, floating ones free, and the axis of a planar one is the
-    normal of its plane; joints that mimic others are free coordinates (with a warning). Joints follow the order of the
-    file. `rigid`: accept a robot without joints that move, because its base will.
+    normal of its plane; joints that mimic others are free coordinates (with a warning), unless `couple` says that they
+    follow their laws. Joints follow the order of the file. `rigid`: accept a robot without joints that move, because
+    its base will.
     """
-    return _read(path_or_text, gravity, rigid, None)
-
-
-def read_coupled_urdf(
-    path_or_text: str | bytes | os.PathLike[str], *, gravity: Vector = (0.0, 0.0, -9.81), rigid: bool = False
-) -> tuple[Model, tuple[Mimic, ...]]:
-    """As `read_urdf`, and the laws by which joints mimic others."""
-    laws: list[Mimic] = []
-    return _read(path_or_text, gravity, rigid, laws), tuple(laws)
-
-
-def _read(
-    path_or_text: str | bytes | os.PathLike[str], gravity: Vector, rigid: bool, laws: list[Mimic] | None
-) -> Model:
     source, encoding = "URDF text", None
     if isinstance(path_or_text, bytes):
         data = path_or_text
@@ -75,7 +64,7 @@ def _read(
         data = read_bytes(Path(path_or_text))
     else:
         raise DescriptionError(f"the URDF is {path_or_text!r:.60}, expected a path or text: give one of them.")
-    return _Reader(source).model(parse(data, source, encoding), gravity, rigid, laws)
+    return _Reader(source).model(parse(data, source, encoding), gravity, rigid, couple)
 
 
 def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Matrix:
@@ -104,8 +93,8 @@ class _Reader:
     def fail(self, element: Element, message: str) -> DescriptionError:
         return DescriptionError(f"{self.source}, line {element.line}: {message}")
 
-    def model(self, root: Element, gravity: Vector, rigid: bool, laws: list[Mimic] | None) -> Model:
-        """The Model; `laws` collects how joints mimic others, and without it a warning names them."""
+    def model(self, root: Element, gravity: Vector, rigid: bool, couple: bool) -> Model:
+        """The Model; where joints that mimic others are not coupled, a warning names them."""
         if root.tag != "robot":
             raise self.fail(
                 root, f"this is no URDF, the root element is <{root.tag}>, expected <robot>: convert it to URDF."
@@ -124,22 +113,22 @@ class _Reader:
             for part, joint in zip(parts, joints, strict=True)
             if FREEDOMS[part.joint.kind] and (mimic := self.one(joint, "mimic"))
         ]
-        if laws is not None:
-            kinds = {part.joint.name: part.joint.kind for part in parts}
-            laws.extend(self.law(joint, mimic, kinds) for joint, mimic in mimics)
-        elif mimics:
+        kinds = {part.joint.name: part.joint.kind for part in parts}
+        laws = [self.law(joint, mimic, kinds) for joint, mimic in mimics] if couple else []
+        if mimics and not couple:
             warnings.warn(
                 f"{self.source}: the joints {listing([joint.name for joint, _ in mimics])} mimic others, which is "
                 "not followed: they are free coordinates, so set them yourself or load with mimic='couple'.",
                 ModelWarning,
-                stacklevel=6,
+                stacklevel=5,
             )
         base = self.base(root, links, parts)
         name = root.attributes.get("name") or "robot"
         own = self.inertial(links[base])
-        return assemble(name, parts, base=base, base_inertial=own, gravity=gravity, source=self.source, rigid=rigid)
+        found = assemble(name, parts, base=base, base_inertial=own, gravity=gravity, source=self.source, rigid=rigid)
+        return coupled(found, laws) if laws else found
 
-    def law(self, joint: Joint, mimic: Element, kinds: dict[str, str]) -> Mimic:
+    def law(self, joint: Joint, mimic: Element, kinds: dict[str, str]) -> Coupling:
         leader = self.text(mimic, "joint")
         if leader == joint.name or not (FREEDOMS.get(kinds.get(leader, ""), 0) == FREEDOMS[joint.kind] == 1):
             raise self.fail(
@@ -148,7 +137,7 @@ class _Reader:
                 "correct the name or remove <mimic>.",
             )
         multiplier, offset = self.number(mimic, "multiplier", 1.0), self.number(mimic, "offset", 0.0)
-        return Mimic(joint.name, leader, multiplier, offset)
+        return Coupling(joint.name, leader, multiplier, offset)
 
     def refuse_macros(self, root: Element) -> None:
         """Expanded files keep the xmlns:xacro attribute: only macros themselves are refused."""

@@ -9,14 +9,20 @@ from __future__ import annotations
 import math
 from xml.sax.saxutils import quoteattr
 
-from linksweep.description.model import BASE, Inertial, Joint, Limits, Matrix, Model, Placement, Vector
+from linksweep.description.model import BASE, Coupling, Inertial, Joint, Limits, Matrix, Model, Placement, Vector
 from linksweep.errors import ArgumentError
+from linksweep.formats.left_out import warn_of_ties
 
 NO_BOUND = 1e308  # URDF has no infinity
 
 
 def to_urdf(model: Model) -> str:
-    """URDF text of `model`; a spherical or helical joint is an `ArgumentError`, because URDF has none."""
+    """URDF text of `model`; a spherical or helical joint is an `ArgumentError`, because URDF has none.
+
+    Of constraints and springs, which it has not either, a warning says that they are left out.
+    """
+    warn_of_ties(model, "URDF", "to_urdf")
+    laws = {law.joint: law for law in model.couplings}
     own = {frame.name: frame for frame in model.frames}
     taken = {*own, *(link.name for link in model.links)}
     bodies = {BASE: model.base}
@@ -29,7 +35,7 @@ def to_urdf(model: Model) -> str:
     for index in model.document_order:
         link = model.links[index]
         lines += _link(bodies[index], link.inertial)
-        lines += _joint(link.joint, bodies[link.parent], bodies[index])
+        lines += _joint(link.joint, bodies[link.parent], bodies[index], laws.get(link.joint.name))
     joints = {link.joint.name for link in model.links}
     for frame in model.frames:
         if frame.name != bodies[frame.link]:
@@ -66,7 +72,7 @@ def _link(name: str, inertial: Inertial) -> list[str]:
     ]
 
 
-def _joint(joint: Joint, parent: str, child: str) -> list[str]:
+def _joint(joint: Joint, parent: str, child: str, law: Coupling | None = None) -> list[str]:
     kind = "fixed" if joint.kind == "fixed" else joint.type.urdf
     if kind is None:
         raise ArgumentError(
@@ -95,6 +101,9 @@ def _joint(joint: Joint, parent: str, child: str) -> list[str]:
     dynamics = {key: value for key, value in dynamics.items() if value}
     if dynamics:
         lines.append(f"    <dynamics {_attributes(dynamics)}/>")
+    if law is not None:
+        numbers = _attributes({"multiplier": law.multiplier, "offset": law.offset})
+        lines.append(f"    <mimic joint={_text(law.leader)} {numbers}/>")
     return [*lines, "  </joint>"]
 
 

@@ -287,8 +287,8 @@ def _along(robot: Any, reference: Any, control: Any, t: Any, samples: Samples, c
     """The reference at the samples, and gains."""
     from linksweep.identification.estimate.instruments import checked_control, checked_reference
 
-    if robot is not columns.full:
-        raise ArgumentError("method 'iv' simulates the robot, which a coupled one cannot be: load it without coupling.")
+    if robot.couplings:
+        raise ArgumentError("method 'iv' takes no joints that follow others, expected free ones: use robot.uncoupled.")
     if reference is None:
         raise ArgumentError(
             "method 'iv' needs reference=, the positions that were asked for, (rows, nv): measured ones carry the "

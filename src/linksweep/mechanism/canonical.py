@@ -45,6 +45,7 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
     (frames are only turned until z is the joint's axis), which costs operations and is for looking at intermediates."""
     links = model.links
     places = _places(model)
+    laws = {law.joint: law for law in model.couplings}
     commutes = [link.joint.type.commutes for link in links]
     aligned = [aligning_rotation(link.joint.axis) for link in links]
     placed: list[tuple[np.ndarray, np.ndarray]] = []  # each joint in its parent's aligned frame
@@ -91,13 +92,16 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
     for index, link in enumerate(links):
         m, mp, tensor, com, about_com = _inertia(link.inertial, aligned[index], *adjust[index])
         row, q_start, start = places[index]
+        law = laws.get(link.joint.name)
+        ratio, zero = (1.0, 0.0) if law is None else (_number(law.multiplier), _number(law.offset))
         result.append(
             CanonicalLink(
                 name=link.name, parent=link.parent, kind=link.joint.kind, **joints[index],
                 pitch=_number(link.joint.pitch), mass=m, mp=mp, I=tensor, com=com, I_com=about_com,
-                armature=_number(link.joint.armature), damping=_number(link.joint.damping),
-                friction=_number(link.joint.friction),
+                armature=_number(link.joint.armature) * ratio * ratio,
+                damping=_number(link.joint.damping) * ratio * ratio, friction=_number(link.joint.friction) * abs(ratio),
                 axes=own[link.name].rotation, origin=own[link.name].position, row=row, q_start=q_start, start=start,
+                leads=law is None, ratio=ratio, shift=zero,
             )
         )  # fmt: skip
     ties = tuple(_tie(frames, tie, tie.kind, tie.rows, (tie.length,)) for tie in model.constraints)
@@ -114,12 +118,15 @@ def _tie(frames: tuple[Frame, ...], tie: Any, kind: str, rows: int, numbers: tup
 
 def _places(model: Model) -> dict[int, tuple[int, int, int]]:
     """Of each link: its joint's place in the document, and the first of its coordinates and of its rates."""
-    places, q_start, start = {}, 0, 0
-    for row, link in enumerate(model.document_order):
-        places[link] = row, q_start, start
+    starts, q_start, start = {}, 0, 0
+    for link in model.coordinate_order:
+        starts[link] = q_start, start
         joint = model.links[link].joint.type
         q_start, start = q_start + joint.nq, start + joint.nv
-    return places
+    index = {link.joint.name: i for i, link in enumerate(model.links)} if model.couplings else {}
+    for law in model.couplings:
+        starts[index[law.joint]] = starts[index[law.leader]]
+    return {link: (row, *starts[link]) for row, link in enumerate(model.document_order)}
 
 
 def _favoured_children(model: Model) -> list[int | None]:

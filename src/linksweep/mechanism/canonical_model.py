@@ -19,7 +19,9 @@ class CanonicalLink:
     mass, mp (3), I (xx, yy, zz, xy, xz, yz) about the frame's origin; com (3) and I_com (6) are the mass centre and the
     inertia about it.
     axes, origin: the link's own frame, as described, in the canonical one. row: the joint's place in the document;
-    q_start, start: its first coordinate and its first rate.
+    q_start, start: its first coordinate and its first rate. A joint that follows another shares these with it: it
+    stands at ratio q + shift, so that its H^T is ratio times that of its kind, and armature, damping and friction are
+    what the shared rate meets of them.
     """
 
     name: str
@@ -44,6 +46,9 @@ class CanonicalLink:
     row: int
     q_start: int
     start: int
+    leads: bool = True  # a joint that follows another has its coordinate: ratio times it and shift
+    ratio: Any = 1.0
+    shift: Any = 0.0
 
     @property
     def type(self) -> Kind:
@@ -96,17 +101,27 @@ class CanonicalModel:
     @property
     def nq(self) -> int:
         """The number of coordinates."""
-        return sum(link.nq for link in self.links)
+        return sum(link.nq for link in self.links if link.leads)
 
     @property
     def nv(self) -> int:
         """The number of rates."""
-        return sum(link.nv for link in self.links)
+        return sum(link.nv for link in self.links if link.leads)
 
     @property
     def by_row(self) -> list[CanonicalLink]:
         """The links in the order of their joints in the document."""
         return sorted(self.links, key=lambda link: link.row)
+
+    @property
+    def joints(self) -> list[CanonicalLink]:
+        """The links whose joints have coordinates of their own, in the order of these."""
+        return [link for link in self.by_row if link.leads]
+
+    @property
+    def is_coupled(self) -> bool:
+        """Whether some joint follows another."""
+        return not all(link.leads for link in self.links)
 
     def path(self, link: int) -> list[int]:
         """The links that carry this one, itself first, the one on the base last."""

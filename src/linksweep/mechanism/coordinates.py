@@ -53,7 +53,7 @@ class CoordinateMethods:
 
 
 def neutral(model: CanonicalModel) -> np.ndarray:
-    return np.array([x for link in model.by_row for x in link.type.neutral()])
+    return np.array([x for link in model.joints for x in link.type.neutral()])
 
 
 def random(model: CanonicalModel, described: Model, rng: np.random.Generator) -> np.ndarray:
@@ -61,8 +61,9 @@ def random(model: CanonicalModel, described: Model, rng: np.random.Generator) ->
         raise ArgumentError(f"random got {type(rng).__name__}, expected a Generator: numpy.random.default_rng(seed).")
     q = np.zeros(model.nq)
     for link, link_described in zip(model.links, described.links, strict=True):
-        limits = link_described.joint.limits
-        q[link.coordinates] = link.type.random(rng, limits.lower, limits.upper)
+        if link.leads:
+            limits = link_described.joint.limits
+            q[link.coordinates] = link.type.random(rng, limits.lower, limits.upper)
     return q
 
 

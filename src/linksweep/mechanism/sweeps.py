@@ -43,7 +43,8 @@ class LinkView:
         self.joint, self._kept = link.type, kept
         motion = self.joint.motion(kept, link.quarters, link.turn, link.slide, link.pitch)
         self.X = Transform((*link.factors, *motion))
-        self.H_T = Span(self.joint.columns(kept, link.pitch))
+        columns = self.joint.columns(kept, link.pitch)
+        self.H_T = Span(columns if link.leads else [column * link.ratio for column in columns])
         self.M = Inertia(link.mass, Vec(*link.mp), Sym(*link.I))
         self.com = Vec(*link.com)
         self.I_com = Sym(*link.I_com)
@@ -124,14 +125,36 @@ class Records(list[Any]):
         return Records(getattr(record, name) for record in self)
 
 
+class SquareSum:
+    """A square matrix, row by row, to whose entries values are added."""
+
+    def __init__(self, size: int):
+        self.size, self.flat = size, list[Any]([0.0] * (size * size))
+        self._known: set[int] = set()
+
+    def add(self, row: int, column: int, value: Any) -> None:
+        place = row * self.size + column
+        self.flat[place] = self.flat[place] + value if place in self._known else value
+        self._known.add(place)
+
+
 class Unrolled:
-    """The sweeps written out, link by link. `q` is a flat sequence of coordinates in document order."""
+    """The sweeps written out, link by link. `q` is a flat sequence of coordinates in document order.
+
+    A joint that follows another has its rates: each link has a record of its own, and where records are laid out as one
+    vector, rates of coupled joints are the same and their forces add up (virtual work).
+    """
 
     def __init__(self, model: CanonicalModel, q: Sequence[Scalar]):
         self.model = model
         self.links = []
         for link in model.links:
-            self.links.append(LinkView(link, link.type.kept(q[link.coordinates], link.angle)))
+            own = q[link.coordinates]
+            if not link.leads:
+                own = [own[0] * link.ratio + link.shift]
+            self.links.append(LinkView(link, link.type.kept(own, link.angle)))
+        leading = [i for i, link in enumerate(model.links) if link.leads]
+        self.rates = {model.links[i].start: i for i in leading}  # the link whose joint has the rates from there on
 
     def outward(self, step: Step, base: Any, *own: PerLink) -> PerLink:
         kept, states = Records(), []
@@ -184,8 +207,35 @@ class Unrolled:
         """What was kept for one link, for use in a later sweep over all."""
         return per_link[link]
 
+    def leaders(self) -> list[int]:
+        """Of each link the one that has its coordinates: itself, unless its joint follows another."""
+        return [self.rates[link.start] for link in self.model.links]
+
+    def places(self) -> list[int]:
+        """Of each rate, link after link, its place in document order."""
+        return [link.start + f for link in self.model.links if link.leads for f in range(link.nv)]
+
+    def summed(self, per_link: PerLink) -> list[Any]:
+        """Forces or columns of every rate, link after link."""
+        if not self.model.is_coupled:
+            return [value for values in per_link for value in values]
+        totals: dict[int, list[Any]] = {}
+        for leader, values in zip(self.leaders(), per_link, strict=True):
+            known = totals.get(leader)
+            totals[leader] = list(values) if known is None else [a + b for a, b in zip(known, values, strict=True)]
+        return [value for leader in sorted(totals) for value in totals[leader]]
+
+    def shared(self, flat: Sequence[Scalar]) -> PerLink:
+        """Rates, given link after link, one record for each link."""
+        rates = iter(flat)
+        own = {i: Coordinates(next(rates) for _ in link.H_T.columns) for i, link in enumerate(self.links)
+               if self.model.links[i].leads}  # fmt: skip
+        return Records(own[leader] for leader in self.leaders())
+
     def tree_matrix(self, elements: dict[tuple[int, int], Any]) -> TreeMatrix:
-        """A matrix from its pairs, its rows the freedoms of the links one after the other."""
+        """A matrix from its pairs, its rows the rates, link after link."""
+        if self.model.is_coupled:
+            return self._coupled_matrix(elements)
         first, parents = [], []
         for i, link in enumerate(self.links):
             above = self.model.links[i].parent
@@ -201,31 +251,60 @@ class Unrolled:
                         entries[first[i] + b, first[j] + a] = value
         return TreeMatrix(parents, entries)
 
+    def _coupled_matrix(self, elements: dict[tuple[int, int], Any]) -> TreeMatrix:
+        """G^T M G: coupled joints are one row, which may tie branches that M does not; their tree is that of its
+        factor (`elimination_tree`)."""
+        leaders, places = self.leaders(), {place: row for row, place in enumerate(self.places())}
+        entries: dict[tuple[int, int], Any] = {}
+        for (i, j), block in elements.items():
+            rows, columns = (places[self.model.links[leaders[k]].start] for k in (i, j))
+            for a, row in enumerate(block):
+                for b, value in enumerate(row):
+                    if i != j or a <= b:
+                        p, r = rows + b, columns + a
+                        added = value + value if i != j and p == r else value
+                        key = (max(p, r), min(p, r))
+                        entries[key] = entries[key] + added if key in entries else added
+        return TreeMatrix.of_entries(len(places), entries)
+
     def split(self, flat: Sequence[Scalar]) -> PerLink:
-        """Coordinates in document order, one record for each link."""
+        """Rates in document order, one record for each link."""
         return Records(Coordinates(flat[link.rates]) for link in self.model.links)
 
-    def join(self, per_link: PerLink) -> list[Scalar]:
+    def split_forces(self, flat: Sequence[Scalar]) -> PerLink:
+        """Forces in document order, one record for each link; none at joints that follow others."""
+        given = zip(self.split(flat), self.model.links, strict=True)
+        return Records(values if link.leads else Coordinates([0.0] * len(values)) for values, link in given)
+
+    def join(self, per_link: PerLink) -> list[Any]:
+        """Forces or columns of every rate, in document order."""
+        return self._in_order(self.summed(per_link))
+
+    def join_rates(self, per_link: PerLink) -> list[Scalar]:
         """The reverse of `split`."""
-        flat: list[Scalar] = [0.0] * sum(len(values) for values in per_link)
-        for link, values in zip(self.model.links, per_link, strict=True):
-            flat[link.start : link.start + len(values)] = list(values)
+        led = zip(per_link, self.model.links, strict=True)
+        return self._in_order([value for values, link in led if link.leads for value in values])
+
+    def _in_order(self, values: Sequence[Any]) -> list[Any]:
+        flat: list[Any] = [0.0] * len(values)
+        for place, value in zip(self.places(), values, strict=True):
+            flat[place] = value
         return flat
 
     def solve(self, elements: dict[tuple[int, int], Any], b: PerLink) -> PerLink:
         """The solution x of M x = b, M given by its elements from `pairs`."""
-        x = iter(self.tree_matrix(elements).solve([value for values in b for value in values]))
-        return Records(Coordinates(next(x) for _ in values) for values in b)
+        return self.shared(self.tree_matrix(elements).solve(self.summed(b)))
 
     def join_pairs(self, elements: dict[tuple[int, int], Any], mirrored: bool = True) -> list[Scalar]:
         """The square matrix of these pairs, row by row: block (j, i) and, mirrored, its transpose at (i, j)."""
-        n = self.model.nv
-        flat: list[Scalar] = [0.0] * (n * n)
+        found = SquareSum(self.model.nv)
         for (i, j), block in elements.items():
             for a, row in enumerate(block):
                 for b, value in enumerate(row):
+                    if mirrored and i == j and a < b:
+                        continue  # the mirror of a block's lower half
                     p, r = self.model.links[j].start + a, self.model.links[i].start + b
-                    flat[p * n + r] = value
-                    if mirrored:
-                        flat[r * n + p] = value
-        return flat
+                    found.add(p, r, value)
+                    if mirrored and (i != j or a != b):
+                        found.add(r, p, value)
+        return found.flat

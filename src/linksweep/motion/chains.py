@@ -44,19 +44,24 @@ class Chain:
         self.simple = all(entry.type.euclidean for entry in links)
         for index, entry in enumerate(links):
             where, kind = entry.coordinates, entry.type
-            self.moves[where] = index in carrying
+            self.moves[where] |= index in carrying
+            if not entry.leads:
+                continue
             self.turns[where] = [kind.euclidean and x.measures == TURNING for x in kind.coordinates]
             if kind.has_quaternion:
                 self.quaternions.append(entry.q_start)
             if kind.limited:
                 limits = model.links[index].joint.limits
                 self.lower[where], self.upper[where] = limits.lower, limits.upper
+        for entry in links:
+            if not entry.leads:  # a turn of the joint that leads is none of the joint that follows
+                self.turns[entry.q_start] = False
         self.reach, self.root = _reach(model, carrying, place.placement.position)
         self.wraps = self.turns & (self.upper - self.lower >= TURN)
         bounded = (np.isfinite(self.lower) | np.isfinite(self.upper)) & self.moves
         self.bounded = bool(bounded.any())
         ends = bounded & ~self.wraps
-        stops = [pair for entry in links for pair in entry.pairs if ends[pair[0]]]
+        stops = [pair for entry in links if entry.leads for pair in entry.pairs if ends[pair[0]]]
         self.stops, self.stopped_rates = np.array(stops, int).reshape(-1, 2).T
         self.compiled = self.simple and len(carrying) <= MOST_JOINTS and chosen_backend(None) == "llvm"
         self.at_once: dict[Any, Any] = {}  # descents in machine code, by position_only and limited

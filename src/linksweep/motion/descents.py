@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +32,7 @@ MOST_JOINTS = 60  # that carry the frame: beyond, a written-out step takes long 
 class DescentRecipe(Recipe):
     """requests: the pose and the Jacobian of a frame."""
 
-    problem: Problem = Problem((), 1.0, False)
+    problem: Problem = field(default_factory=lambda: Problem((), 1.0, False))
 
     def loop(self) -> Until:
         return Until((16, 2, self._size), self._size, START, len(Report._fields))

@@ -25,8 +25,8 @@ class Channel:
 
 
 def described(robot: Any) -> Model:
-    """The description of a Robot, or of the robot behind a CoupledRobot."""
-    return (robot.robot if hasattr(robot, "expand") else robot).model
+    """The description of a Robot."""
+    return robot.model
 
 
 def channels(robot: Any, quantity: str) -> tuple[Channel, ...]:

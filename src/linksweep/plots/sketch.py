@@ -52,7 +52,7 @@ class Scene:
         self.model: Model = described(robot)
         self.show_axes, self.show_com = axes, com
         names = tuple(frame.name for frame in self.model.frames)
-        rigid = robot.robot if hasattr(robot, "expand") else robot
+        rigid = robot.uncoupled
         # a program for one look is not worth compiling
         backend = "interpreter" if len(q) < 10 else None
         self.poses: np.ndarray = rigid.compile("poses", backend=backend)(q)

@@ -159,9 +159,9 @@ def numbered(array: Array) -> list[str]:
 def _by_joint(model: CanonicalModel, joint_names: tuple[str, ...], array: Array) -> list[str]:
     """q_<joint>, and q_<joint>_1, ... where a joint has several."""
     found = [""] * array.size
-    for link in model.links:
+    for own, link in zip(joint_names, model.joints, strict=True):
         joint = link.type
         count, first = (joint.nq, link.q_start) if array.name == "q" else (joint.nv, link.start)
-        name = f"{array.name}_{joint_names[link.row]}"
+        name = f"{array.name}_{own}"
         found[first : first + count] = [name] if count == 1 else [f"{name}_{k + 1}" for k in range(count)]
     return found

@@ -74,6 +74,10 @@ class ConstraintMethods(OperationalMethods):
             replace(self.model, constraints=(*self.model.constraints, *self._ties(constraints, Constraint)))
         )
 
+    def without_constraints(self) -> Robot:
+        """The tree alone, without the constraints between its frames; springs stay."""
+        return self._edited(replace(self.model, constraints=()) if self.model.constraints else self.model)
+
     def with_springs(self, springs: Sequence[Spring]) -> Robot:
         """The same robot with springs and dampers between its frames, see `linksweep.Spring`.
 
@@ -181,9 +185,8 @@ class ConstraintMethods(OperationalMethods):
                 redundant.append(label)
         basis = _null_space(K, rank)
         still = np.logical_not((np.abs(basis) > 1e-9).any(axis=1))
-        places = self.canonical.by_row
         fixed = tuple(
-            name for name, link in zip(self.joint_names, places, strict=True)
+            name for name, link in zip(self.joint_names, self.canonical.joints, strict=True)
             if still[link.rates].all()
         )  # fmt: skip
         return Mobility(
@@ -293,7 +296,6 @@ class ConstraintMethods(OperationalMethods):
         return self._function(make_requests(self, ("inverse_dynamics",), None))(q, qd, qdd)  # type: ignore[arg-type]
 
     def _driven(self, actuated: Sequence[str] | None) -> np.ndarray:
-        places = self.canonical.by_row
         driven = np.zeros(self.nv, bool)
         if actuated is not None:
             unknown = [name for name in actuated if name not in self.joint_names]
@@ -302,7 +304,7 @@ class ConstraintMethods(OperationalMethods):
                     f"actuated names {shown(unknown[0])}{nearest(unknown[0], self.joint_names)}, expected joints of "
                     f"{self.name} (robot.joint_names)."
                 )
-        for name, link in zip(self.joint_names, places, strict=True):
+        for name, link in zip(self.joint_names, self.canonical.joints, strict=True):
             if (not link.type.floats) if actuated is None else (name in actuated):
                 driven[link.rates] = True
         return driven

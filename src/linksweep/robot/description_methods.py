@@ -2,7 +2,8 @@
 
 Arrays are in the order of `joint_names`, with an entry for each coordinate or rate: positions like q, (nq,), everything
 else like qd, (nv,). For joints of one freedom that is one number each. A ball joint or a free base has one velocity
-limit, effort limit, damping, friction and armature for all of its rates, which is repeated, and no position limits.
+limit, effort limit, damping, friction and armature for all of its rates, which is repeated, and no position limits. A
+joint that others follow has its own limits, and the damping, friction and armature that its rate meets in all.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ class DescriptionMethods:
         for what, values in {**positions, **sizes}.items():
             for name, value in values.items():
                 changes.setdefault(name, {})[what] = value
-        joints = {joint.name: joint for joint in self.model.joints}
+        joints = {link.joint.name: link.joint for link in self.model.links}
         limits = {name: replace(joints[name].limits, **new) for name, new in changes.items()}
         for name, bounds in limits.items():
             _check_limits(name, bounds)
@@ -190,9 +191,16 @@ class DescriptionMethods:
     # how numbers find their joints
 
     def _of_rates(self, what: str) -> np.ndarray:
-        return np.array(
-            [getattr(joint, what) for joint in self.model.joints for _ in range(joint.type.nv)], dtype=float
-        )
+        """What each rate meets: of a joint and those that follow it."""
+        joints = self.model.joints
+        found = np.array([getattr(joint, what) for joint in joints for _ in range(joint.type.nv)], dtype=float)
+        own = {link.joint.name: link.joint for link in self.model.links}
+        starts = np.cumsum([0, *(joint.type.nv for joint in joints)])
+        place = {joint.name: start for joint, start in zip(joints, starts.tolist(), strict=False)}
+        for law in self.model.couplings:
+            ratio = abs(law.multiplier) if what == "friction" else law.multiplier**2
+            found[place[law.leader]] += ratio * getattr(own[law.joint], what)
+        return found
 
     def _with_joints(self, changes: Mapping[str, Mapping[str, Any]]) -> Robot:
         """The robot with some fields of some joints, by name, replaced."""
@@ -211,8 +219,8 @@ class DescriptionMethods:
             return self._by_name(what, value, positions)
         numbers = _numbers(what, value)
         if numbers.ndim == 0:
-            able = [joint for joint in joints if joint.type.limited or not positions]
-            return {joint.name: float(numbers) for joint in able}
+            every = [link.joint for link in self.model.links]
+            return {joint.name: float(numbers) for joint in every if joint.type.limited or not positions}
         sizes = [joint.type.nq if positions else joint.type.nv for joint in joints]
         if numbers.shape == (len(joints),):
             pieces = [numbers[k : k + 1] for k in range(len(joints))]
@@ -225,10 +233,13 @@ class DescriptionMethods:
                 f"{each if sum(sizes) != len(joints) else ''}, or {{joint: number}}, or one number."
             )
         found = {joint.name: _one(what, joint, piece, positions) for joint, piece in zip(joints, pieces, strict=True)}
-        return {name: number for name, number in found.items() if number is not None}
+        found = {name: number for name, number in found.items() if number is not None}
+        if what in _SHARED:  # a number is what a rate meets in all
+            found |= {law.joint: 0.0 for law in self.model.couplings}
+        return found
 
     def _by_name(self, what: str, value: Mapping[Any, Any], positions: bool) -> dict[str, float]:
-        joints = {joint.name: joint for joint in self.model.joints}
+        joints = {link.joint.name: link.joint for link in self.model.links}
         found = {}
         for name, given in value.items():
             if name not in joints:
@@ -243,6 +254,7 @@ class DescriptionMethods:
 
 
 _SIDES, _SIZES = ("lower", "upper"), ("velocity", "effort")
+_SHARED = ("damping", "friction", "armature")
 
 
 def _one(what: str, joint: Joint, numbers: np.ndarray, positions: bool) -> float | None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..description.assembly import check_body, find_frame
+from ..description.couplings import without
 from ..description.model import (
     BASE,
     Frame,
@@ -121,7 +122,20 @@ def lock(model: Model, joints: Any, at: Any = None) -> Model:
                 f"the robot {model.name!r} has no joint {shown(name)}{nearest(name, by_name)}, expected some of "
                 f"{listing(by_name)}: choose one of its joint names."
             )
+    followers = {law.joint: law for law in model.couplings}
+    for name in names:
+        if name in followers:
+            raise ArgumentError(
+                f"joint {name!r} of {model.name!r} follows {followers[name].leader!r}, expected joints that follow "
+                f"none: lock that one, and it stands still too."
+            )
     positions = _positions(names, at)
+    for law in model.couplings:
+        if law.leader in names:
+            place = positions.get(law.leader)
+            _placement_at(by_name[law.leader][1], place)  # whatever is wrong with it is said of the leader
+            lead = 0.0 if place is None else float(np.ravel(np.asarray(place, dtype=float))[0])
+            names, positions[law.joint] = [*names, law.joint], law.multiplier * lead + law.offset
     still = {by_name[name][0]: _placement_at(by_name[name][1], positions.get(name)) for name in names}
     if len(still) == len(model.links):
         raise ArgumentError(f"all {len(still)} joints of {model.name!r} would be locked, expected one that moves.")
@@ -146,6 +160,13 @@ def subchain(model: Model, base: str, tip: str, fold: bool = True) -> Model:
         )
     moving = set(path[:-1])
     kept = [index for index, link in enumerate(model.links) if index in moving]
+    inside_names = {model.links[index].joint.name for index in moving}
+    for law in model.couplings:
+        if law.joint in inside_names and law.leader not in inside_names:
+            raise ArgumentError(
+                f"joint {law.joint!r} of the chain follows {law.leader!r}, which is not in it, expected both: take the "
+                f"chain from robot.uncoupled."
+            )
     still: dict[int, Placement] = {}
     if fold:
         below = {first.link}
@@ -153,7 +174,7 @@ def subchain(model: Model, base: str, tip: str, fold: bool = True) -> Model:
             if link.parent in below:
                 below.add(index)
                 if index not in moving:
-                    still[index] = link.joint.placement
+                    still[index] = _neutral_placement(model, link.joint)
                     kept.append(index)
         kept.sort()
     inside = {first.link, *kept}
@@ -201,7 +222,14 @@ def _rebuilt(
         frames=tuple(frames),
         base=base.name,
         base_inertial=ground,
+        couplings=without(model, {link.joint.name for link in model.links} - {link.joint.name for link in links}),
     )
+
+
+def _neutral_placement(model: Model, joint: Joint) -> Placement:
+    """Where the link stands in its parent while every joint that follows none is neutral."""
+    offset = next((law.offset for law in model.couplings if law.joint == joint.name), None)
+    return _placement_at(joint, offset)
 
 
 def _positions(names: Sequence[str], at: Any) -> dict[str, Any]:
@@ -256,7 +284,7 @@ def _neutral_rotation(model: Model, frame: Frame) -> Matrix:
     """The axes of a frame in the base while every joint is neutral."""
     rotation, link = frame.placement.rotation, frame.link
     while link != BASE:
-        rotation = multiply(model.links[link].joint.placement.rotation, rotation)
+        rotation = multiply(_neutral_placement(model, model.links[link].joint).rotation, rotation)
         link = model.links[link].parent
     return snap(rotation)
 

@@ -5,57 +5,35 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any
 
 from ..errors import ArgumentError, DescriptionError
-from ..formats import bundled, load_coupled, load_model
+from ..formats import bundled, load_model
 from ..support.messages import nearest, shown
 from .editing import with_base
 from .robot import Robot
 
-if TYPE_CHECKING:
-    from .coupling import CoupledRobot
 
-
-@overload
-def load(
-    path: str | os.PathLike[str], base: str = "fixed", mimic: Literal["free"] = "free", *, root: Any = None
-) -> Robot: ...
-
-
-@overload
-def load(
-    path: str | os.PathLike[str], base: str = "fixed", *, mimic: Literal["couple"], root: Any = None
-) -> Robot | CoupledRobot: ...
-
-
-def load(path: Any, base: str = "fixed", mimic: str = "free", *, root: Any = None) -> Any:
+def load(path: str | os.PathLike[str], base: str = "fixed", mimic: str = "free", *, root: Any = None) -> Robot:
     """A robot from a file (URDF, MJCF, or a DH table in TOML), or a bundled one by its name, such as "puma560".
 
     base: "fixed", or "floating" to put a free joint under it, see `Robot.with_base`; a robot that floats already stays
-    as it is. mimic: joints of a URDF that mimic others are "free" coordinates, with a warning that names them; with
-    "couple" their laws reduce the coordinates, and a file that has such joints gives a `CoupledRobot`. root: a folder
-    that holds every file the description names; without it, an MJCF file may include XML of its own folder only.
+    as it is. mimic: joints that mimic others (URDF), or that an equality ties to others (MJCF), are "free" coordinates,
+    with a warning that names them; with "couple" they follow, and the robot has the coordinates of the joints that lead
+    (`Robot.with_couplings`). root: a folder that holds every file the description names; without it, an MJCF file may
+    include XML of its own folder only.
     """
     for name, value, known in (("base", base, ("fixed", "floating")), ("mimic", mimic, ("free", "couple"))):
         if value not in known:
             raise ArgumentError(f"{name} is {shown(value)}, expected {known[0]!r} or {known[1]!r}: choose one of them.")
     floats = base == "floating"
     if isinstance(path, str) and path in bundled.names():
-        model, laws = bundled.model(path), ()
+        model = bundled.model(path)
     else:
         _check_exists(path)
-        if mimic == "couple":
-            model, laws = load_coupled(path, rigid=floats, root=root)
-        else:
-            model, laws = load_model(path, rigid=floats, root=root), ()
+        model = load_model(path, rigid=floats, root=root, couple=mimic == "couple")
         model = replace(model, source=str(Path(path).resolve()))
-    robot = Robot(with_base(model, base) if floats else model)
-    if not laws:
-        return robot
-    from .coupling import CoupledRobot
-
-    return CoupledRobot(robot, laws)
+    return Robot(with_base(model, base) if floats else model)
 
 
 def _check_exists(path: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from ..catalogue.parameters import TEN, body
 from ..compiled.function import Recipe, chosen_backend, make_function
 from ..description.model import BASE, inverse, moved
-from ..mechanism.joints import KINDS
+from ..errors import ArgumentError
 from ..support.lazy import lazy
 from ..tracing.count import Counts, count
 from ..tracing.places import parameter_places
@@ -53,7 +53,7 @@ class ParameterMethods:
     @property
     def standard_parameter_names(self) -> tuple[str, ...]:
         inertial = [f"{link}.{name}" for link in self.link_names for name in TEN]
-        return (*inertial, *(f"{joint}.armature" for joint in self.joint_names))
+        return (*inertial, *(f"{self.model.links[i].joint.name}.armature" for i in self.model.document_order))
 
     def regressor(self, q: Any, qd: Any, qdd: Any, out: Any = None, packed: bool = False) -> np.ndarray:
         """Y (..., nv, 11 links): joint forces are Y @ standard_parameters.
@@ -61,6 +61,11 @@ class ParameterMethods:
         packed: only what is not zero by the structure of the robot (a link asks nothing of joints that do not move it),
         (..., count); `regressor_places` says where each number stands in Y.
         """
+        if packed and self.canonical.is_coupled:
+            raise ArgumentError(
+                f"{self.name}: regressor(packed=True) got a robot whose joints follow others, expected one whose rows "
+                f"are of one joint each: leave packed to False, or take robot.uncoupled."
+            )
         compiled = self._packed_regressor if packed else self._regressor
         return compiled(q, qd, qdd) if out is None else compiled(q, qd, qdd, out=out)
 
@@ -70,12 +75,12 @@ class ParameterMethods:
         dense, packed = (parameter_places(self.canonical, form) for form in (False, True))
         places = np.empty(packed.size, int)
         for i, link in enumerate(self.canonical.links):
-            for f in range(KINDS[link.kind].nv):
+            for f in range(link.nv):
                 places[packed.motor[i] + f * packed.motor_row] = dense.motor[i] + f * dense.motor_row
             j = i
             while j != BASE:
                 at, to = (table.of_link[i] + table.of_joint[j] for table in (packed, dense))
-                for f in range(KINDS[self.canonical.links[j].kind].nv):
+                for f in range(self.canonical.links[j].nv):
                     ten = np.arange(10)
                     places[at + f * packed.row + ten] = to + f * dense.row + ten
                 j = self.canonical.links[j].parent

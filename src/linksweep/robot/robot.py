@@ -11,11 +11,11 @@ import numpy as np
 from ..analysis.factor import FactorMethods
 from ..analysis.singular import SingularMethods
 from ..backends.threads import checked_threads, default_threads
-from ..catalogue.defaults import DETAILED
+from ..catalogue.defaults import DETAILED, default_method
 from ..catalogue.details import Details
 from ..catalogue.functions import Request
 from ..catalogue.parameters import parameter_sets
-from ..catalogue.requests import CLOSED, PUBLIC, checked_flag, make_request, make_requests, methods_of
+from ..catalogue.requests import CLOSED, DERIVATIVE, PUBLIC, checked_flag, make_request, make_requests, methods_of
 from ..compiled.function import CompiledFunction, Recipe, chosen_backend, make_function
 from ..description.assembly import with_payload
 from ..description.external_forces import link_forces
@@ -31,6 +31,7 @@ from .analysis_methods import AnalysisMethods
 from .checks import checked_dtype, is_numbers
 from .constraint_methods import ConstraintMethods
 from .contact_methods import ContactMethods
+from .coupling_methods import CouplingMethods
 from .derivative_methods import DerivativeMethods
 from .edit_methods import EditMethods
 from .kinematics_methods import KinematicsMethods
@@ -42,7 +43,7 @@ MOST_KEPT = 64  # functions of `compile`: one that is asked for again is there
 
 class Robot(
     AnalysisMethods, CoordinateMethods, ConstraintMethods, DerivativeMethods, ParameterMethods, EditMethods,
-    KinematicsMethods, FactorMethods, SingularMethods, ContactMethods, ViewMethods,
+    KinematicsMethods, FactorMethods, SingularMethods, ContactMethods, ViewMethods, CouplingMethods,
 ):  # fmt: skip
     """A robot arm: a frozen description, and its dynamics as compiled functions of NumPy arrays.
 
@@ -90,6 +91,7 @@ class Robot(
 
     @property
     def joint_names(self) -> tuple[str, ...]:
+        """The joints that have coordinates, in their order: all but those that follow others (`couplings`)."""
         return tuple(joint.name for joint in self.model.joints)
 
     @property
@@ -276,6 +278,12 @@ class Robot(
         wanted = functions if isinstance(functions, list) else [functions]
         if not wanted:
             raise ArgumentError("compile got an empty list, expected at least one function: see robot.methods.")
+        if self.model.constraints and any(_names(item, "inverse_dynamics") for item in wanted):
+            raise ArgumentError(
+                f"compile: constraints of {self.name} leave the torques of inverse_dynamics open, expected a choice "
+                f"among them: use the method robot.inverse_dynamics, which makes one, or "
+                f"robot.without_constraints().compile for the torques of the tree."
+            )
         regrouped = None if base_parameters is None else checked_flag("base_parameters", base_parameters)
         sets = parameter_sets(self, parameters)
         requests = make_requests(self, wanted, method, rolled=rolled, parameters=sets, **options)
@@ -307,7 +315,9 @@ class Robot(
     ) -> tuple[np.ndarray, Details]:
         if out is not None:
             raise ArgumentError(f"{item}: out= does not go with details=True: take the arrays that are returned.")
-        request = self._request(item, DETAILED[item] if method is None else method, options)
+        if method is None:
+            method = default_method(item, self.canonical) if self.model.couplings else DETAILED[item]
+        request = self._request(item, method, options)
         key = ("details", request, settings.backend)
 
         def make() -> CompiledFunction:
@@ -359,6 +369,13 @@ class Robot(
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.model,)
+
+
+def _names(item: Any, function: str) -> bool:
+    """Whether an item of `compile` asks for this function, or a derivative of it."""
+    while isinstance(item, tuple) and len(item) > 1 and item[0] == DERIVATIVE:
+        item = item[1]
+    return item == function or (isinstance(item, tuple) and bool(item) and item[0] == function)
 
 
 def _restore(model: Model) -> Robot:

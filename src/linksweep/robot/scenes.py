@@ -75,7 +75,7 @@ def scene(parts: Mapping[str, Any], *, gravity: Any = None, name: str = "scene")
     links: list[Link] = []
     order: list[int] = []
     frames: list[Frame] = [Frame(WORLD, BASE)]
-    ground, ties, springs, pulls = Inertial(), [], [], {}
+    ground, ties, springs, laws, pulls = Inertial(), [], [], [], {}
     for key, given in parts.items():
         if not isinstance(key, str) or not key or key == WORLD:
             raise ArgumentError(f"a part of the scene is called {shown(key)}, expected a name other than 'world'.")
@@ -101,13 +101,14 @@ def scene(parts: Mapping[str, Any], *, gravity: Any = None, name: str = "scene")
         ground = merge(ground, model.base_inertial, at)
         ties += _ties(model.constraints, at, prefix)
         springs += _ties(model.springs, at, prefix)
+        laws += [replace(law, joint=prefix + law.joint, leader=prefix + law.leader) for law in model.couplings]
     if gravity is None and len(set(pulls.values())) > 1:
         raise ArgumentError(
             f"the robots of the scene have different gravities, {shown(pulls)}, expected one for all: give gravity=."
         )
     pull = next(iter(pulls.values()), (0.0, 0.0, -9.81))
     model = Model(
-        name, tuple(links), tuple(order), tuple(frames), pull, WORLD, ground, tuple(ties), tuple(springs)
+        name, tuple(links), tuple(order), tuple(frames), pull, WORLD, ground, tuple(ties), tuple(springs), tuple(laws)
     )  # fmt: skip
     robot = Robot(model)
     return robot if gravity is None else robot.with_gravity(gravity)

@@ -83,7 +83,8 @@ def friction_of(model: CanonicalModel) -> tuple[float, ...]:
     """Of each rate."""
     friction = [0.0] * model.nv
     for link in model.links:
-        friction[link.rates] = [float(link.friction)] * link.nv
+        for rate in range(link.start, link.start + link.nv):
+            friction[rate] += float(link.friction)
     return tuple(friction)
 
 
@@ -188,7 +189,7 @@ def rest_of(robot: Robot, dissipation: bool, stops: Any = None) -> Rest | None:
             spring = _spring(stops)
         for link, described in zip(robot.canonical.links, robot.model.links, strict=True):
             lower, upper = float(described.joint.limits.lower), float(described.joint.limits.upper)
-            if link.type.limited and (lower > -FAR or upper < FAR):
+            if link.leads and link.type.limited and (lower > -FAR or upper < FAR):
                 places += [(*pair, max(lower, -FAR), min(upper, FAR)) for pair in link.pairs]
         if not places:
             raise ArgumentError(
@@ -225,6 +226,7 @@ def check_inside(robot: Robot, rest: Rest | None, q0: np.ndarray) -> None:
     names = {
         link.q_start: described.joint.name
         for link, described in zip(robot.canonical.links, robot.model.links, strict=True)
+        if link.leads
     }
     for place, _, lower, upper in rest.stops:
         if (q0[..., place] < lower).any() or (q0[..., place] > upper).any():

@@ -232,7 +232,7 @@ def limited_joints(robot: Robot) -> list[tuple[str, int, tuple[float, float]]]:
     found = []
     for link, described in zip(robot.canonical.links, robot.model.links, strict=True):
         limits = described.joint.limits
-        if link.type.limited and (np.isfinite(limits.lower) or np.isfinite(limits.upper)):
+        if link.leads and link.type.limited and (np.isfinite(limits.lower) or np.isfinite(limits.upper)):
             bounds = float(limits.lower), float(limits.upper)
             found += [(described.joint.name, place, bounds) for place, _ in link.pairs]
     return found

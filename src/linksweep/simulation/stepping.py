@@ -63,16 +63,16 @@ def _joined(entries: Iterable[tuple[slice, Values]]) -> list[Scalar]:
 
 def coordinate_rates(model: CanonicalModel, q: Values, v: Values) -> list[Scalar]:
     """q' of the rates v."""
-    return _joined((k.coordinates, k.type.derivative(q[k.coordinates], v[k.rates])) for k in model.links)
+    return _joined((k.coordinates, k.type.derivative(q[k.coordinates], v[k.rates])) for k in model.joints)
 
 
 def moved(model: CanonicalModel, q: Values, step: Values) -> list[Scalar]:
     """Coordinates after moving with the constant rates step / dt for a time dt."""
-    return _joined((k.coordinates, k.type.integrate(q[k.coordinates], step[k.rates])) for k in model.links)
+    return _joined((k.coordinates, k.type.integrate(q[k.coordinates], step[k.rates])) for k in model.joints)
 
 
 def normalized(model: CanonicalModel, q: Values) -> list[Scalar]:
-    return _joined((k.coordinates, k.type.normalized(q[k.coordinates])) for k in model.links)
+    return _joined((k.coordinates, k.type.normalized(q[k.coordinates])) for k in model.joints)
 
 
 def tracking_error(model: CanonicalModel, q: Values, wanted: Values) -> list[Scalar]:
@@ -83,10 +83,10 @@ def tracking_error(model: CanonicalModel, q: Values, wanted: Values) -> list[Sca
     """
     return _joined(
         (k.rates, [0.0] * k.nv if k.type.floats else k.type.error(q[k.coordinates], wanted[k.coordinates]))
-        for k in model.links
+        for k in model.joints
     )
 
 
 def without_motors(model: CanonicalModel, tau: Values) -> list[Scalar]:
     """The torques with 0 for the freedoms of free joints."""
-    return _joined((k.rates, [0.0] * k.nv if k.type.floats else tau[k.rates]) for k in model.links)
+    return _joined((k.rates, [0.0] * k.nv if k.type.floats else tau[k.rates]) for k in model.joints)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .scalars import Scalar
+from .scalars import Scalar, is_zero
 
 NAMES_VALUES = True  # of its steps: see tracing/labels.py
 
@@ -20,6 +20,21 @@ class TreeMatrix:
         self.parents = parents
         self.entries = entries
         self._factors: tuple[dict[tuple[int, int], Scalar], list[Scalar]] | None = None
+
+    @classmethod
+    def of_entries(cls, count: int, entries: dict[tuple[int, int], Scalar]) -> TreeMatrix:
+        """A symmetric matrix from entries (i, j), j <= i: its tree is that of its factor, what is not given there 0."""
+        inner = [{j for i, j in entries if i == k and j < k} for k in range(count)]
+        parents = [-1] * count
+        for i in reversed(range(count)):  # eliminating i ties all that it is tied to, to the outermost of them
+            if inner[i]:
+                parents[i] = max(inner[i])
+                inner[parents[i]] |= inner[i] - {parents[i]}
+        found = cls(parents, dict(entries))
+        for i in range(count):
+            for j in found.ancestors(i):
+                found.entries.setdefault((i, j), 0.0)
+        return found
 
     def ancestors(self, i: int) -> list[int]:
         found = []
@@ -34,7 +49,7 @@ class TreeMatrix:
         low: dict[tuple[int, int], Scalar] = {}
         for i in reversed(range(count)):
             above = self.ancestors(i)
-            inverse = 1.0 / entries[i, i]
+            inverse = 0.0 if is_zero(entries[i, i]) else 1.0 / entries[i, i]  # where nothing moves, in any pose
             for j in above:
                 low[i, j] = entries[i, j] * inverse
             for n, j in enumerate(above):
@@ -42,15 +57,35 @@ class TreeMatrix:
                     entries[j, k] = entries[j, k] - low[i, j] * entries[i, k]
         return low, [entries[i, i] for i in range(count)]
 
-    def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
-        """x with M x = b."""
+    def pivots(self) -> list[Scalar]:
+        """D."""
+        return self._kept_factors()[1]
+
+    def _kept_factors(self) -> tuple[dict[tuple[int, int], Scalar], list[Scalar]]:
         if self._factors is None:
             self._factors = self.factor()
-        low, diagonal = self._factors
-        x = list(b)
+        return self._factors
+
+    def inward(self, b: Sequence[Scalar]) -> list[Scalar]:
+        """L^-T b."""
+        low, x = self._kept_factors()[0], list(b)
         for i in reversed(range(len(x))):
             for j in self.ancestors(i):
                 x[j] = x[j] - low[i, j] * x[i]
+        return x
+
+    def outward(self, x: Sequence[Scalar]) -> list[Scalar]:
+        """L^T x."""
+        low, b = self._kept_factors()[0], list(x)
+        for i in range(len(b)):
+            for j in self.ancestors(i):
+                b[j] = b[j] + low[i, j] * x[i]
+        return b
+
+    def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
+        """x with M x = b."""
+        low, diagonal = self._kept_factors()
+        x = self.inward(b)
         for i in range(len(x)):
             x[i] = x[i] / diagonal[i]
             for j in self.ancestors(i):

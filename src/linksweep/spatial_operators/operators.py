@@ -50,6 +50,11 @@ class SpatialOperators:
             raise ArgumentError(
                 f"operators got {type(robot).__name__}, expected a Robot: use linksweep.load or linksweep.robots."
             )
+        if robot.couplings:
+            raise ArgumentError(
+                f"operators: joints of {robot.name} follow others, expected joints that stand for themselves: use "
+                f"robot.uncoupled, at robot.expand(q)."
+            )
         # the origins O(k) are where the description has the joints, not where the recursions are cheapest
         model = canonical(robot.model, described_frames=True)
         _check_serial(robot.name, model)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from ..description.model import BASE
 from ..mechanism.canonical import CanonicalModel
-from ..mechanism.joints import KINDS
 
 TEN = 10  # parameters of a link, beside the armature of its joint
 
@@ -28,7 +27,7 @@ def parameter_places(model: CanonicalModel, packed: bool) -> Places:
     """Dense: (nv, 11 links), rows after rows. Packed: for each link in document order the rows of the joints between
     the base and itself, ten numbers each; then a number for each rate, what its joint's armature asks."""
     links = model.links
-    nv = sum(KINDS[link.kind].nv for link in links)
+    nv = model.nv
     if not packed:
         width = (TEN + 1) * len(links)
         return Places(
@@ -37,11 +36,11 @@ def parameter_places(model: CanonicalModel, packed: bool) -> Places:
         )  # fmt: skip
     above: list[int] = []  # freedoms between the base and the joint, without its own
     for link in links:
-        above.append(0 if link.parent == BASE else above[link.parent] + KINDS[links[link.parent].kind].nv)
+        above.append(0 if link.parent == BASE else above[link.parent] + links[link.parent].nv)
     of_link, total = [0] * len(links), 0
     for i in sorted(range(len(links)), key=lambda i: links[i].row):
         of_link[i] = total
-        total += TEN * (above[i] + KINDS[links[i].kind].nv)
+        total += TEN * (above[i] + links[i].nv)
     return Places(
         tuple(of_link), tuple(TEN * freedoms for freedoms in above), TEN, tuple(total + link.start for link in links),
         1, total + nv,

@@ -152,9 +152,13 @@ class Rolled:
         rows = self._offsets(tuple(link.row * width for link in self.model.links))
         return Kept((tuple(self.graph.leaf("input", (source, rows, c)) for c in range(width)),) * len(self.joints))
 
-    def write_coordinates(self, output: int, per_link: Kept) -> None:
+    read_forces = read  # no joint follows another in a loop
+
+    def write_forces(self, output: int, per_link: Kept) -> None:
         """Write each link's entries to an output of nv numbers."""
         self._append(True, [[Output(output, (self.starts, c), v) for c, v in enumerate(r)] for r in per_link.records])
+
+    write_rates = write_forces
 
     def write_pairs(self, output: int, out: Any, mirrored: bool = True) -> None:
         if not mirrored:

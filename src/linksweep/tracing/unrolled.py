@@ -7,7 +7,7 @@ from typing import Any
 
 from ..mechanism.canonical import CanonicalModel
 from ..mechanism.joints import Coordinates
-from ..mechanism.sweeps import PerLink, Records, Unrolled
+from ..mechanism.sweeps import PerLink, Records, SquareSum, Unrolled
 from ..spatial.algebra import leaves
 from .expression import Graph, Operand
 from .places import parameter_places
@@ -30,8 +30,12 @@ class UnrolledRun(Unrolled):
         super().__init__(described(self.leaves) if described else model, self.leaves[0])
 
     def read(self, source: int) -> PerLink:
-        """An input of nv numbers, by link."""
+        """Rates or accelerations (nv), by link."""
         return self.split(self.leaves[source])
+
+    def read_forces(self, source: int) -> PerLink:
+        """Joint forces (nv), by link."""
+        return self.split_forces(self.leaves[source])
 
     def read_rows(self, source: int, width: int) -> PerLink:
         """An input (links, width), by link."""
@@ -41,8 +45,11 @@ class UnrolledRun(Unrolled):
     def read_flat(self, source: int) -> Sequence[Operand]:
         return self.leaves[source]
 
-    def write_coordinates(self, output: int, per_link: PerLink) -> None:
+    def write_forces(self, output: int, per_link: PerLink) -> None:
         self.results[output] = self.join(per_link)
+
+    def write_rates(self, output: int, per_link: PerLink) -> None:
+        self.results[output] = self.join_rates(per_link)
 
     def write_pairs(self, output: int, elements: Any, mirrored: bool = True) -> None:
         self.results[output] = self.join_pairs(elements, mirrored)
@@ -50,16 +57,16 @@ class UnrolledRun(Unrolled):
     def write_pair_blocks(self, elements: Any, fields: Mapping[int, str]) -> None:
         """Write square outputs from a field each of the pairs' records: blocks `above` in the rows of j and columns of
         i, `below` the reverse."""
-        n = self.model.nv
         for output, field in fields.items():
-            flat: list[Operand] = [0.0] * (n * n)
+            found = SquareSum(self.model.nv)
             for (i, j), record in elements.items():
                 blocks = getattr(record, field)
                 first, second = self.model.links[i].start, self.model.links[j].start
                 for row, column, block in ((second, first, blocks.above), (first, second, blocks.below)):
                     for a, values in enumerate(block):
-                        flat[(row + a) * n + column : (row + a) * n + column + len(values)] = list(values)
-            self.results[output] = flat
+                        for b, value in enumerate(values):
+                            found.add(row + a, column + b, value)
+            self.results[output] = found.flat
 
     def write_parameters(self, output: int, elements: Any, packed: bool) -> None:
         """Write a regressor from its pairs' records: `columns` of ten, and of a link with itself `motor`."""
@@ -68,9 +75,11 @@ class UnrolledRun(Unrolled):
         for (i, j), record in elements.items():
             for k, forces in enumerate(record.columns):
                 for freedom, value in enumerate(forces):
-                    flat[places.of_link[i] + places.of_joint[j] + freedom * places.row + k] = value
+                    place = places.of_link[i] + places.of_joint[j] + freedom * places.row + k
+                    flat[place] = flat[place] + value  # coupled joints share a row
             for freedom, value in enumerate(record.motor):
-                flat[places.motor[i] + freedom * places.motor_row] = value
+                ratio = self.model.links[i].ratio
+                flat[places.motor[i] + freedom * places.motor_row] = value * (ratio * ratio)
         self.results[output] = flat
 
     def write_columns(self, output: int, per_link: PerLink) -> None:

@@ -115,8 +115,6 @@ class Viewer:
     def start(self) -> None:
         """Simulate the first robot from where it stands, driven towards the target by its law."""
         self._check_open()
-        if not hasattr(self.first.robot, "canonical"):
-            raise ArgumentError("start: robots with coupled joints cannot be simulated: load with mimic='free'.")
         self.pause()
         with self.scene.lock:
             self.live = self.controls.new_simulation(self.first.q)

@@ -13,7 +13,7 @@ from .geometry.shapes import Color
 
 
 def checked_robot(robot: Any) -> Any:
-    """A Robot or a CoupledRobot."""
+    """A Robot."""
     if isinstance(robot, type) or not hasattr(robot, "joint_names") or not hasattr(robot, "neutral"):
         raise ArgumentError(f"the viewer got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
     return robot

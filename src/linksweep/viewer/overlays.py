@@ -177,7 +177,7 @@ class Overlays:
         if not any(float(link.inertial.mass) > 0.0 for link in self.shown.model.links):
             return
         q = self.shown.q
-        at = robot.center_of_mass(self.shown.robot.expand(q) if hasattr(self.shown.robot, "expand") else q)
+        at = robot.center_of_mass(self.shown.robot.expand(q))
         if "com whole" not in self._moving:
             self._moving["com whole"] = self.api.add_icosphere(
                 self._node("mass centre"), 0.75 * self.shown.size, _WHOLE, cast_shadow=False

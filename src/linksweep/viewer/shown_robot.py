@@ -30,7 +30,7 @@ class ShownRobot:
     ):
         self.scene, self.robot, self.name = scene, robot, name
         self.model: Model = described(robot)
-        self.full = robot.robot if hasattr(robot, "expand") else robot
+        self.full = robot.uncoupled
         self.extent, self.size = size_of(self.model)
         self.opacity = opacity
         self.poses = np.zeros((len(self.model.frames), 4, 4))
@@ -68,7 +68,7 @@ class ShownRobot:
                 f"one configuration."
             )
         self._q = q.copy()
-        full = self.robot.expand(q) if hasattr(self.robot, "expand") else q
+        full = self.robot.expand(q)
         if self._poses_of is None:
             # the poses of a long chain take minutes to compile, and a moment to interpret
             backend = "interpreter" if len(self.model.links) > MOST_COMPILED else None

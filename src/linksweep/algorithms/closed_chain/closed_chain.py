@@ -16,7 +16,6 @@ from typing import Any
 
 from ...description.model import BASE, Frame
 from ...mechanism.bias import BaseMotion
-from ...mechanism.joints import Coordinates
 from ...mechanism.sweeps import PerLink, Records
 from ...spatial.algebra import ZERO_FORCE, ZERO_MOTION, Force, Motion, Vec
 from ...spatial.scalars import Scalar, is_zero
@@ -64,11 +63,14 @@ class Mechanism:
         paths = [set(self.sweep.model.path(frame.link)) for frame in (tie.a, tie.b)]
         away, back = (jacobian(self.sweep, self.at, self.sweep.marked(own - other), a.p).motions
                       for own, other in (paths, paths[::-1]))  # fmt: skip
-        return [x - y for plus, minus in zip(away, back, strict=True) for x, y in zip(plus, minus, strict=True)]
+        return self.sweep.summed(
+            [[x - y for x, y in zip(plus, minus, strict=True)] for plus, minus in zip(away, back, strict=True)]
+        )
 
     def drift(self, qd: PerLink, states: PerLink, base: State) -> list[Scalar]:
         """k = dK/dt qd; states: of the links, with no joint acceleration, and of the base."""
-        flat, found = [x for values in qd for x in values], []
+        flat = [x for values, link in zip(qd, self.sweep.model.links, strict=True) if link.leads for x in values]
+        found = []
         for tie, a, b, columns in zip(self.ties, self.a, self.b, self.columns, strict=True):
             relative = ZERO_MOTION
             for column, rate in zip(columns, flat, strict=True):
@@ -130,9 +132,7 @@ class Mechanism:
             for j in self.M.ancestors(i):
                 value = value - self.low[i, j] * x[j]
             x.append(value)
-        flat = iter(x)
-        zeros = self.sweep.zeros()
-        return Records(Coordinates(next(flat) for _ in values) for values in zeros), multipliers
+        return self.sweep.shared(x), multipliers
 
 
 def closed_chain(
@@ -144,7 +144,7 @@ def closed_chain(
     mechanism = Mechanism(sweep)
     mechanism.prepare(mass_matrix(sweep).elements)                                               # (32)
     k = mechanism.drift(qd, _states(bias), State(base.w, base.dw, base.a))
-    qdd, multipliers = mechanism.solve([x for values in T_free for x in values], k)
+    qdd, multipliers = mechanism.solve(sweep.summed(T_free), k)
     return Result(qdd, multipliers, mechanism.wrenches(multipliers))
 
 

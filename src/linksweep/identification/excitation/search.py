@@ -95,12 +95,12 @@ def excite(
                 f"{name} is {shown(value)}, expected a whole number{', two or more' * (name == 'harmonics')}."
             )
     columns = Columns(robot, unknown, drives)
-    if robot is not columns.full or any(
+    if robot.couplings or any(
         c.what not in ("armature", "viscous", "coulomb") for c in columns.columns if not c.is_body
     ):
         raise ArgumentError(
-            "excite takes a Robot, and unknowns of links, armature, viscous and coulomb, expected no others: leave "
-            "them out."
+            "excite takes a Robot none of whose joints follows another, and unknowns of links, armature, viscous and "
+            "coulomb, expected no others: leave them out, or use robot.uncoupled."
         )
     group = grouping(columns)
     limits = _limits(robot, velocity, acceleration, effort, boxes)

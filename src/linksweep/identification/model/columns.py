@@ -56,7 +56,7 @@ class Column:
 class Columns:
     """Which numbers are unknown, and their regressor. Arrays are (rows, nv), columns in the order of `names`.
 
-    robot: a Robot, or a CoupledRobot whose reduced coordinates the log holds. unknown: names such as "inertia",
+    robot: the log holds its coordinates, those of the joints that follow none. unknown: names such as "inertia",
     "inertia:link", "payload:frame", "armature", "coulomb:drive". drives: {name: {joint: factor}} in addition to each
     joint's own (a joint's name replaces its own), or an array (drives, joints). What is not unknown is taken from the
     description.
@@ -64,7 +64,7 @@ class Columns:
 
     def __init__(self, robot: Any, unknown: Sequence[str] = USUAL, drives: Any = None, stribeck: Any = None) -> None:
         self.robot = robot
-        self.full: Robot = getattr(robot, "robot", robot)
+        self.full: Robot = robot.uncoupled
         _check_joints(self.full)
         self.links = len(self.full.link_names)
         self.drive_names, self.rates = _drives(self.full.joint_names, drives)
@@ -73,7 +73,7 @@ class Columns:
         self.columns = self._wanted(unknown)
         self.names = tuple(column.name for column in self.columns)
         # (full coordinates, nv): rates of the full robot from those of the log, and its transpose back for torques
-        self.into = np.eye(self.full.nv) if robot is self.full else robot.expand_rates(np.eye(robot.nv)).T
+        self.into = robot.expand_rates(np.eye(robot.nv)).T
         self.terms = tuple(dict.fromkeys(column.what for column in self.columns if not column.is_body))
         self.link_entries = np.array([c.standard if c.kind == "inertia" else -1 for c in self.columns])
         self.to_standard = self._to_standard()
@@ -108,8 +108,6 @@ class Columns:
 
     def at(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> AtMotion:
         """The regressor at rows of a motion."""
-        if self.robot is self.full:
-            return AtMotion(self, q, qd, qdd)
         return AtMotion(self, self.robot.expand(q), self.robot.expand_rates(qd), self.robot.expand_rates(qdd))
 
     def regressor(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
@@ -124,7 +122,7 @@ class Columns:
 
     def drive_rates(self, qd: np.ndarray) -> np.ndarray:
         """Rates (rows, drives)."""
-        return (qd if self.robot is self.full else self.robot.expand_rates(qd)) @ self.rates.T
+        return self.robot.expand_rates(qd) @ self.rates.T
 
     @property
     def acts(self) -> np.ndarray:
@@ -246,7 +244,7 @@ class AtMotion:
             drives = [columns.columns[k].place for k in places]
             for own, one in zip(x[:, places], tau, strict=True):
                 one += ((columns.rates[drives].T * own) @ asked[drives]).T
-        return tau if columns.robot is columns.full else tau @ columns.into
+        return tau @ columns.into if columns.robot.couplings else tau
 
     def known(self) -> np.ndarray:
         """Torques (rows, nv) of what is not unknown: the description's."""

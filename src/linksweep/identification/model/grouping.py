@@ -151,7 +151,7 @@ def _preferred(columns: Columns) -> list[int]:
 def _by_rule(columns: Columns, Y: np.ndarray, sizes: np.ndarray) -> tuple[tuple[str, ...], np.ndarray] | None:
     """Names and matrix with the links' numbers regrouped by rule; None where not all of them are unknown."""
     own = [k for k, column in enumerate(columns.columns) if column.kind == "inertia"]
-    if columns.robot is not columns.full or len(own) != 10 * columns.links:
+    if columns.robot.couplings or len(own) != 10 * columns.links:
         return None
     base = _base_parameters(columns.full)
     others = [k for k in range(len(columns)) if k not in set(own)]

@@ -41,9 +41,7 @@ class Physical:
     def robot(self) -> Any:
         """The description with these numbers in it."""
         full = _with_numbers(self.columns, self.x)
-        return (
-            full if self.columns.robot is self.columns.full else type(self.columns.robot)(full, self.columns.robot.laws)
-        )
+        return full.with_couplings(self.columns.robot.couplings) if self.columns.robot.couplings else full
 
     @property
     def smallest(self) -> dict[str, float]:

@@ -75,7 +75,7 @@ class FrictionCompensation(Law):
         for name in ("friction", "damping"):
             described = np.zeros(robot.nv)
             for link in self.known(robot).canonical.links:
-                described[link.rates] = getattr(link, name)
+                described[link.rates] += getattr(link, name)
             found[name] = described if getattr(self, name) is None else gain(self, name, robot.nv)
         return found
 
@@ -312,7 +312,8 @@ def effort_limits(robot: Robot) -> np.ndarray:
     """The largest torque of each rate (nv,), infinite where the description says nothing."""
     most = np.full(robot.nv, np.inf)
     for link, described in zip(robot.canonical.links, robot.model.links, strict=True):
-        most[link.rates] = float(described.joint.limits.effort)
+        if link.leads:
+            most[link.rates] = float(described.joint.limits.effort)
     return most
 
 

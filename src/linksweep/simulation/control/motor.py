@@ -67,6 +67,6 @@ class Motor:
         added = np.broadcast_to(np.asarray(self.gear, float) ** 2 * np.asarray(self.rotor_inertia, float), (robot.nv,))
         links = []
         for described, link in zip(robot.model.links, robot.canonical.links, strict=True):
-            armature = float(described.joint.armature) + float(added[link.start])
+            armature = float(described.joint.armature) + (float(added[link.start]) if link.leads else 0.0)
             links.append(replace(described, joint=replace(described.joint, armature=armature)))
         return type(robot)(replace(robot.model, links=tuple(links)))

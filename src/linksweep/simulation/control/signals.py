@@ -74,7 +74,7 @@ def check_alike(law: Law, robot: Robot) -> None:
     own = law.controller_robot
     if own is None:
         return
-    theirs, ours = ([link.type for link in r.canonical.by_row] for r in (robot, own))
+    theirs, ours = ([link.type for link in r.canonical.joints] for r in (robot, own))
     if theirs != ours:
         raise ArgumentError(
             f"{type(law).__name__}: controller_robot {own.name} has {own.nq} coordinates and {own.nv} rates, expected "

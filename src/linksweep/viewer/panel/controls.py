@@ -48,7 +48,7 @@ class Controls:
             self._add_joints()
         with tabs.add_tab("Show"):
             self._add_layers()
-        if viewer.motion is None and hasattr(self.first.robot, "canonical"):
+        if viewer.motion is None:
             with tabs.add_tab("Live"):
                 self._add_live()
         with tabs.add_tab("Save"):

@@ -1,0 +1,73 @@
+"""Joints that follow others: q = G q_r + c with a constant G, from laws that may follow each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from linksweep.description.model import SINGLE, Coupling, Model
+from linksweep.description.quantities import as_number
+from linksweep.errors import ArgumentError, DescriptionError
+from linksweep.support.messages import listing, nearest, shown
+
+
+def coupled(model: Model, laws: Iterable[Any]) -> Model:
+    """`model` whose joints follow these laws besides its own; each is led in the end by a joint that follows none."""
+    given = [laws] if isinstance(laws, Coupling) else list(laws) if isinstance(laws, Iterable) else [laws]
+    direct: dict[str, Coupling] = {law.joint: law for law in model.couplings}
+    kinds = {link.joint.name: link.joint.kind for link in model.links}
+    for law in given:
+        found = _checked(model, law, kinds)
+        if found.joint in direct:
+            raise DescriptionError(
+                f"the joint {found.joint!r} of {model.name!r} follows {direct[found.joint].leader!r} already, expected "
+                f"one leader: remove one of the two."
+            )
+        direct[found.joint] = found
+    return replace(model, couplings=tuple(_resolved(law, direct) for law in direct.values()))
+
+
+def without(model: Model, joints: Iterable[str]) -> tuple[Coupling, ...]:
+    """The couplings of `model` in which none of these joints takes part."""
+    gone = set(joints)
+    return tuple(law for law in model.couplings if not gone & {law.joint, law.leader})
+
+
+def _checked(model: Model, law: Any, kinds: Mapping[str, str]) -> Coupling:
+    if not isinstance(law, Coupling):
+        raise ArgumentError(f"got {shown(law)}, expected a Coupling: make it with linksweep.Coupling.")
+    for name in (law.joint, law.leader):
+        if not isinstance(name, str) or name not in kinds:
+            raise DescriptionError(
+                f"the robot {model.name!r} has no joint {shown(name)}{nearest(name, kinds)}, expected joints that "
+                f"move, such as {listing(list(kinds)[:4])}: correct the coupling."
+            )
+        if kinds[name] not in SINGLE:
+            raise DescriptionError(
+                f"the joint {name!r} of {model.name!r} is {kinds[name]}, expected joints of one freedom in a coupling: "
+                f"leave it out."
+            )
+    if law.joint == law.leader:
+        raise DescriptionError(f"the joint {law.joint!r} of {model.name!r} follows itself, expected another leader.")
+    numbers = [as_number(getattr(law, key), f"{key} of {law.joint!r}") for key in ("multiplier", "offset")]
+    if not all(math.isfinite(x) for x in numbers):
+        raise DescriptionError(f"the coupling of {law.joint!r} has {numbers}, expected finite numbers: correct it.")
+    return Coupling(law.joint, law.leader, *numbers)
+
+
+def _resolved(law: Coupling, direct: Mapping[str, Coupling]) -> Coupling:
+    """The law with the joint that leads in the end."""
+    seen = {law.joint}
+    while law.leader in direct:
+        if law.leader in seen:
+            raise DescriptionError(
+                f"the joints {listing(sorted(seen))} follow each other in a circle, expected one that follows none: "
+                f"remove one of their couplings."
+            )
+        seen.add(law.leader)
+        inner = direct[law.leader]
+        offset = law.offset + law.multiplier * inner.offset
+        law = Coupling(law.joint, inner.leader, law.multiplier * inner.multiplier, offset)
+    return law
