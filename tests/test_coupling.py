@@ -236,6 +236,7 @@ def test_the_explicit_model_and_influence_coefficients():
         near(np.einsum("...ij,...j->...i", I, qdd) + np.einsum("...j,...ijk,...k->...i", qd, P, qd) + g,
              robot.inverse_dynamics(q, qd, qdd))  # fmt: skip
         near(I, robot.mass_matrix(q))
+    for method in robot.methods("coriolis_matrix"):
         near(robot.coriolis_matrix(q, qd, method), G.T @ full.coriolis_matrix(Q, V) @ G)
     first, second = robot.influence(q, "tool")
     whole = full.influence(Q, "tool")

@@ -57,7 +57,6 @@ LAZILY = {
     ("simulation.storage", ""),  # a saved run gives back its Robot
     ("simulation.result", "viewer"),  # run.show()
     ("robot.view_methods", "viewer"),
-    ("robot.coupling", "viewer"),
     ("simulation.answers", ""),  # a run shows its picture
 }
 
@@ -173,9 +172,9 @@ def test_import_graph_has_no_cycle():
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: own_name(path) or "linksweep")
-def test_no_file_above_400_lines(path: Path):
+def test_no_file_above_500_lines(path: Path):
     lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert lines <= 400, f"{path.name} has {lines} lines and wants splitting"
+    assert lines <= 500, f"{path.name} has {lines} lines and wants splitting"
 
 
 def test_the_graph_reader_reads():

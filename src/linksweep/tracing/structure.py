@@ -40,10 +40,9 @@ def _of_pairs(program: Program, step: PairLoop) -> Iterator[tuple[int, int]]:
             while link >= 0:
                 for effect in body.effects:
                     if isinstance(effect, PairOutput) and not _zero(effect.value):
-                        rows = program.offsets[effect.offsets]
-                        side = program.outputs[effect.output].shape[0]
-                        places = effect.places(rows[first] + effect.component[0], rows[link] + effect.component[1])
-                        yield from ((effect.output, side * row + column) for row, column in places)
+                        of_first, of_link, component = effect.where
+                        place = program.offsets[of_first][first] + program.offsets[of_link][link] + component
+                        yield effect.output, place
                 link = program.parents[link]
                 body = step.steps[program.kinds[link]]
 

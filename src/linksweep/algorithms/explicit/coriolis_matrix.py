@@ -6,7 +6,7 @@ each joint that every joint between it and the base reads off. In O(n depth), on
 
 For a joint j between the base and a link i (S: the columns of H^T; of all that is outward of joint i: I^C, B^C):
 
-    (1)  Sd = v x S                                  (2)  B = (v x* I - I v x + (I v) x-) / 2, for which B + B^T = dI/dt
+    (1)  Sd = v x S (+ dS/dt in the link, if any)    (2)  B = (v x* I - I v x + (I v) x-) / 2, for which B + B^T = dI/dt
     (3)  C_ji = S_j^T (B^C S_i + I^C Sd_i)           (4)  C_ij = S_i^T (B^C S_j + I^C Sd_j)
 
 Numbers are of this list, and B is that of spatial/coriolis.py. Of the many matrices with C qd = bias - gravity this one
@@ -60,7 +60,10 @@ def coriolis_matrix(sweep: Sweep, qd: PerLink) -> Any:
 
     def outward_step(link: LinkView, v_parent: Motion, qd: Coordinates) -> tuple[Moving, Motion]:
         v = link.phi_T(v_parent) + link.H_T @ qd
-        return Moving(v, tuple(cross(v, S) for S in link.H_T.columns)), v                        # (1)
+        Sd = tuple(cross(v, S) for S in link.H_T.columns)                                        # (1)
+        if not link.joint.constant_columns:
+            Sd = tuple(d + turning for d, turning in along(Sd, link.H_T_rate(qd).columns))
+        return Moving(v, Sd), v
 
     def inward_step(link: LinkView, outer: Subtree, at: Moving) -> tuple[Subtree, Subtree]:
         I = outer.I + link.M  # noqa: E741
