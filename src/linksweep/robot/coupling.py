@@ -13,8 +13,8 @@ import numpy as np
 
 from ..description.model import Mimic
 from ..errors import ArgumentError, DescriptionError, SingularError
-from ..support.foreign import refuse_foreign
 from ..support.messages import shown
+from ..support.numbers import real_vectors
 
 if TYPE_CHECKING:
     from ..viewer import Viewer
@@ -102,16 +102,16 @@ class CoupledRobot:
 
     def expand(self, q: Any) -> np.ndarray:
         """Coordinates (..., robot.nq) of the full robot: G q + c."""
-        own = _checked("q", q, self.nq)
+        own = real_vectors("q", q, self.nq)
         return _times(self._to_q, own) + self._shift.astype(own.dtype)
 
     def expand_rates(self, v: Any) -> np.ndarray:
         """Rates or accelerations (..., robot.nv) of the full robot: G v."""
-        return _times(self._to_v, _checked("v", v, self.nv))
+        return _times(self._to_v, real_vectors("v", v, self.nv))
 
     def reduce_forces(self, tau: Any) -> np.ndarray:
         """Joint forces (..., nv) that do the same work as those of the full robot: G^T tau."""
-        return _times(self._to_v.T, _checked("tau", tau, self.robot.nv))
+        return _times(self._to_v.T, real_vectors("tau", tau, self.robot.nv))
 
     def neutral(self) -> np.ndarray:
         return self.robot.neutral()[self._own]
@@ -155,7 +155,7 @@ class CoupledRobot:
             raise ArgumentError(
                 f"forward_dynamics: method is {shown(method)}, expected 'composite', the only one here."
             )
-        force = _checked("tau", tau, self.nv) - self.bias_forces(q, qd, **options)
+        force = real_vectors("tau", tau, self.nv) - self.bias_forces(q, qd, **options)
         try:
             return np.linalg.solve(self.mass_matrix(q), force[..., None])[..., 0]
         except np.linalg.LinAlgError:
@@ -219,19 +219,6 @@ def _refuse(function: str, options: dict[str, Any]) -> None:
                 f"{function}: a coupled robot takes no {name!r}, expected f_ext, dissipation or base_motion: use "
                 ".robot, the full one."
             )
-
-
-def _checked(name: str, value: Any, size: int) -> np.ndarray:
-    refuse_foreign(name, value)
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        array = np.array(None)
-    if array.dtype.kind not in "iuf" or array.ndim == 0 or array.shape[-1] != size:
-        raise ArgumentError(
-            f"{name} has shape {array.shape} and type {array.dtype}, expected real numbers of shape (..., {size})."
-        )
-    return array if array.dtype.kind == "f" else array.astype(float)
 
 
 def _times(matrix: np.ndarray, vectors: np.ndarray) -> np.ndarray:
