@@ -18,7 +18,7 @@ def by_numbers(f: CompiledFunction, by: Sequence[tuple[str, ...]]) -> tuple[Requ
     q. Where q' = v those are the derivatives along rates.
     """
     plain = f.recipe.requests
-    differ = not all(link.type.euclidean for link in f.recipe.model.links)
+    differ = not f.recipe.model.is_euclidean
     along = [r for r in plain if r.by and not r.coordinates and "q" in r.by]
     if along and differ:
         raise ArgumentError(

@@ -68,8 +68,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Structure:
-    """Joints by their letters and each one's parent: R revolute, P prismatic, H helical, C cylindrical, U universal,
-    E planar, S ball, F free.
+    """Joints by the letters of their kinds and each one's parent.
 
     Letters follow each other from the base outward; what stands in parentheses is a branch of its own:
     "F(RR)(RP)S" is a free body with two legs of two joints and a ball joint.
@@ -95,9 +94,9 @@ class Structure:
                 break
         if not joints or stack or len(joints) > LARGEST:
             raise ArgumentError(
-                f"the structure is {shown(self.text)}, expected up to {LARGEST} letters R, P, H (helical), C "
-                f"(cylindrical), U (universal), E (planar), S (ball) and F (free) from the base outward, branches in "
-                f"parentheses, such as 'RRPR' or 'F(RR)(RP)S'."
+                f"the structure is {shown(self.text)}, expected up to {LARGEST} letters "
+                f"{', '.join(f'{letter} ({kind.name})' for letter, kind in LETTERS.items())} from the base outward, "
+                f"branches in parentheses, such as 'RRPR' or 'F(RR)(RP)S'."
             )
         object.__setattr__(self, "joints", joints)
         object.__setattr__(self, "parents", tuple(parents))

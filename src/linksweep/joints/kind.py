@@ -119,18 +119,18 @@ class JointKind:
         return [1.0 if k == 3 and cls.has_quaternion else 0.0 for k in range(cls.nq)]
 
     @classmethod
-    def random(cls, rng: np.random.Generator, lower: float, upper: float) -> np.ndarray:
+    def random(cls, rng: np.random.Generator, lower: float, upper: float) -> Sequence[float] | np.ndarray:
         """Within the limits, and where there are none within its reach."""
         if not cls.limited:
             lower, upper = -math.inf, math.inf
-        ranges = []
+        found = []
         for reach in cls.reach if isinstance(cls.reach, tuple) else (cls.reach,) * cls.nq:
             low, high = max(lower, -reach), min(upper, reach)
             if low > high:  # the limits lie beyond its reach
                 ends = [x for x in (lower, upper) if math.isfinite(x)]
                 low, high = min(ends), max(ends)
-            ranges.append((low, high + 0.0))  # NumPy takes a range of -0.0 for negative
-        return rng.uniform(*np.transpose(ranges))
+            found.append(rng.uniform(low, high + 0.0))  # NumPy takes a range of -0.0 for negative
+        return found
 
     @staticmethod
     def normalized(q: Values) -> Values:

@@ -141,6 +141,11 @@ class CanonicalModel:
         return all(link.nv == 1 for link in self.links)
 
     @property
+    def is_euclidean(self) -> bool:
+        """Whether coordinates change with the rates, q' = v."""
+        return all(link.type.euclidean for link in self.links)
+
+    @property
     def has_constant_columns(self) -> bool:
         """Whether no joint's subspace H depends on q."""
         return all(link.type.constant_columns for link in self.links)

@@ -16,6 +16,7 @@ import numpy as np
 from ..description.model import Model
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
+from ..support.numbers import real_vectors
 from .canonical import CanonicalLink, CanonicalModel
 
 Columns = list[np.ndarray]  # (..., 1) each
@@ -68,7 +69,7 @@ def random(model: CanonicalModel, described: Model, rng: np.random.Generator) ->
 
 
 def normalize(model: CanonicalModel, q: Any) -> np.ndarray:
-    q = _checked("q", q, model.nq)
+    q = real_vectors("q", q, model.nq)
     out = q.copy()
     for link in model.links:
         if link.type.has_quaternion:
@@ -78,17 +79,21 @@ def normalize(model: CanonicalModel, q: Any) -> np.ndarray:
 
 def integrate(model: CanonicalModel, q: Any, v: Any, dt: Any) -> np.ndarray:
     refuse_foreign("dt", dt)
-    q, v = _checked("q", q, model.nq), _checked("v", v, model.nv)
-    moved = v * np.asarray(dt, dtype=float)[..., None]
+    q, v = real_vectors("q", q, model.nq), real_vectors("v", v, model.nv)
+    moved, dtype = v * np.asarray(dt, dtype=float)[..., None], np.result_type(q, v)
+    if model.is_euclidean:
+        return (q + moved).astype(dtype, copy=False)
 
     def of_joint(link: CanonicalLink) -> Any:
         return link.type.integrate(_normalized(link, q), _columns(moved, link.rates))
 
-    return _by_joint(model, q, moved, "coordinates", of_joint).astype(np.result_type(q, v), copy=False)
+    return _by_joint(model, q, moved, "coordinates", of_joint).astype(dtype, copy=False)
 
 
 def difference(model: CanonicalModel, q0: Any, q1: Any) -> np.ndarray:
-    a, b = _checked("q0", q0, model.nq), _checked("q1", q1, model.nq)
+    a, b = real_vectors("q0", q0, model.nq), real_vectors("q1", q1, model.nq)
+    if model.is_euclidean:
+        return b - a
 
     def of_joint(link: CanonicalLink) -> Any:
         return link.type.difference(_normalized(link, a), _normalized(link, b))
@@ -97,7 +102,9 @@ def difference(model: CanonicalModel, q0: Any, q1: Any) -> np.ndarray:
 
 
 def coordinate_rates(model: CanonicalModel, q: Any, v: Any) -> np.ndarray:
-    q, v = _checked("q", q, model.nq), _checked("v", v, model.nv)
+    q, v = real_vectors("q", q, model.nq), real_vectors("v", v, model.nv)
+    if model.is_euclidean:
+        return np.zeros_like(q) + v
 
     def of_joint(link: CanonicalLink) -> Any:
         _normalized(link, q)  # refuses a quaternion that is none
@@ -135,16 +142,3 @@ def _normalized(link: CanonicalLink, q: np.ndarray) -> Columns:
             f"start from robot.neutral()."
         )
     return list(link.type.normalized(own))
-
-
-def _checked(name: str, value: Any, size: int) -> np.ndarray:
-    refuse_foreign(name, value)
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        array = np.array(None)
-    if array.dtype.kind not in "iufb" or array.ndim == 0 or array.shape[-1] != size:
-        raise ArgumentError(
-            f"{name} has shape {array.shape} and type {array.dtype}, expected real numbers of shape (..., {size})."
-        )
-    return array if array.dtype.kind == "f" else array.astype(float)

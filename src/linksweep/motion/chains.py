@@ -41,7 +41,7 @@ class Chain:
         self.moves = np.zeros(nq, bool)
         self.turns = np.zeros(nq, bool)
         self.quaternions: list[int] = []
-        self.simple = all(entry.type.euclidean for entry in links)
+        self.simple = robot.canonical.is_euclidean
         for index, entry in enumerate(links):
             where, kind = entry.coordinates, entry.type
             self.moves[where] |= index in carrying
