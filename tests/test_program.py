@@ -79,7 +79,7 @@ def test_a_rolled_program_prints_its_loops():
         assert "table" in text and "[parent].0= " in text and "[link] + 0]" in text
     assert "[parent].0 += " in tree and "+=" not in chain  # a link with one child: its sum has one term
     pairs = str(trace(robot("mixed8").canonical, [Request("mass_matrix", "composite")], rolled=True))
-    assert "pairs, body 0:" in pairs and "M[i + 0, j + 0]= " in pairs
+    assert "pairs, body 0:" in pairs and "[i] + offset" in pairs and "[j] + 0]= " in pairs
 
 
 # ---- the verifier --------------------------------------------------------------------------------------------
@@ -195,10 +195,10 @@ def test_loops_out_of_range():
             program.verify()
 
 
-def test_pairs_need_a_square_result():
+def test_pairs_stay_within_their_result():
     graph = Graph()
-    body = Body.of([PairOutput(0, 0, (0, 0), graph.leaf("input", (0, 0, 0)))])
-    for shape, fine in (((2, 2), True), ((2,), False), ((2, 3), False), ((1, 1), False)):
+    body = Body.of([PairOutput(0, (0, 0, 0), graph.leaf("input", (0, 0, 0)))])  # elements 0 + 0, 1 + 1 and 1 + 0
+    for shape, fine in (((2, 2), True), ((3,), True), ((2,), False), ((1, 2), False), ((1, 1), False)):
         program = Program(
             "pairs",
             (X,),

@@ -330,6 +330,11 @@ def _of_vector(result: str, method: str, algorithm: Any, coupled: Any) -> Functi
     )  # fmt: skip
 
 
+def _of_parameters(*axes: str) -> Function:
+    methods = {"": Method(regressor)}
+    return Function(("q", "qd", "qdd"), "Y", axes, methods, _trace_regressor, dynamics=False, takes=("base_motion",))
+
+
 def _of_ties(result: str, axes: tuple[Any, ...]) -> Function:
     """What forward dynamics finds of the constraints."""
     return Function(
@@ -339,13 +344,10 @@ def _of_ties(result: str, axes: tuple[Any, ...]) -> Function:
 
 
 def _trace_explicit(tracer: Any, request: Request, output: int) -> None:
-    trace_explicit(_method(request).algorithm, tracer, request, output)
-
-
-def _trace_coriolis(tracer: Any, request: Request, output: int) -> None:
-    if request.method != "composite":
-        return _trace_explicit(tracer, request, output)
-    tracer.write_pair_blocks(coriolis_matrix(tracer, _coordinates(tracer, "qd")), {output: "C"})
+    if _method(request).algorithm is coriolis_matrix:
+        tracer.write_pair_blocks(coriolis_matrix(tracer, _coordinates(tracer, "qd")), {output: "C"})
+    else:
+        trace_explicit(_method(request).algorithm, tracer, request, output)
 
 
 def _trace_regressor(tracer: Any, request: Request, output: int) -> None:
@@ -426,17 +428,11 @@ FUNCTIONS: dict[str, Function] = {
     "second_influence": Function(
         ("q", "point"), "H", (6, "v", "v"), INFLUENCE, trace_influence, dynamics=False, needs_frame=True
     ),
-    "regressor": Function(
-        ("q", "qd", "qdd"), "Y", ("v", "parameters"), {"": Method(regressor)}, _trace_regressor, dynamics=False,
-        takes=("base_motion",)
-    ),
-    "packed_regressor": Function(
-        ("q", "qd", "qdd"), "Y", ("packed",), {"": Method(regressor)}, _trace_regressor, dynamics=False,
-        takes=("base_motion",)
-    ),
+    "regressor": _of_parameters("v", "parameters"),
+    "packed_regressor": _of_parameters("packed"),
     "effective_inertia": Function(("q",), "I", ("v", "v"), EXPLICIT, _trace_explicit),
     "inertia_power": Function(("q",), "P", ("v", "v", "v"), EXPLICIT, _trace_explicit),
-    "coriolis_matrix": Function(("q", "qd"), "C", ("v", "v"), CORIOLIS, _trace_coriolis),
+    "coriolis_matrix": Function(("q", "qd"), "C", ("v", "v"), CORIOLIS, _trace_explicit),
     "joint_inertia": Function(
         ("q",), "D", ("v",), {"factorization": Method(factorization)},
         _by_structure(trace_joint_inertia, trace_of_rates(coupled_pivots)), public=False
