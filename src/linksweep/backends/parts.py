@@ -9,6 +9,7 @@ writes the results that it completes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ..tracing.expression import ONLINE, Node, Operand
 from ..tracing.program import Program, needed
@@ -38,7 +39,7 @@ class PartEmitter(Emitter):
         self.work = [node for node in online if node.op != "input" and node not in angles]
         count = -(-len(self.work) // LONGEST)
         bounds = [len(self.work) * k // count for k in range(count + 1)]
-        self.parts = [range(*pair) for pair in zip(bounds, bounds[1:], strict=False)]
+        self.parts = [range(*pair) for pair in pairwise(bounds)]
         self.ready = chunks_by_step(program, body, self.work, self.lanes)
         self.ready.setdefault(0, [])[:0] = self.ready.pop(-1)  # what needs no work
         self.row_places = -(-self.lanes * 8 // target.vector_bytes)  # of the rows of one result
