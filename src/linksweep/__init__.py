@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from linksweep.robot.loading import load as load
     from linksweep.robot.robot import Robot as Robot
     from linksweep.robot.scenes import scene as scene
+    from linksweep.simulation import rollout as rollout
     from linksweep.simulation import simulate as simulate
     from linksweep.simulation import stepper as stepper
     from linksweep.spatial_operators import operators as operators
@@ -72,6 +73,7 @@ _HOMES = {
     "load": "linksweep.robot.loading",
     "operators": "linksweep.spatial_operators",
     "prove": "linksweep.exact",
+    "rollout": "linksweep.simulation",
     "scene": "linksweep.robot.scenes",
     "simulate": "linksweep.simulation",
     "use_backend": "linksweep.support.settings",
@@ -111,6 +113,7 @@ __all__ = [
     "plots",
     "prove",
     "robots",
+    "rollout",
     "scene",
     "simulate",
     "simulation",

@@ -8,16 +8,44 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from itertools import count
+from typing import Any
 
 from ..errors import BackendError
 from ..tracing.expression import ONLINE, Node, Operand, measured_angle
-from ..tracing.program import Output, Program
+from ..tracing.program import Body, Output, Program
 from .target import Target
-from .transpose import load_columns, store_columns
+from .transpose import chunks, load_columns, store_chunk
 
 LONG = 1500  # operations of straight-line code, beyond which it is cut into pieces:
 PIECE = 300  # LLVM's time grows faster than a block's length. C of Talos: 5.6 s to compile in one, 1.9 s in pieces
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+
+
+EARLY = 1500  # operations, from which on results are written as soon as they are known: benchmarks/derivatives.py
+FETCHED = 256  # bytes of a result, from which on its lines are fetched ahead
+Chunk = tuple[int, int, list[Operand]]  # output, first element, values
+
+
+def straight_body(program: Program) -> Body:
+    """The one body of a program without loops."""
+    (body,) = program.bodies()
+    return body
+
+
+def chunks_by_step(program: Program, body: Body, work: Sequence[Node], lanes: int) -> dict[int, list[Chunk]]:
+    """What is written together, by the step of `work` after which all of it is known; -1: by none of them."""
+    steps = {node: step for step, node in enumerate(work)}
+    results: list[list[Operand]] = [[0.0] * array.size for array in program.outputs]
+    for effect in body.effects:
+        assert isinstance(effect, Output)
+        results[effect.output][effect.where[0]] = effect.value
+    found: dict[int, list[Chunk]] = {-1: []}
+    for output, values in enumerate(results):
+        for start, width in chunks(len(values), lanes):
+            part = values[start : start + width]
+            known = max(steps.get(value, -1) if isinstance(value, Node) else -1 for value in part)
+            found.setdefault(known, []).append((output, start, part))
+    return found
 
 
 class Emitter:
@@ -33,6 +61,7 @@ class Emitter:
         self.vector = f"<{self.lanes} x {self.scalar}>"
         self.suffix = f"v{self.lanes}f{8 * self.bytes}"
         self.lines: list[str] = []
+        self.out_strides: list[str] = []
         self.names = count()
         self.values: dict[Node, str] = {}  # of a straight-line program
         self.workspace = 0  # vectors that a call needs besides its arrays
@@ -40,6 +69,7 @@ class Emitter:
         self.declarations = {
             f"declare {self.vector} @llvm.fma.{self.suffix}({self.vector}, {self.vector}, {self.vector})",
             f"declare {self.vector} @llvm.sqrt.{self.suffix}({self.vector})",
+            "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
         }
 
     def globals(self) -> list[str]:
@@ -113,23 +143,45 @@ class Emitter:
 
     def run(self, rows: list[list[str]], out_rows: list[list[str]]) -> None:
         """One group of samples: each lane reads and writes its own row."""
-        program, values = self.program, self.values
-        loaded = [load_columns(self, rows[k], array.size) for k, array in enumerate(program.inputs)]
+        loaded = [load_columns(self, rows[k], array.size) for k, array in enumerate(self.program.inputs)]
         poison = self.poison([column for columns in loaded for column in columns])
-        results: list[list[str]] = [[""] * array.size for array in program.outputs]
-        for body in program.bodies():
-            for k, node in enumerate(body.nodes):
-                self.cut(k, len(body.nodes))
-                if node.op == "input" and node.level == ONLINE:
-                    values[node] = loaded[node.data[0]][node.data[1]]
-                elif node.level == ONLINE:
-                    self.operation(node, values)
-            for effect in body.effects:
-                assert isinstance(effect, Output)
-                results[effect.output][effect.where[0]] = self.operand(effect.value, values)
-        for k, result in enumerate(results):
-            guarded = [self.emit(f"fadd {self.vector} {value}, {poison}") for value in result]
-            store_columns(self, out_rows[k], guarded)
+        body = straight_body(self.program)
+        for node in body.nodes:
+            if node.op == "input" and node.level == ONLINE:
+                self.values[node] = loaded[node.data[0]][node.data[1]]
+        work = [node for node in body.nodes if node.op != "input" and node.level == ONLINE]
+        early = len(work) >= EARLY
+        ready = chunks_by_step(self.program, body, work if early else (), self.lanes)
+        ahead = self.lines_ahead(out_rows) if early else []
+        for step, node in enumerate(work):
+            self.cut(step, len(work))
+            for place in ahead[len(ahead) * step // len(work) : len(ahead) * (step + 1) // len(work)]:
+                self.prefetch(*place)
+            self.operation(node, self.values)
+            self.store_ready(ready.get(step, ()), out_rows, poison)
+        self.store_ready(ready[-1], out_rows, poison)
+
+    def lines_ahead(self, out_rows: list[list[str]]) -> list[tuple[str, int]]:
+        """The cache lines that the next group writes: in an order which no processor foresees."""
+        found = []
+        for k, array in enumerate(self.program.outputs):
+            if array.size * self.bytes >= FETCHED:
+                step = self.emit(f"mul i64 {self.out_strides[k]}, {self.lanes}")
+                for row in out_rows[k]:
+                    ahead = self.emit(f"getelementptr {self.scalar}, ptr {row}, i64 {step}")
+                    found += [(ahead, offset) for offset in range(0, array.size * self.bytes, 64)]
+        return found
+
+    def prefetch(self, row: str, offset: int) -> None:
+        place = self.emit(f"getelementptr i8, ptr {row}, i64 {offset}")
+        self.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 1, i32 3, i32 1)")
+
+    def store_ready(self, ready: Sequence[Chunk], out_rows: Any, poison: str) -> None:
+        """Write what is computed by now: sooner or later it would have to leave its register."""
+        for output, start, values in ready:
+            columns = [self.operand(value, self.values) for value in values]
+            guarded = [self.emit(f"fadd {self.vector} {column}, {poison}") for column in columns]
+            store_chunk(self, out_rows[output], start, guarded)
 
     def cut(self, position: int, length: int) -> None:
         """Begin another basic block in long code. LLVM cannot know that the branch is always taken, and leaves it."""

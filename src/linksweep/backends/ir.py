@@ -14,20 +14,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tracing.expression import ONLINE
 from ..tracing.program import Program
 from .emitter import Emitter
 from .loops import LoopEmitter
+from .parts import PartEmitter, is_long
 from .target import Target
 from .trig import sincos_declarations, sincos_ir
 
-STAGED_ABOVE = 300  # entries of results
 _SPARE_ON_STACK = 4096  # elements; a longer spare row stands at the end of the workspace
 
 
 def kernel_ir(program: Program, dtype: str, target: Target) -> tuple[str, int]:
     """The IR of `kernel`, and how many bytes of workspace a call of it needs."""
-    emitter = (LoopEmitter if program.rolled or _many_results(program) else Emitter)(program, dtype, target)
+    kind = LoopEmitter if program.rolled else PartEmitter if is_long(program) else Emitter
+    emitter = kind(program, dtype, target)
     spare = max((array.size for array in program.outputs), default=0)
     workspace = emitter.workspace * target.vector_bytes
     arguments = "ptr %in, ptr %in_strides, ptr %out, ptr %out_strides, ptr %work, ptr %counter, i64 %block"
@@ -48,16 +48,11 @@ def kernel_ir(program: Program, dtype: str, target: Target) -> tuple[str, int]:
     return "\n".join(parts) + "\n", workspace
 
 
-def _many_results(program: Program) -> bool:
-    """Whether results go through the workspace: a transposition written out for each would be most of the code."""
-    plain = all(array.level == ONLINE for array in program.inputs)
-    return plain and sum(array.size for array in program.outputs) > STAGED_ABOVE
-
-
 def _groups(e: Emitter) -> None:
     """The loops over blocks and groups of lanes, around the program."""
     inputs = [(e.pointer("%in", k), e.integer("%in_strides", k)) for k in range(len(e.program.inputs))]
     outputs = [(e.pointer("%out", k), e.integer("%out_strides", k)) for k in range(len(e.program.outputs))]
+    e.out_strides = [stride for _, stride in outputs]
     e.do("%last = sub i64 %n, 1")
     e.prologue(inputs)
     e.do("br label %take")

@@ -15,7 +15,7 @@ from typing import Any
 def load_columns(e: Any, rows: Sequence[str], size: int) -> list[str]:
     """One vector for each of the `size` entries of these rows, one row per lane."""
     columns: list[str] = []
-    for start, width in _chunks(size, e.lanes):
+    for start, width in chunks(size, e.lanes):
         parts = [_load(e, row, start, width) for row in rows]
         groups = [[parts[i + g * width] for g in range(e.lanes // width)] for i in range(width)]
         vectors = [_concatenate(e, group, width) for group in groups]
@@ -25,16 +25,21 @@ def load_columns(e: Any, rows: Sequence[str], size: int) -> list[str]:
 
 def store_columns(e: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
     """The reverse: one vector for each entry, into the rows."""
-    for start, width in _chunks(len(columns), e.lanes):
-        vectors = _transpose(e, list(columns[start : start + width]), width)
-        for i, vector in enumerate(vectors):
-            for g in range(e.lanes // width):
-                part = _extract(e, vector, g * width, width)
-                place = e.emit(f"getelementptr {e.scalar}, ptr {rows[i + g * width]}, i64 {start}")
-                e.do(f"store <{width} x {e.scalar}> {part}, ptr {place}, align {e.bytes}")
+    for start, width in chunks(len(columns), e.lanes):
+        store_chunk(e, rows, start, columns[start : start + width])
 
 
-def _chunks(size: int, lanes: int) -> list[tuple[int, int]]:
+def store_chunk(e: Any, rows: Sequence[str], start: int, columns: Sequence[str]) -> None:
+    """The entries of one chunk, from `start` on."""
+    width = len(columns)
+    for i, vector in enumerate(_transpose(e, list(columns), width)):
+        for g in range(e.lanes // width):
+            part = _extract(e, vector, g * width, width)
+            place = e.emit(f"getelementptr {e.scalar}, ptr {rows[i + g * width]}, i64 {start}")
+            e.do(f"store <{width} x {e.scalar}> {part}, ptr {place}, align {e.bytes}")
+
+
+def chunks(size: int, lanes: int) -> list[tuple[int, int]]:
     """(start, width): the row cut into powers of two, none wider than a vector."""
     chunks, start, width = [], 0, lanes
     while start < size:

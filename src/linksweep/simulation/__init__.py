@@ -4,6 +4,7 @@ from .answers import LimitExcess, Table, TrackingError, compare
 from .control.composed import FrictionCompensation, GravityCompensation, OperationalSpace, Push, Surface, saturated
 from .control.motor import Motor
 from .control.sampled import Sampling
+from .gradient import Rollout, rollout
 from .laws import PD, ComputedTorque, Constant, FeedForward, Sampled, Zero
 from .result import Event, LimitCrossing, Simulation, SimulationWarning
 from .run import simulate
@@ -23,6 +24,7 @@ __all__ = [
     "Motor",
     "OperationalSpace",
     "Push",
+    "Rollout",
     "Sampled",
     "Sampling",
     "Simulation",
@@ -35,6 +37,7 @@ __all__ = [
     "Zero",
     "compare",
     "load",
+    "rollout",
     "saturated",
     "simulate",
     "stepper",

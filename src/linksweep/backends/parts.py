@@ -1,0 +1,141 @@
+"""Long straight-line code in parts, each a function of its own: allocating registers takes a time that grows with the
+square of a function, and scheduling instructions with the square of what stands between two labels.
+
+What one part computes and a later one needs goes through the workspace, whose places are used again once no later part
+reads them. The kernel reads the inputs, takes their sines and cosines and calls the parts one after the other; each
+writes the results that it completes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from ..tracing.expression import ONLINE, Node, Operand
+from ..tracing.program import Program, needed
+from .emitter import Chunk, Emitter, chunks_by_step, straight_body
+from .target import Target
+from .transpose import load_columns
+
+LONGEST = 4000  # operations of a part; a program of twice as many is cut
+BLOCK = 200  # operations between two labels
+
+
+def is_long(program: Program) -> bool:
+    return not program.rolled and sum(len(body.nodes) for body in program.bodies()) > 2 * LONGEST
+
+
+class PartEmitter(Emitter):
+    """Writes a long program without loops."""
+
+    def __init__(self, program: Program, dtype: str, target: Target):
+        super().__init__(program, dtype, target)
+        self.functions: list[str] = []
+        body = straight_body(program)
+        angles = set(needed(node for node in body.nodes if node.op in ("sin", "cos")))
+        online = [node for node in body.nodes if node.level == ONLINE]
+        self.inputs = [node for node in online if node.op == "input"]
+        self.first = [node for node in online if node.op != "input" and node in angles]
+        self.work = [node for node in online if node.op != "input" and node not in angles]
+        count = -(-len(self.work) // LONGEST)
+        bounds = [len(self.work) * k // count for k in range(count + 1)]
+        self.parts = [range(*pair) for pair in pairwise(bounds)]
+        self.ready = chunks_by_step(program, body, self.work, self.lanes)
+        self.ready.setdefault(0, [])[:0] = self.ready.pop(-1)  # what needs no work
+        self.row_places = -(-self.lanes * 8 // target.vector_bytes)  # of the rows of one result
+        self.poisoned = len(program.outputs) * self.row_places
+        self.places, self.workspace = self._placed(self.poisoned + 1)
+
+    def globals(self) -> list[str]:
+        return self.functions
+
+    def _placed(self, start: int) -> tuple[dict[Node, int], int]:
+        """Where values that go from one part to another are kept, from `start` on, and where that ends."""
+        made: dict[Node, int] = {}  # by which part; those before the first are not there
+        last: dict[Node, int] = {}  # the last part that reads it
+        for k, steps in enumerate(self.parts):
+            for step in steps:
+                made[self.work[step]] = k
+                read: list[Operand] = list(self.work[step].args)
+                for _, _, values in self.ready.get(step, ()):
+                    read += values
+                last.update((x, k) for x in read if isinstance(x, Node))
+        places: dict[Node, int] = {}
+        free: list[int] = []
+        ending: dict[int, list[int]] = {}
+        crossing = sorted((made.get(x, -1), x.order, k, x) for x, k in last.items() if k > made.get(x, -1))
+        for begin, _, end, node in crossing:
+            for past in [k for k in ending if k < begin]:
+                free += ending.pop(past)
+            if not free:
+                free, start = [start], start + 1
+            places[node] = free.pop()
+            if node.level == ONLINE:  # parameters stay, for all groups
+                ending.setdefault(end, []).append(places[node])
+        return places, start
+
+    def prologue(self, bases: Sequence[tuple[str, str]]) -> None:
+        super().prologue(bases)
+        self._keep(self.values)
+
+    def run(self, rows: list[list[str]], out_rows: list[list[str]]) -> None:
+        loaded = [load_columns(self, rows[k], array.size) for k, array in enumerate(self.program.inputs)]
+        poison = self.poison([column for columns in loaded for column in columns])
+        self.do(f"store {self.vector} {poison}, ptr {self._place(self.poisoned)}")
+        values = dict(self.values)
+        values |= {node: loaded[node.data[0]][node.data[1]] for node in self.inputs}
+        for node in self.first:
+            self.operation(node, values)
+        self._keep({node: values[node] for node in (*self.inputs, *self.first)})
+        for k, pointers in enumerate(out_rows):
+            for lane, row in enumerate(pointers):
+                self.do(f"store ptr {row}, ptr {self._row(k, lane)}")
+        for k in range(len(self.parts)):
+            self.do(f"call void @part{k}(ptr %work, i1 %left)")
+        outside, self.lines = self.lines, []
+        for k, steps in enumerate(self.parts):
+            self._write_part(k, steps)
+        self.functions, self.lines = self.lines, outside
+
+    def _write_part(self, k: int, steps: range) -> None:
+        self.lines.append(f"define internal void @part{k}(ptr %work, i1 %left) noinline {{")
+        self.values = {}
+        poison = self.emit(f"load {self.vector}, ptr {self._place(self.poisoned)}")
+        rows: dict[int, list[str]] = {}
+        for step in steps:
+            if step % BLOCK == 0:
+                label = self.fresh("go")
+                self.do(f"br i1 %left, label %{label}, label %out")  # always: LLVM would join what it knows to follow
+                self.label(label)
+            node = self.work[step]
+            self.operation(node, self.values)
+            self._keep({node: self.values[node]})
+            for chunk in self.ready.get(step, ()):
+                self._write_chunk(chunk, rows, poison)
+        self.do("br label %out")
+        self.label("out")
+        self.do("ret void")
+        self.lines.append("}")
+
+    def _write_chunk(self, chunk: Chunk, rows: dict[int, list[str]], poison: str) -> None:
+        output = chunk[0]
+        if output not in rows:
+            rows[output] = [self.emit(f"load ptr, ptr {self._row(output, lane)}") for lane in range(self.lanes)]
+        self.store_ready([chunk], rows, poison)
+
+    def operand(self, x: Operand, values: dict[Node, str]) -> str:
+        if isinstance(x, Node) and x not in values:
+            values[x] = self.emit(f"load {self.vector}, ptr {self._place(self.places[x])}")
+        return super().operand(x, values)
+
+    def _keep(self, values: dict[Node, str]) -> None:
+        for node, value in values.items():
+            if node in self.places:
+                self.do(f"store {self.vector} {value}, ptr {self._place(self.places[node])}")
+
+    def _place(self, number: int) -> str:
+        return self.emit(f"getelementptr {self.vector}, ptr %work, i64 {number}")
+
+    def _row(self, output: int, lane: int) -> str:
+        place = self._place(output * self.row_places)
+        return self.emit(f"getelementptr ptr, ptr {place}, i64 {lane}")

@@ -1,0 +1,200 @@
+"""`rollout`: many steps with torques that hold for each, and the gradient of a loss through all of them.
+
+In reverse, by the adjoint of a step: lambda = (d next / d state)^T lambda + what the loss has of the state itself. States
+are kept at the begin of about as many stretches as there are steps in one; a stretch is run again when its turn comes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..backends.rollout import Feed, Recording, run
+from ..backends.threads import checked_threads
+from ..catalogue.defaults import ROLL_ABOVE
+from ..catalogue.requests import checked_flag, make_request
+from ..compiled.arrays import Argument, Signature
+from ..compiled.function import CompiledFunction, chosen_backend
+from ..errors import ArgumentError
+from ..support.messages import nearest, shown
+from ..tracing.differentiate import adjoints
+from ..tracing.expression import Graph
+from ..tracing.passes.factoring import factor_sums
+from ..tracing.program import Array, Program, block_program
+from .checks import broadcast_batch, check_memory, positive, real_array
+from .control.traced import TracedDynamics
+from .laws import Constant
+from .resting import rest_of
+from .step_program import StepRecipe
+from .stepping import STAGES
+
+if TYPE_CHECKING:
+    from ..robot.robot import Robot
+
+
+@dataclass(frozen=True)
+class StepAdjointRecipe(StepRecipe):
+    """lambda after the step, the step's inputs, and the loss's own slopes -> lambda before it, slopes by the torques."""
+
+    def inputs(self) -> tuple[Array, ...]:
+        step = self._forward().inputs()
+        q, qd = (array.shape for array in step[:2])
+        return Array("after_q", q), Array("after_qd", qd), *step, Array("own_q", q), Array("own_qd", qd)
+
+    def outputs(self) -> tuple[Array, ...]:
+        q, qd = (array.shape for array in self._forward().inputs()[:2])
+        return Array("by_q", q), Array("by_qd", qd), Array("by_tau", qd)
+
+    def trace(self) -> Program:
+        inputs, graph = self.inputs(), Graph()
+        leaves = [[graph.leaf("input", (k, i)) for i in range(array.size)] for k, array in enumerate(inputs)]
+        request, named = self.requests[0], {array.name: leaves[k] for k, array in enumerate(inputs)}
+        q, qd = self._forward().step(TracedDynamics(self.model, request.dissipation, request), leaves[2:-2])[:2]
+        weights = (*named["after_q"], *named["after_qd"])
+        found = adjoints((*q, *qd), weights, (*named["q"], *named["qd"], *named["tau"]))
+        slopes = {name: [found[leaf] for leaf in named[name]] for name in ("q", "qd", "tau")}
+        for name in ("q", "qd"):
+            slopes[name] = [a + b for a, b in zip(slopes[name], named[f"own_{name}"], strict=True)]
+        outputs = list(zip(self.outputs(), slopes.values(), strict=True))
+        return factor_sums(block_program("step_adjoint", inputs, outputs)).verify()
+
+    def signature(self) -> Signature:
+        sides = [tuple(Argument(array.name, array.shape) for array in side) for side in (self.inputs(), self.outputs())]
+        return Signature("step_adjoint", *sides)
+
+    def _forward(self) -> StepRecipe:
+        return StepRecipe(**{field.name: getattr(self, field.name) for field in fields(StepRecipe)})
+
+
+class Rollout:
+    """`roll = rollout(robot, dt)`: `q, qd = roll(q0, qd0, tau)`, and its gradients by `roll.vjp`.
+
+    tau is (steps, ..., nv), each row held for a step; q (steps + 1, ..., nq) and qd (steps + 1, ..., nv) have the start
+    first. Leading axes of q0 and qd0 broadcast with those of tau between.
+    """
+
+    def __init__(self, robot: Robot, dt: float, recipe: StepRecipe, backend: str, threads: int):
+        self.robot, self.dt, self._recipe, self._backend, self._threads = robot, dt, recipe, backend, threads
+        self._kernels: dict[type, Any] = {}
+
+    def __call__(self, q0: Any, qd0: Any, tau: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The states before the first step and after each."""
+        start, torques, batch = self._checked(q0, qd0, tau)
+        states = self._states(start, torques, 1)
+        return tuple(x.reshape(len(x), *batch, x.shape[-1]) for x in states)  # type: ignore[return-value]
+
+    def vjp(
+        self, q0: Any, qd0: Any, tau: Any, w_q: Any = None, w_qd: Any = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The gradients by q0, qd0 and tau of a loss whose own are w_q (steps + 1, ..., nq) by the states' q and w_qd by
+        their qd (None: zeros). Gradients by q are by its numbers; each rollout of the batch has its own.
+        """
+        start, torques, batch = self._checked(q0, qd0, tau)
+        steps, n = torques.shape[:2]
+        weights = [
+            self._weights(name, value, (steps + 1, *batch, x.shape[-1]))
+            for name, value, x in zip(("w_q", "w_qd"), (w_q, w_qd), start, strict=True)
+        ]
+        stretch = math.ceil(math.sqrt(steps))
+        kept = self._states(start, torques[: steps // stretch * stretch], stretch)
+        slopes = np.empty_like(torques)
+        after = [w[steps] for w in weights]
+        for k in reversed(range(math.ceil(steps / stretch))):
+            span = slice(k * stretch, min((k + 1) * stretch, steps))
+            states = self._states([x[k] for x in kept], torques[span], 1)
+            count = span.stop - span.start
+            record = [np.empty((count + 1, n, x.shape[-1])) for x in (*start, start[1])]
+            for x, value in zip(record, after, strict=False):
+                x[0] = value
+            feeds = [Feed(_backward(x[:-1]), 0, 1) for x in states]
+            feeds += [Feed(np.full((1, 1, 1), self.dt)), Feed(_backward(torques[span]), 0, 1)]
+            feeds += [Feed(_backward(w[span]), 0, 1) for w in weights]
+            run(self._kernel(StepAdjointRecipe), Recording(record[:2], record[2:], 1), feeds, 0, count, self._threads)
+            after = [x[count] for x in record[:2]]
+            slopes[span] = record[2][:count][::-1]
+        by_q, by_qd = (x.reshape(*batch, x.shape[-1]) for x in after)
+        return by_q, by_qd, slopes.reshape(steps, *batch, slopes.shape[-1])
+
+    def _kernel(self, kind: type) -> Any:
+        """Of a step or of its adjoint, compiled when first asked for."""
+        if kind not in self._kernels:
+            recipe = kind(**{field.name: getattr(self._recipe, field.name) for field in fields(StepRecipe)})
+            self._kernels[kind] = CompiledFunction(recipe, "float64", 1, self._backend).kernel("float64")
+        return self._kernels[kind]
+
+    def _states(self, start: list[np.ndarray], torques: np.ndarray, every: int) -> list[np.ndarray]:
+        """The states of every so many steps, the start among them."""
+        records, n = len(torques) // every, torques.shape[1]
+        states = [np.empty((records + 1, n, x.shape[-1])) for x in start]
+        for x, value in zip(states, start, strict=True):
+            x[0] = value
+        results = [np.empty((records + 1, n, self.robot.nv)) for _ in range(2)]  # accelerations and torques
+        feeds = [Feed(np.full((1, 1, 1), self.dt)), Feed(torques, 0, 1)]
+        run(self._kernel(StepRecipe), Recording(states, results, every), feeds, 0, records, self._threads)
+        return states
+
+    def _checked(self, q0: Any, qd0: Any, tau: Any) -> tuple[list[np.ndarray], np.ndarray, tuple[int, ...]]:
+        """The start (n, size), the torques (steps, n, nv), and the batch."""
+        robot = self.robot
+        given = [real_array("q0", q0, robot.nq), real_array("qd0", qd0, robot.nv), real_array("tau", tau, robot.nv)]
+        if given[2].ndim < 2 or not len(given[2]):
+            raise ArgumentError(
+                f"tau has shape {given[2].shape}, expected (steps, ..., {robot.nv}) with at least one step: a row of "
+                f"torques for each step."
+            )
+        batch = broadcast_batch(q0=given[0].shape[:-1], qd0=given[1].shape[:-1], tau=given[2].shape[1:-1])
+        steps = len(given[2])
+        check_memory("the rollout", (steps + 1, *batch, robot.nq + 4 * robot.nv))
+        tau_rows = given[2].reshape(steps, *(1,) * (len(batch) - given[2].ndim + 2), *given[2].shape[1:])
+        n = math.prod(batch)
+        torques = np.ascontiguousarray(np.broadcast_to(tau_rows, (steps, *batch, robot.nv))).reshape(steps, n, -1)
+        start = [np.array(np.broadcast_to(x, (*batch, x.shape[-1]))).reshape(n, x.shape[-1]) for x in given[:2]]
+        return start, torques, batch
+
+    def _weights(self, name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+        rows = (shape[0], math.prod(shape[1:-1]), shape[-1])
+        if value is None:
+            return np.zeros(rows)
+        given = real_array(name, value, shape[-1])
+        if given.shape != shape:
+            raise ArgumentError(f"{name} has shape {given.shape}, expected {shape}: one for each state.")
+        return given.reshape(rows)
+
+    def __repr__(self) -> str:
+        return f"<Rollout of {self.robot.name}, dt {self.dt:g} s>"
+
+
+def rollout(
+    robot: Robot, dt: float, *, integrator: str = "rk4", dissipation: bool = False, method: str | None = None,
+    threads: int = 1, backend: str | None = None,
+) -> Rollout:  # fmt: skip
+    """Steps of dt with given torques, as a function with gradients; options are those of `simulate`.
+
+    roll = ls.rollout(robot, 0.01); q, qd = roll(q0, qd0, tau); by_q0, by_qd0, by_tau = roll.vjp(q0, qd0, tau, w_q, w_qd).
+    """
+    if not hasattr(robot, "canonical"):
+        raise ArgumentError(f"rollout got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
+    if integrator not in STAGES:
+        raise ArgumentError(
+            f"integrator is {shown(integrator)}{nearest(integrator, STAGES)}, expected one of {', '.join(STAGES)}."
+        )
+    request = make_request(robot, "forward_dynamics", method, dissipation=checked_flag("dissipation", dissipation))
+    reason = (
+        "Coulomb friction, which holds a joint and has no slope there: use with_dissipation to set it to 0"
+        if rest_of(robot, request.dissipation, None) is not None
+        else f"more than {ROLL_ABOVE} links" if len(robot.canonical.links) > ROLL_ABOVE
+        else "constraints" if robot.model.constraints else ""
+    )  # fmt: skip
+    if reason:
+        raise ArgumentError(f"rollout got {robot.name} with {reason}, expected a robot without.")
+    recipe = StepRecipe(
+        robot.canonical, (request,), integrator=integrator, law=Constant(np.zeros(robot.nv)).form(robot)
+    )
+    return Rollout(robot, positive("dt", dt), recipe, chosen_backend(backend), checked_threads(threads))
+
+
+def _backward(x: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(x[::-1])

@@ -1,0 +1,52 @@
+"""Long programs are compiled in parts: same results, any lanes and batch; time that grows with the length."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from robots_for_tests import close, robot
+
+from linksweep.backends import parts
+from linksweep.backends.interpreter import Interpreter
+from linksweep.backends.llvm import MachineKernel, compile_object
+from linksweep.backends.target import host_target
+
+ITEMS = ["forward_dynamics", ("derivative", "forward_dynamics", "q"), ("jacobian", "tool")]
+
+
+@pytest.mark.parametrize(("longest", "block"), [(40, 7), (150, 200), (300, 50)])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_parts_compute_what_the_whole_does(monkeypatch: pytest.MonkeyPatch, longest: int, block: int, dtype: str):
+    f = robot("puma560").compile(ITEMS, backend="interpreter", parameters=("payload", "gravity"))
+    monkeypatch.setattr(parts, "LONGEST", longest)
+    monkeypatch.setattr(parts, "BLOCK", block)
+    assert parts.is_long(f.program)
+    code, workspace, ir = compile_object(f.program, dtype, host_target())
+    assert ir.count("define internal void @part") == -(
+        -len(parts.PartEmitter(f.program, dtype, host_target()).work) // longest
+    )
+    kernel, random = MachineKernel(code, workspace), np.random.default_rng(0)
+    for n in (1, 5, 2 * host_target().lanes(dtype)):
+        sizes = [argument.size for argument in f.program.inputs]
+        shared = [1 if array.level < 2 else n for array in f.program.inputs]
+        inputs = [random.uniform(-1, 1, (rows, size)).astype(dtype) for rows, size in zip(shared, sizes, strict=True)]
+        found, expected = ([np.empty((n, array.size), dtype) for array in f.program.outputs] for _ in range(2))
+        kernel(inputs, found)
+        Interpreter(f.program)(inputs, expected)
+        for a, b in zip(found, expected, strict=True):
+            assert close(a, b, 1e-10 if dtype == "float64" else 1e-3)  # float32: M is ill conditioned with such loads
+    inputs[0][0, 0] = np.nan
+    kernel(inputs, found)
+    assert all(np.isnan(x[0]).all() and np.isfinite(x[1:]).all() for x in found)
+
+
+def test_places_are_used_again():
+    f = robot("puma560").compile(("derivative", "forward_dynamics", "q"), backend="interpreter")
+    emitter = parts.PartEmitter(f.program, "float64", host_target())
+    assert len(emitter.parts) == 1  # short enough for one
+    parts_before, parts.LONGEST = parts.LONGEST, 100
+    try:
+        cut = parts.PartEmitter(f.program, "float64", host_target())
+    finally:
+        parts.LONGEST = parts_before
+    assert len(set(cut.places.values())) < len(cut.places) and cut.workspace < len(cut.work)
