@@ -4,8 +4,10 @@ from .answers import LimitExcess, Table, TrackingError, compare
 from .control.composed import FrictionCompensation, GravityCompensation, OperationalSpace, Push, saturated
 from .control.motor import Motor
 from .control.sampled import Sampling
+from .ensembles import Ensemble, ensemble
 from .laws import PD, ComputedTorque, Constant, FeedForward, Sampled, Zero
 from .result import Event, LimitCrossing, Simulation, SimulationWarning
+from .rollouts import Rollouts
 from .run import simulate
 from .stepper import State, Stepper, stepper
 from .storage import load
@@ -14,6 +16,7 @@ __all__ = [
     "PD",
     "ComputedTorque",
     "Constant",
+    "Ensemble",
     "Event",
     "FeedForward",
     "FrictionCompensation",
@@ -23,6 +26,7 @@ __all__ = [
     "Motor",
     "OperationalSpace",
     "Push",
+    "Rollouts",
     "Sampled",
     "Sampling",
     "Simulation",
@@ -33,6 +37,7 @@ __all__ = [
     "TrackingError",
     "Zero",
     "compare",
+    "ensemble",
     "load",
     "saturated",
     "simulate",
