@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from linksweep.robot.loading import load as load
     from linksweep.robot.robot import Robot as Robot
     from linksweep.robot.scenes import scene as scene
+    from linksweep.simulation import ensemble as ensemble
     from linksweep.simulation import rollout as rollout
     from linksweep.simulation import simulate as simulate
     from linksweep.simulation import stepper as stepper
@@ -66,6 +67,7 @@ _HOMES = {
     "Spring": "linksweep.description.constraints",
     "body": "linksweep.catalogue.parameters",
     "check": "linksweep.analysis.checking",
+    "ensemble": "linksweep.simulation",
     "excite": "linksweep.identification",
     "follow": "linksweep.motion",
     "identify": "linksweep.identification",
@@ -102,6 +104,7 @@ __all__ = [
     "body",
     "check",
     "conventions",
+    "ensemble",
     "excite",
     "follow",
     "identification",

@@ -36,6 +36,7 @@ COMMANDS = (
     "inverse",
     "forward",
     "simulate",
+    "ensemble",
     "view",
     "explain",
     "identify",

@@ -30,6 +30,12 @@ end = 1.2
 frame = "link6"
 point = [0, 0, -0.3]
 friction = 0.4
+
+[vary]                         # for `linksweep ensemble`: what differs from sample to sample
+q0 = { normal = 0.05 }         # standard deviation; or uniform: the most that it goes either way
+kp = { uniform = 0.2 }         # gains: a share of them
+payloads = [0.0, 0.5, 1.0]     # masses (kg) held in `frame`
+frame = "tool"
 """
 
 from __future__ import annotations
@@ -46,11 +52,11 @@ if TYPE_CHECKING:
     import numpy as np
 
     from linksweep.robot.robot import Robot
-    from linksweep.simulation import Simulation
+    from linksweep.simulation import Rollouts, Simulation
 
 KEYS = (
     "robot", "base", "payload", "gravity", "motion", "q0", "qd0", "duration", "dt", "every", "integrator",
-    "dissipation", "stops", "saturate", "law", "controller", "sampling", "push", "surface", "title",
+    "dissipation", "stops", "saturate", "law", "controller", "sampling", "push", "surface", "title", "vary",
 )  # fmt: skip
 LAWS = {
     "pd": ("reference", "kp", "kd", "gravity"),
@@ -62,6 +68,7 @@ LAWS = {
     "operational_space": ("frame", "target", "stiffness", "damping", "posture", "kp_posture", "kd_posture", "gravity"),
 }
 SAMPLING = ("period", "delay", "encoder", "rates", "q_noise", "qd_noise", "tau_noise", "seed", "effort", "effort_rate")
+VARY = ("q0", "qd0", "kp", "kd", "payloads", "frame")
 PAYLOAD = ("mass", "com", "inertia", "frame")
 LARGEST = 1_000_000  # bytes
 
@@ -88,6 +95,15 @@ class Experiment:
     law: Any
     start: tuple[np.ndarray, np.ndarray | None]
     options: dict[str, Any]
+    vary: dict[str, Any]
+
+    def rollouts(self) -> Rollouts:
+        """The experiment of an ensemble: see `linksweep.simulation.Rollouts`."""
+        from linksweep.simulation import Rollouts
+
+        vary = dict(self.vary)
+        further = {"payloads": tuple(vary.pop("payloads", ())), "frame": vary.pop("frame", None)}
+        return Rollouts(self.robot, *self.start, self.law, self.options, vary, **further)
 
     def run(self) -> Simulation:
         from linksweep.simulation import simulate
@@ -174,7 +190,20 @@ class _Reader:
         pushes += [Surface(**self.named("surface", t, ("frame",), keys)) for t in self.tables("surface")]
         if pushes:
             options["disturbance"] = pushes[0] if len(pushes) == 1 else sum(pushes[1:], pushes[0])
-        return Experiment(self.path, robot, reference, law, (q0, qd0), options)
+        return Experiment(self.path, robot, reference, law, (q0, qd0), options, self.vary())
+
+    def vary(self) -> dict[str, Any]:
+        """q0 = { normal = 0.1 } as q0: ("normal", 0.1)."""
+        found = dict(self.known("vary", self.given.get("vary", {}), VARY))
+        for name, value in found.items():
+            if name in ("payloads", "frame"):
+                continue
+            if not isinstance(value, dict) or len(value) != 1 or next(iter(value)) not in ("normal", "uniform"):
+                self.refuse(f"[vary] {name} is {shown(value)}, expected {{ normal = size }} or {{ uniform = size }}")
+            found[name] = next(iter(value.items()))
+        if not isinstance(found.get("payloads", []), list):
+            self.refuse(f"[vary] payloads is {shown(found['payloads'])}, expected a list of masses (kg)")
+        return found
 
     def named(self, where: str, table: Any, needed: tuple[str, ...], further: tuple[str, ...]) -> dict[str, Any]:
         self.known(where, table, (*needed, *further))

@@ -102,6 +102,10 @@ class CompiledFunction:
         return self.signature.function
 
     @property
+    def __name__(self) -> str:  # Dask and others call their tasks by it
+        return self.name
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         return tuple(argument.name for argument in self.signature.inputs)
 

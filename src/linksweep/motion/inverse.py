@@ -88,6 +88,9 @@ def _at_once(
 
     Machine code looks for all that the checks of the longer way would find: see `descent.Report`.
     """
+    tolerance, restarts, iterations, seed = numbers
+    if not (type(flags[0]) is type(flags[1]) is bool and type(restarts) is type(iterations) is type(seed) is int):
+        return None  # True is 1 to a dictionary
     try:
         chain = robot.__dict__["_chains"][frame]
         descent, options = chain.at_once[flags], chain.options.get(numbers)
@@ -96,20 +99,20 @@ def _at_once(
     if options is None:
         _check_numbers(*numbers)
         chain.options.clear()
-        options = chain.options[numbers] = np.array([numbers[0], numbers[2]], float)
+        options = chain.options[numbers] = np.array([tolerance, iterations], float)
     if type(target) is not np.ndarray or type(q0) is not np.ndarray or target.shape != (4, 4) or q0.shape != chain.size:
         return None
     q, report = descent(target, options, q0)
-    status, distance, turn, iterations, _, plain = report.tolist()
+    status, distance, turn, number, _, plain = report.tolist()
     if status != SOLVED or plain != 1.0:
         return None
     angle = 2.0 * math.asin(0.5 * turn)
-    if angle > numbers[0]:
+    if angle > tolerance:
         return None
     found = object.__new__(InverseKinematics)  # frozen: its own constructor takes longer than the search
     found.__dict__.update(
         q=q, solved=_TRUE, position_error=np.float64(distance), rotation_error=np.float64(angle),
-        iterations=np.int64(iterations), restarts=_NONE, reason=_CONVERGED,
+        iterations=np.int64(number), restarts=_NONE, reason=_CONVERGED,
     )  # fmt: skip
     return found
 

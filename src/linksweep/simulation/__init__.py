@@ -4,9 +4,11 @@ from .answers import LimitExcess, Table, TrackingError, compare
 from .control.composed import FrictionCompensation, GravityCompensation, OperationalSpace, Push, Surface, saturated
 from .control.motor import Motor
 from .control.sampled import Sampling
+from .ensembles import Ensemble, ensemble
 from .gradient import Rollout, rollout
 from .laws import PD, ComputedTorque, Constant, FeedForward, Sampled, Zero
 from .result import Event, LimitCrossing, Simulation, SimulationWarning
+from .rollouts import Rollouts
 from .run import simulate
 from .stepper import State, Stepper, stepper
 from .storage import load
@@ -15,6 +17,7 @@ __all__ = [
     "PD",
     "ComputedTorque",
     "Constant",
+    "Ensemble",
     "Event",
     "FeedForward",
     "FrictionCompensation",
@@ -25,6 +28,7 @@ __all__ = [
     "OperationalSpace",
     "Push",
     "Rollout",
+    "Rollouts",
     "Sampled",
     "Sampling",
     "Simulation",
@@ -36,6 +40,7 @@ __all__ = [
     "TrackingError",
     "Zero",
     "compare",
+    "ensemble",
     "load",
     "rollout",
     "saturated",

@@ -1,0 +1,125 @@
+"""`Rollouts`: a simulation as the experiment of an ensemble: starts, gains and payloads that vary."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..support.messages import nearest, shown
+
+IN_MEMORY = 1 << 26  # bytes of records at a time
+VARIED = ("q0", "qd0", "kp", "kd")
+SPREADS = ("normal", "uniform")
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """simulate(robot, q0, qd0, law, **options) from scattered starts, with scattered gains and one of several payloads.
+
+    vary: for any of q0, qd0 (added to the start), kp, kd (factors of the law's gains), ("normal" or "uniform", size):
+    its standard deviation, or the most that it goes either way; one number, or one for each joint. payloads: masses
+    (kg) held in `frame` with their mass centre in its origin; sample i has the i-th of them, again and again. The
+    columns of a sample are what was drawn, q and qd in the end, and the largest recorded torque of each joint.
+    """
+
+    robot: Any
+    q0: Any
+    qd0: Any = None
+    law: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    vary: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
+    payloads: tuple[float, ...] = ()
+    frame: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in self.vary.items():
+            if name not in VARIED:
+                raise ArgumentError(f"vary has {shown(name)}{nearest(name, VARIED)}, expected {', '.join(VARIED)}.")
+            if not isinstance(value, (tuple, list)) or len(value) != 2 or value[0] not in SPREADS:
+                raise ArgumentError(f"vary: {name} is {shown(value)}, expected ('normal' or 'uniform', size).")
+            size = np.asarray(value[1])
+            if size.dtype.kind not in "fiu" or size.ndim > 1 or not np.isfinite(size).all() or (size < 0).any():
+                raise ArgumentError(f"vary: {name} has size {shown(value[1])}, expected numbers from 0 on.")
+            if name in ("kp", "kd") and not hasattr(self.law, name):
+                raise ArgumentError(f"vary: {name} is a gain, expected a law that has it, such as PD.")
+        masses = np.asarray(self.payloads, dtype=float)
+        if masses.ndim != 1 or not np.isfinite(masses).all() or (masses < 0).any():
+            raise ArgumentError(f"payloads is {shown(self.payloads)}, expected masses (kg) from 0 on.")
+
+    @property
+    def fingerprint(self) -> str:
+        """By which a folder knows that it holds this experiment."""
+        return f"Rollouts {hashlib.sha256(_content(self).encode()).hexdigest()[:32]}"
+
+    def __call__(self, rng: np.random.Generator, first: int, count: int) -> dict[str, Any]:
+        drawn = {name: self._drawn(rng, name, count) for name in VARIED if name in self.vary}
+        columns: dict[str, Any] = {"sample": first + np.arange(count), **drawn}
+        numbers, kinds = first + np.arange(count), max(len(self.payloads), 1)
+        if self.payloads:
+            columns["payload"] = np.asarray(self.payloads, float)[numbers % kinds]
+        for kind in range(kinds):
+            every = np.flatnonzero(numbers % kinds == kind)
+            robot, at_once = self._robot(kind), self._at_once()
+            for start in range(0, len(every), at_once):
+                which = every[start : start + at_once]
+                for name, values in self._simulated(robot, which, drawn).items():
+                    columns.setdefault(name, np.empty((count, *values.shape[1:])))[which] = values
+        return columns
+
+    def _at_once(self) -> int:
+        """So many rollouts that their records fit into memory; a rollout does not depend on those beside it."""
+        steps = self.options.get("duration", 1.0) / self.options.get("dt", 1e-3) / self.options.get("every", 1)
+        return max(int(IN_MEMORY / (8 * (steps + 1) * (self.robot.nq + 3 * self.robot.nv))), 64)
+
+    def _drawn(self, rng: np.random.Generator, name: str, count: int) -> np.ndarray:
+        spread, size = self.vary[name]
+        shape = (count, self.robot.nv)
+        values = rng.normal(size=shape) if spread == "normal" else rng.uniform(-1.0, 1.0, shape)
+        return values * np.asarray(size, float) + (1.0 if name in ("kp", "kd") else 0.0)
+
+    def _simulated(self, robot: Any, which: np.ndarray, drawn: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        from .run import simulate
+
+        law, count = self.law, len(which)
+        q0 = np.broadcast_to(np.asarray(self.q0, float), (count, robot.nq))
+        qd0 = np.broadcast_to(0.0 if self.qd0 is None else np.asarray(self.qd0, float), (count, robot.nv))
+        if "q0" in drawn:
+            q0 = robot.integrate(q0, drawn["q0"][which], 1.0)
+        if "qd0" in drawn:
+            qd0 = qd0 + drawn["qd0"][which]
+        gains = {name: getattr(law, name) * drawn[name][which] for name in ("kp", "kd") if name in drawn}
+        if gains:
+            law = copy.copy(law)
+            for name, values in gains.items():
+                setattr(law, name, values)
+        found = simulate(robot, q0, qd0, law, **{"limits": "ignore", **self.options, "progress": False})
+        return {"q": found.q[-1], "qd": found.qd[-1], "tau_peak": np.abs(found.tau).max(axis=0)}
+
+    def _robot(self, kind: int) -> Any:
+        if not self.payloads or self.payloads[kind] == 0.0:
+            return self.robot
+        frame = self.robot.frame_names[-1] if self.frame is None else self.frame
+        return self.robot.with_payload(frame, self.payloads[kind], (0.0, 0.0, 0.0))
+
+
+def _content(value: Any) -> str:
+    """What a value holds, as text that is the same in every process."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}{value.tobytes().hex()}"
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key}:{_content(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, (tuple, list)):
+        return "[" + ",".join(map(_content, value)) + "]"
+    if hasattr(value, "canonical") and hasattr(value, "model"):
+        return repr(value.model)
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    if hasattr(value, "__dict__"):
+        return type(value).__qualname__ + _content(vars(value))
+    return repr(value)
