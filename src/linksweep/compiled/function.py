@@ -89,14 +89,17 @@ class CompiledFunction:
 
     @property
     def name(self) -> str:
+        """What was asked for."""
         return self.signature.function
 
     @property
     def inputs(self) -> tuple[str, ...]:
+        """The names of its arguments, in order."""
         return tuple(argument.name for argument in self.signature.inputs)
 
     @property
     def outputs(self) -> tuple[str, ...]:
+        """The names of its results, in order."""
         return tuple(argument.name for argument in self.signature.outputs)
 
     @lazy

@@ -14,6 +14,10 @@ from linksweep.support.messages import nearest, shown
 TITLES = {"q": "joint positions", "qd": "joint velocities", "qdd": "joint accelerations", "tau": "joint torques"}
 _TURN = {"q": "rad", "qd": "rad/s", "qdd": "rad/s²", "tau": "N m"}
 _SLIDE = {"q": "m", "qd": "m/s", "qdd": "m/s²", "tau": "N"}
+QUANTITIES = {
+    "rad": "angle", "m": "position", "rad/s": "velocity", "m/s": "velocity", "rad/s²": "acceleration",
+    "m/s²": "acceleration", "N m": "torque", "N": "force",
+}  # fmt: skip
 # the freedoms of joints that have several: their names, and how many of the first ones turn
 _RATES = {
     "planar": (("turn", "x", "y"), 1),
@@ -25,12 +29,13 @@ _QUATERNION = ("quaternion x", "quaternion y", "quaternion z", "quaternion w")
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One plotted number; `unit` may be empty, limits infinite."""
+    """One plotted number; `unit` may be empty, limits infinite. quantity: what it is, for the axis, such as "torque"."""
 
     name: str
     unit: str = ""
     low: float = -math.inf
     high: float = math.inf
+    quantity: str = ""
 
 
 def described(robot: Any) -> Model:
@@ -51,12 +56,15 @@ def channels(robot: Any, quantity: str) -> tuple[Channel, ...]:
 def _of_joint(joint: Joint, quantity: str) -> tuple[Channel, ...]:
     if KINDS[joint.kind].nv == 1:
         unit = (_SLIDE if joint.kind == "prismatic" else _TURN)[quantity]
-        return (Channel(joint.name, unit, *_limits(joint, quantity)),)
+        return (Channel(joint.name, unit, *_limits(joint, quantity), QUANTITIES[unit]),)
     names, turning = _RATES[joint.kind]
     units = [(_TURN if k < turning else _SLIDE)[quantity] for k in range(len(names))]
     if quantity == "q" and joint.kind != "planar":
         names, units = (*_QUATERNION, *names[3:]), [""] * 4 + units[3:]
-    return tuple(Channel(f"{joint.name} {name}", unit) for name, unit in zip(names, units, strict=True))
+    return tuple(
+        Channel(f"{joint.name} {name}", unit, quantity=QUANTITIES.get(unit, ""))
+        for name, unit in zip(names, units, strict=True)
+    )
 
 
 def _limits(joint: Joint, quantity: str) -> tuple[float, float]:

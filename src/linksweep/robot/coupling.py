@@ -68,6 +68,7 @@ class CoupledRobot:
 
     @property
     def name(self) -> str:
+        """The name in its description."""
         return self.robot.name
 
     @property
@@ -77,21 +78,26 @@ class CoupledRobot:
 
     @property
     def frame_names(self) -> tuple[str, ...]:
+        """Every named place of the full robot."""
         return self.robot.frame_names
 
     @property
     def gravity(self) -> tuple[float, float, float]:
+        """The acceleration of things that fall, in the base frame (m/s^2)."""
         return self.robot.gravity
 
     def with_gravity(self, gravity: Sequence[float]) -> CoupledRobot:
+        """The same robot under another gravity."""
         return CoupledRobot(self.robot.with_gravity(gravity), self.laws)
 
     def with_payload(
         self, link: str, mass: float, com: Sequence[float] = (0, 0, 0), inertia: Any = None
     ) -> CoupledRobot:
+        """The same robot with a body fixed to a link or frame, as `Robot.with_payload`."""
         return CoupledRobot(self.robot.with_payload(link, mass, com, inertia), self.laws)
 
     def with_base(self, base: str) -> CoupledRobot:
+        """The same robot on a "floating" or a "fixed" base."""
         return CoupledRobot(self.robot.with_base(base), self.laws)
 
     def methods(self, function: str) -> tuple[str, ...]:
@@ -116,18 +122,23 @@ class CoupledRobot:
         return _times(self._to_v.T, _checked("tau", tau, self.robot.nv))
 
     def neutral(self) -> np.ndarray:
+        """The reduced coordinates at which nothing is moved."""
         return self.robot.neutral()[self._own]
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
+        """Random reduced coordinates within finite limits."""
         return self.robot.random(rng)[self._own]
 
     def normalize(self, q: Any) -> np.ndarray:
+        """The same coordinates with quaternions of length 1."""
         return self.robot.normalize(self.expand(q))[..., self._own]
 
     def integrate(self, q: Any, v: Any, dt: Any = 1.0) -> np.ndarray:
+        """Coordinates after moving with the constant rates v for a time dt."""
         return self.robot.integrate(self.expand(q), self.expand_rates(v), dt)[..., self._own]
 
     def difference(self, q0: Any, q1: Any) -> np.ndarray:
+        """The constant rates that lead from q0 to q1 in a time 1."""
         return self.robot.difference(self.expand(q0), self.expand(q1))[..., self._own_rates]
 
     # dynamics
@@ -139,10 +150,12 @@ class CoupledRobot:
         return self.reduce_forces(self.robot.inverse_dynamics(*full, method, **options))
 
     def bias_forces(self, q: Any, qd: Any, method: str | None = None, **options: Any) -> np.ndarray:
+        """Forces that hold the free joints unaccelerated: centrifugal, Coriolis, gravity and external."""
         _refuse("bias_forces", options)
         return self.reduce_forces(self.robot.bias_forces(self.expand(q), self.expand_rates(qd), method, **options))
 
     def gravity_forces(self, q: Any, method: str | None = None) -> np.ndarray:
+        """Forces that hold the robot still against gravity."""
         return self.reduce_forces(self.robot.gravity_forces(self.expand(q), method))
 
     def mass_matrix(self, q: Any, method: str | None = None) -> np.ndarray:
@@ -167,6 +180,7 @@ class CoupledRobot:
             ) from None
 
     def pose(self, q: Any, frame: str) -> np.ndarray:
+        """The frame's homogeneous matrix (..., 4, 4) in the base frame."""
         return self.robot.pose(self.expand(q), frame)
 
     def jacobian(self, q: Any, frame: str, **options: Any) -> np.ndarray:

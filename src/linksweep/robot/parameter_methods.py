@@ -51,6 +51,7 @@ class ParameterMethods:
 
     @property
     def standard_parameter_names(self) -> tuple[str, ...]:
+        """What each entry of `standard_parameters` is, such as "link1.m"."""
         inertial = [f"{link}.{name}" for link in self.link_names for name in TEN]
         return (*inertial, *(f"{joint}.armature" for joint in self.joint_names))
 

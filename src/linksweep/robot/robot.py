@@ -79,18 +79,22 @@ class Robot(
 
     @property
     def name(self) -> str:
+        """The name in its description."""
         return self.model.name
 
     @property
     def nq(self) -> int:
+        """How many coordinates q has: one for each freedom, four for a ball joint, seven for a free one."""
         return sum(KINDS[link.joint.kind].nq for link in self.model.links)
 
     @property
     def nv(self) -> int:
+        """How many rates it has: entries of qd, qdd and tau."""
         return sum(KINDS[link.joint.kind].nv for link in self.model.links)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
+        """The moving joints in the order of coordinates, that of the description."""
         return tuple(self.model.links[i].joint.name for i in self.model.document_order)
 
     @property
@@ -105,10 +109,12 @@ class Robot(
 
     @property
     def frame_names(self) -> tuple[str, ...]:
+        """The names of `frames`, in their order."""
         return tuple(frame.name for frame in self.model.frames)
 
     @property
     def gravity(self) -> tuple[float, float, float]:
+        """The acceleration of things that fall, in the base frame (m/s^2)."""
         return self.model.gravity
 
     def with_gravity(self, gravity: Sequence[float]) -> Robot:
@@ -341,6 +347,7 @@ class Robot(
 
     @lazy
     def has_inertia(self) -> bool:
+        """Whether any link has mass: without it there are poses and Jacobians, but no dynamics."""
         return any(
             link.joint.armature or link.inertial.mass or any(any(row) for row in link.inertial.inertia)
             for link in self.model.links
