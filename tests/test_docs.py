@@ -89,12 +89,12 @@ def test_commands_run(page: Path, tmp_path: Path):
 
 
 def made_by_the_build(file: Path) -> bool:
-    """Whether `make docs` makes this page or picture (tools/site)."""
+    """Whether `make docs` makes this page or picture (tools/docs)."""
     if not file.is_relative_to(ROOT / "docs"):
         return False
     room, name = (*file.relative_to(ROOT / "docs").parts, "")[:2]
     if room == "figures":
-        text = (ROOT / "tools" / "site" / "figures.py").read_text(encoding="utf-8")
+        text = (ROOT / "tools" / "docs" / "figures.py").read_text(encoding="utf-8")
         return f'"{Path(name).stem}": ' in text
     tutorial = room == "tutorials" and (ROOT / "examples" / "notebooks" / name).with_suffix(".ipynb").exists()
     return room in ("changes.md", "reference") or tutorial or (room == "studies" and Path(name).stem in studies.STUDIES)

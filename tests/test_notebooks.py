@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-TOOLS = Path(__file__).parent.parent / "tools" / "site"
+TOOLS = Path(__file__).parent.parent / "tools" / "docs"
 sys.path.insert(0, str(TOOLS))
 notebooks = importlib.import_module("notebooks")
 sys.path.remove(str(TOOLS))

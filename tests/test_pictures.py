@@ -21,7 +21,9 @@ def texts(figure: Any) -> list[str]:
     return [text.get_text() for text in figure.findobj(matplotlib.text.Text)]
 
 
-@pytest.mark.parametrize(("quantity", "label"), [("q", "angle (rad)"), ("qd", "velocity (rad/s)"), ("tau", "torque (N m)")])
+@pytest.mark.parametrize(
+    ("quantity", "label"), [("q", "angle (rad)"), ("qd", "velocity (rad/s)"), ("tau", "torque (N m)")]
+)
 def test_axes_name_the_quantity(quantity: str, label: str):
     arm = ls.robots.planar(2)
     assert [axes.get_ylabel() for axes in plots.time_series(arm, T, WAVES, quantity).axes] == [label] * 2

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-TOOLS = Path(__file__).parent.parent / "tools" / "site"
+TOOLS = Path(__file__).parent.parent / "tools" / "docs"
 sys.path.insert(0, str(TOOLS))
 reference = importlib.import_module("reference")
 sys.path.remove(str(TOOLS))
@@ -23,7 +23,7 @@ def files() -> list[str]:
 
 def test_every_public_name_has_an_example():
     missing = [name for name in PUBLIC if name not in reference.examples()]
-    assert not missing, f"tools/site/examples has no cell for {missing}"
+    assert not missing, f"tools/docs/examples has no cell for {missing}"
     assert len(PUBLIC) == len(set(PUBLIC)) > 250
 
 

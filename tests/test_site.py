@@ -63,7 +63,9 @@ def address(site: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    webdriver: Any = pytest.importorskip("selenium.webdriver", reason="selenium drives the browser: pip install selenium")
+    webdriver: Any = pytest.importorskip(
+        "selenium.webdriver", reason="selenium drives the browser: pip install selenium"
+    )
     program, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not program or not driver:
         pytest.skip("there is no Chromium with its driver here: install chromium and chromium-driver")
@@ -140,6 +142,8 @@ def test_formulas_are_drawn(browser: Any, site: Path, address: str):
     """MathML takes place on the page; a browser that does not know it would leave a heap of letters."""
     set_window(browser, 1280, "light")
     browser.get(f"{address}/algorithms/papers.html")
-    heights = browser.execute_script("return [...document.querySelectorAll('math')].map(m => m.getBoundingClientRect().height)")
+    heights = browser.execute_script(
+        "return [...document.querySelectorAll('math')].map(m => m.getBoundingClientRect().height)"
+    )
     assert len(heights) > 50 and min(heights) > 5
     assert browser.execute_script("return document.querySelector('math msup').getBoundingClientRect().width") > 5

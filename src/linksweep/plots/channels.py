@@ -29,7 +29,7 @@ _QUATERNION = ("quaternion x", "quaternion y", "quaternion z", "quaternion w")
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One plotted number; `unit` may be empty, limits infinite. quantity: what it is, for the axis, such as "torque"."""
+    """One plotted number; `unit` may be empty, limits infinite. quantity: what the axis calls it, such as "torque"."""
 
     name: str
     unit: str = ""

@@ -162,7 +162,10 @@ def coincident(labels: Sequence[str], curves: Sequence[np.ndarray], floor: float
     for k, curve in enumerate(curves):
         for group in groups:
             first = curves[group[0]]
-            if np.array_equal(np.isnan(curve), np.isnan(first)) and (np.nan_to_num(np.abs(curve - first)) <= near).all():
+            if (
+                np.array_equal(np.isnan(curve), np.isnan(first))
+                and (np.nan_to_num(np.abs(curve - first)) <= near).all()
+            ):
                 group.append(k)
                 break
         else:

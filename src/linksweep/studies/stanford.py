@@ -111,7 +111,8 @@ def _figures(results: Results) -> dict:
 
     symbols = ("θ₁", "θ₂", "b₃", "θ₄", "θ₅", "θ₆")
     angles = [
-        Channel("b₃", "m", quantity="position") if name == "b₃" else Channel(name, "rad", quantity="angle") for name in symbols
+        Channel("b₃", "m", quantity="position") if name == "b₃" else Channel(name, "rad", quantity="angle")
+        for name in symbols
     ]
     forces = [Channel(f"τ{digit}", "N m", quantity="torque") for digit in "₁₂₃₄₅₆"]
     forces[2] = Channel("f₃", "N", quantity="force")
