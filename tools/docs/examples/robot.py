@@ -51,10 +51,10 @@ robot.ee
 found = arm.explain("inverse_dynamics", method="kane", q=[0.3, 0.5], qd=[1.0, 2.0])
 print(str(found.of("link2"))[-300:])
 # %% Robot.explicit_model
-I, P, g = robot.explicit_model(q)
-tau = I @ qdd + np.einsum("j,ijk,k->i", qd, P, qd) + g
+inertia, P, g = robot.explicit_model(q)
+tau = inertia @ qdd + np.einsum("j,ijk,k->i", qd, P, qd) + g
 assert np.allclose(tau, robot.inverse_dynamics(q, qd, qdd))
-I.shape, P.shape, g.shape
+inertia.shape, P.shape, g.shape
 # %% Robot.factor
 factor = robot.factor(q)
 assert np.allclose(factor.solve(np.ones(6)), np.linalg.solve(robot.mass_matrix(q), np.ones(6)))
@@ -153,7 +153,7 @@ robot.momentum(q, qd)
 observer = arm.momentum_observer(dt=1e-3)
 holding = arm.gravity_forces([0.3, 0.4])
 for _ in range(200):
-    external = observer([0.3, 0.4], [0.0, 0.0], holding + [0.0, 1.0])
+    external = observer([0.3, 0.4], [0.0, 0.0], holding + np.array([0.0, 1.0]))
 external
 # %% Robot.name
 robot.name
