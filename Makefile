@@ -9,7 +9,7 @@ PYTEST_ARGS ?= -n auto
 OUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format bench docs dist clean
+.PHONY: help demo test test-all lint format bench docs pictures dist clean
 
 help:
 	@echo "make demo    set up .venv and run the PUMA 560 round trip into $(OUT)/"
@@ -19,6 +19,7 @@ help:
 	@echo "make format  let ruff rewrite the files"
 	@echo "make bench   measure against Pinocchio"
 	@echo "make docs    build the documentation into site/, warnings are errors"
+	@echo "make pictures  draw the moving picture of the README again"
 	@echo "make dist    build wheel and sdist, install the wheel in a fresh environment and try it"
 	@echo "make clean   remove .venv and everything that was generated"
 
@@ -63,6 +64,9 @@ bench: $(VENV)/test.stamp
 
 docs: $(VENV)/docs.stamp
 	$(BIN)/mkdocs build --strict --quiet
+
+pictures: $(VENV)/plot.stamp
+	$(BIN)/python tools/pictures.py
 
 # What is released: built from the sources here, installed where none of them are seen, and tried.
 dist: $(VENV)/dev.stamp

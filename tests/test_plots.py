@@ -79,7 +79,7 @@ def test_panels_draw_what_they_are_given():
         (line,) = curves(axes)
         np.testing.assert_array_equal(line.get_xdata(), T)
         np.testing.assert_array_equal(line.get_ydata(), tau[:, k])
-        assert axes.get_ylabel() == "N m"
+        assert axes.get_ylabel() == "torque (N m)"
         low, high = axes.get_ylim()
         assert low <= tau[:, k].min() and high >= tau[:, k].max()
     shown = texts(figure)
@@ -118,7 +118,7 @@ def test_several_curves_share_panels_and_a_legend():
 
 def test_overlay_has_a_panel_for_each_unit():
     figure = plots.time_series(robot("stanford"), T, waves(6), overlay=True)
-    assert [axes.get_ylabel() for axes in figure.axes] == ["N m", "N"]
+    assert [axes.get_ylabel() for axes in figure.axes] == ["torque (N m)", "force (N)"]
     assert [len(curves(axes)) for axes in figure.axes] == [5, 1]
 
 

@@ -82,12 +82,21 @@ class Symbolic:
 
     def _repr_latex_(self) -> str | None:
         """The expressions as a formula, unless it is longer than anybody reads."""
-        text = sympy().latex(self.expressions)
+        text = sympy().latex(self.expressions, symbol_names=dotted(self.symbols))
         return f"$\\displaystyle {text}$" if len(text) <= LONGEST_FORMULA else None
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name} ({len(symbols)})" for name, symbols in self.symbols.items())
         return f"<Symbolic {self.function}: {inputs} -> {self.shape}>"
+
+
+def dotted(symbols: dict[str, tuple[Any, ...]]) -> dict[Any, str]:
+    """LaTeX of the rates among the symbols: qd2 is a q with one dot and a 2 below, qdd_elbow one with two."""
+    dots = {"qd": r"\dot{q}", "qdd": r"\ddot{q}"}
+    return {
+        symbol: f"{dots[name]}_{{{str(symbol).removeprefix(name).lstrip('_')}}}"
+        for name, several in symbols.items() if name in dots for symbol in several
+    }  # fmt: skip
 
 
 def written_size(program: Program) -> int:

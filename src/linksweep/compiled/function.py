@@ -99,6 +99,7 @@ class CompiledFunction:
 
     @property
     def name(self) -> str:
+        """What was asked for."""
         return self.signature.function
 
     @property
@@ -107,10 +108,12 @@ class CompiledFunction:
 
     @property
     def inputs(self) -> tuple[str, ...]:
+        """The names of its arguments, in order."""
         return tuple(argument.name for argument in self.signature.inputs)
 
     @property
     def outputs(self) -> tuple[str, ...]:
+        """The names of its results, in order."""
         return tuple(argument.name for argument in self.signature.outputs)
 
     @lazy

@@ -16,7 +16,7 @@ MOST_PICTURES = 100_000  # hours of drawing
 
 
 def animate(
-    robot: Any, t: Any, q: Any, path: str | Path, *, fps: float = 20.0, view: tuple[float, float] = (22.0, -58.0),
+    robot: Any, t: Any, q: Any, path: str | Path, *, fps: float = 20.0, view: tuple[float, float] | None = None,
     title: str | None = None, axes: bool = False, frames: Any = None, com: bool = False, dpi: float = 80.0,
 ) -> None:  # fmt: skip
     """Write the motion q (samples, nq) at times t (samples,) in real time, as sketches.

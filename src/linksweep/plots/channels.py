@@ -12,16 +12,21 @@ from linksweep.joints.kind import unit_of
 from linksweep.support.messages import nearest, shown
 
 TITLES = {"q": "joint positions", "qd": "joint velocities", "qdd": "joint accelerations", "tau": "joint torques"}
+QUANTITIES = {
+    "rad": "angle", "m": "position", "rad/s": "velocity", "m/s": "velocity", "rad/s²": "acceleration",
+    "m/s²": "acceleration", "N m": "torque", "N": "force",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One plotted number; `unit` may be empty, limits infinite."""
+    """One plotted number; `unit` may be empty, limits infinite. quantity: what the axis calls it, such as "torque"."""
 
     name: str
     unit: str = ""
     low: float = -math.inf
     high: float = math.inf
+    quantity: str = ""
 
 
 def described(robot: Any) -> Model:
@@ -40,10 +45,12 @@ def channels(robot: Any, quantity: str) -> tuple[Channel, ...]:
 
 
 def _of_joint(joint: Joint, quantity: str) -> tuple[Channel, ...]:
-    bounds = _limits(joint, quantity) if joint.type.euclidean else ()
+    bounds = _limits(joint, quantity) if joint.type.euclidean else (-math.inf, math.inf)
     entries = joint.type.coordinates if quantity == "q" else joint.type.rates
+    units = [unit_of(entry, quantity) for entry in entries]
     return tuple(
-        Channel(f"{joint.name} {entry.title}".rstrip(), unit_of(entry, quantity), *bounds) for entry in entries
+        Channel(f"{joint.name} {entry.title}".rstrip(), unit, *bounds, QUANTITIES.get(unit, ""))
+        for entry, unit in zip(entries, units, strict=True)
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linksweep.errors import ArgumentError
-from linksweep.plots.channels import TITLES, Channel, channels
+from linksweep.plots.channels import QUANTITIES, TITLES, Channel, channels
 from linksweep.plots.figures import GREY, line_style, new_figure, numbers, plain, style
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def time_series(
     """
     wanted = channels(robot, quantity)
     if not limits:
-        wanted = tuple(Channel(channel.name, channel.unit) for channel in wanted)
+        wanted = tuple(replace(channel, low=-math.inf, high=math.inf) for channel in wanted)
     heading = f"{plain(robot.name)}: {TITLES[quantity]}" if title is None else title
     if not overlay:
         return panels(wanted, t, values, heading)
@@ -49,9 +50,10 @@ def panels(wanted: Sequence[Channel], t: Any, values: Any, title: str = "") -> F
         for index, (label, curve) in enumerate(zip(curves, own, strict=True)):
             axes.plot(t, curve, label=label, **line_style(index))
         floor = 1e-12 * largest[channel.unit]
-        _heading(axes, channel, t, own, _shade_limits(axes, channel, own, floor), floor)
+        facts = [_shade_limits(axes, channel, own, floor), coincident(list(curves), own, floor)]
+        _heading(axes, channel, t, own, ", ".join(fact for fact in facts if fact), floor)
         axes.set_xlim(t[0], t[-1] if len(t) > 1 else None)
-        axes.set_ylabel(_axis_label("", channel.unit))
+        axes.set_ylabel(_axis_label(channel.quantity, channel.unit))
         # every number whole: a common factor above the axis would meet the heading
         axes.yaxis.set_major_formatter(lambda value, place: f"{value:.6g}".replace("-", "−"))
         style(axes)
@@ -80,8 +82,11 @@ def overlaid(wanted: Sequence[Channel], t: Any, values: Any, title: str = "") ->
         own = [k for k, channel in enumerate(wanted) if channel.unit == unit]
         for k in own:
             axes.plot(t, curve[:, k], label=plain(wanted[k].name), **line_style(k))
-        axes.set_ylabel(_axis_label("", unit))
+        quantities = {wanted[k].quantity for k in own}
+        axes.set_ylabel(_axis_label(quantities.pop() if len(quantities) == 1 else "", unit))
         axes.set_xlim(t[0], t[-1] if len(t) > 1 else None)
+        names, drawn = [plain(wanted[k].name) for k in own], [curve[:, k] for k in own]
+        axes.set_title(coincident(names, drawn, 0.0), loc="left", fontsize="small", color=GREY)
         axes.tick_params(labelbottom=True)
         style(axes)
         axes.legend(
@@ -120,7 +125,8 @@ def phase(robot: Any, q: Any, qd: Any, *, title: str | None = None) -> Figure:
 
 def torque_figure(title: str, names: Sequence[str], units: Sequence[str], t: Any, tau: Any) -> Figure:
     """One panel per joint: tau (samples, n) over t (samples,), its peak marked."""
-    return panels([Channel(name, unit) for name, unit in zip(names, units, strict=True)], t, tau, title)
+    wanted = [Channel(name, unit, quantity=QUANTITIES.get(unit, "")) for name, unit in zip(names, units, strict=True)]
+    return panels(wanted, t, tau, title)
 
 
 def _checked(wanted: Sequence[Channel], t: Any, values: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -146,6 +152,28 @@ def grid_of(count: int) -> tuple[int, int]:
     few = {1: 1, 2: 2, 4: 2}
     columns = few.get(count) or next((c for c, most in ((3, 9), (4, 16), (5, 25)) if count <= most), 6)
     return columns, -(-count // columns)
+
+
+def coincident(labels: Sequence[str], curves: Sequence[np.ndarray], floor: float) -> str:
+    """Which curves lie on each other, so that only one is seen: within 1e-3 of what the panel spans."""
+    finite = np.concatenate([curve[np.isfinite(curve)] for curve in curves])
+    near = max(1e-3 * float(np.ptp(finite)), floor) if finite.size else 0.0
+    groups: list[list[int]] = []
+    for k, curve in enumerate(curves):
+        for group in groups:
+            first = curves[group[0]]
+            if (
+                np.array_equal(np.isnan(curve), np.isnan(first))
+                and (np.nan_to_num(np.abs(curve - first)) <= near).all()
+            ):
+                group.append(k)
+                break
+        else:
+            groups.append([k])
+    same = [group for group in groups if len(group) > 1]
+    if same and len(same[0]) == len(curves):
+        return "both coincide" if len(curves) == 2 else "all coincide"
+    return ", ".join(" and ".join(labels[k] for k in group) + " coincide" for group in same)
 
 
 def _axis_label(name: str, unit: str) -> str:

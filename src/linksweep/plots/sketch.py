@@ -20,18 +20,20 @@ if TYPE_CHECKING:
 
 _LINK, _TURNING, _SLIDING, _OTHER = "#BDBDBD", "#56B4E9", "#E69F00", "#8C8C8C"
 _XYZ = (COLORS[1], COLORS[3], COLORS[2])
+USUAL = (22.0, -58.0)  # elevation and azimuth
+FACE_ON = {0: (0.0, 0.0), 1: (0.0, -90.0), 2: (90.0, -90.0)}
 
 
 def sketch(
     robot: Any, q: Any = None, *, axes: bool = True, frames: Any = None, com: bool = True,
-    view: tuple[float, float] = (22.0, -58.0), title: str | None = None,
+    view: tuple[float, float] | None = None, title: str | None = None,
 ) -> Figure:  # fmt: skip
     """The robot at the configuration q (its neutral one if not given), to scale, with equal axes.
 
     Links are rods; a joint that turns is a cylinder along its axis, one that slides is a box around its path. axes:
     draw the joint axes. frames: names of frames to draw with their x, y, z, or "all" (base and end of the arm if not
-    given). com: mark each link's mass centre, sized by its mass, and that of the whole robot. view: elevation and
-    azimuth in degrees.
+    given); where there are several, with their names. com: mark each link's mass centre, sized by its mass, and that of
+    the whole robot. view: elevation and azimuth in degrees; without it an arm that stays in a plane is seen face on.
     """
     q = robot.neutral() if q is None else numbers("q", q)
     if q.ndim != 1:
@@ -66,10 +68,25 @@ class Scene:
         self.size = self.extent * min(0.032, 0.085 / np.sqrt(len(self.model.links)))
         self.axes: Any = None
 
-    def figure(self, view: tuple[float, float], title: str) -> Figure:
+    def flat(self) -> int | None:
+        """The axis (0, 1 or 2) of the base about which all joints turn, if everything stays in the plane across it."""
+        for k in range(3):
+            stays = self.high[k] - self.low[k] <= 1e-9 * self.extent
+            if stays and all(self._in_plane(link, k) for link in range(len(self.model.links))):
+                return k
+        return None
+
+    def _in_plane(self, link: int, across: int) -> bool:
+        joint = self.model.links[link].joint
+        along = abs((self._pose(0, link)[:3, :3] @ np.array(joint.axis, dtype=float))[across])
+        return (joint.kind == "revolute" and along > 1 - 1e-9) or (joint.kind == "prismatic" and along < 1e-9)
+
+    def figure(self, view: tuple[float, float] | None, title: str) -> Figure:
         figure = new_figure(6.2, 6.2)
         self.axes = figure.add_subplot(projection="3d", computed_zorder=False)
-        self.view, self.title = view, title
+        self.facing = self.flat() if view is None else None  # the axis that points at the reader
+        self.view = view or (USUAL if self.facing is None else FACE_ON[self.facing])
+        self.title = title
         return figure
 
     def draw(self, sample: int) -> None:
@@ -156,7 +173,20 @@ class Scene:
             if len(self.frames) <= 4:
                 for k, letter in enumerate("xyz"):
                     at = pose[:3, 3] + 1.22 * length * pose[:3, k]
-                    axes.text(*at, letter, color=_XYZ[k], fontsize=8, ha="center", va="center")
+                    if k != self.facing:
+                        axes.text(*at, letter, color=_XYZ[k], fontsize=8, ha="center", va="center")
+        if len(self.frames) > 2:
+            self._name_frames(axes, sample)
+
+    def _name_frames(self, axes: Any, sample: int) -> None:
+        """Beside each origin, once, the names of all frames that stand there."""
+        places: dict[tuple[float, ...], list[str]] = {}
+        for name in self.frames:
+            origin = self.poses[sample, self.index[name], :3, 3]
+            places.setdefault(tuple(np.round(origin / self.extent, 4) + 0.0), []).append(name)
+        for names in places.values():
+            origin = self.poses[sample, self.index[names[0]], :3, 3]
+            axes.text(*origin, "   " + ",\n   ".join(map(plain, names)), fontsize=7, va="top", zorder=1000)
 
     def _draw_com(self, axes: Any, sample: int) -> None:
         if not self.masses.any():
@@ -189,11 +219,16 @@ class Scene:
         axes.view_init(*self.view)
         axes.set(xlabel="x (m)", ylabel="y (m)", zlabel="z (m)")
         axes.zaxis.labelpad = 8
+        if self.facing is not None:  # its numbers would stand on each other
+            axis = (axes.xaxis, axes.yaxis, axes.zaxis)[self.facing]
+            axis.set_label_text("")
+            axis.set_ticks([])
         axes.set_title(self.title)
         from matplotlib.ticker import MaxNLocator
 
-        for axis, span in zip((axes.xaxis, axes.yaxis, axes.zaxis), spans, strict=True):
-            axis.set_major_locator(MaxNLocator(max(2, round(6 * span / spans.max()))))
+        for k, (axis, span) in enumerate(zip((axes.xaxis, axes.yaxis, axes.zaxis), spans, strict=True)):
+            if k != self.facing:
+                axis.set_major_locator(MaxNLocator(max(1, round(6 * span / spans.max()))))
             axis.set_tick_params(labelsize="x-small", pad=0)
             axis.line.set_color("0.5")
             # Matplotlib has no public way to the grid of a 3-D axis

@@ -87,6 +87,7 @@ class ConstraintMethods(OperationalMethods):
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
+        """The ties between its frames; see `with_constraints`."""
         return self.model.constraints
 
     def _ties(self, ties: Any, kind: type) -> list[Any]:

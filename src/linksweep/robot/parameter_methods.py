@@ -52,6 +52,7 @@ class ParameterMethods:
 
     @property
     def standard_parameter_names(self) -> tuple[str, ...]:
+        """What each entry of `standard_parameters` is, such as "link1.m"."""
         inertial = [f"{link}.{name}" for link in self.link_names for name in TEN]
         return (*inertial, *(f"{self.model.links[i].joint.name}.armature" for i in self.model.document_order))
 

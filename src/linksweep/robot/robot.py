@@ -79,14 +79,17 @@ class Robot(
 
     @property
     def name(self) -> str:
+        """The name in its description."""
         return self.model.name
 
     @property
     def nq(self) -> int:
+        """How many coordinates q has: one for each freedom, four for a ball joint, seven for a free one."""
         return self.model.nq
 
     @property
     def nv(self) -> int:
+        """How many rates it has: entries of qd, qdd and tau."""
         return self.model.nv
 
     @property
@@ -106,10 +109,12 @@ class Robot(
 
     @property
     def frame_names(self) -> tuple[str, ...]:
+        """The names of `frames`, in their order."""
         return tuple(frame.name for frame in self.model.frames)
 
     @property
     def gravity(self) -> tuple[float, float, float]:
+        """The acceleration of things that fall, in the base frame (m/s^2)."""
         return self.model.gravity
 
     def with_gravity(self, gravity: Sequence[float]) -> Robot:
@@ -353,6 +358,7 @@ class Robot(
 
     @lazy
     def has_inertia(self) -> bool:
+        """Whether any link has mass: without it there are poses and Jacobians, but no dynamics."""
         return any(
             link.joint.armature or link.inertial.mass or any(any(row) for row in link.inertial.inertia)
             for link in self.model.links

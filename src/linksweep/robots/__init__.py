@@ -84,14 +84,17 @@ def andrews() -> Robot:
 
 
 def puma560_model() -> Model:
+    """The description of `puma560`."""
     return model("puma560")
 
 
 def stanford_model() -> Model:
+    """The description of `stanford`."""
     return model("stanford")
 
 
 def six_axis_model() -> Model:
+    """The description of `six_axis`."""
     return model("six_axis")
 
 

@@ -106,9 +106,12 @@ def study(samples: int = SAMPLES, amplitude: float = AMPLITUDE) -> Study:
 def _figures(results: Results) -> dict:
     from linksweep import plots
 
-    spline = [plots.Channel("s", "m"), plots.Channel("ds/dt", "m/s"), plots.Channel("d²s/dt²", "m/s²")]
-    forces = [plots.Channel(f"τ{digit}", "N m") for digit in "₁₂₃₄₅₆"]
-    angles = [plots.Channel(f"θ{digit}", "rad") for digit in "₁₂₃₄₅₆"]
+    spline = [
+        plots.Channel("s", "m", quantity="distance"), plots.Channel("ds/dt", "m/s", quantity="velocity"),
+        plots.Channel("d²s/dt²", "m/s²", quantity="acceleration"),
+    ]  # fmt: skip
+    forces = [plots.Channel(f"τ{digit}", "N m", quantity="torque") for digit in "₁₂₃₄₅₆"]
+    angles = [plots.Channel(f"θ{digit}", "rad", quantity="angle") for digit in "₁₂₃₄₅₆"]
     return {
         "six_axis_fig6": (
             "Fig. 6: the spline s(t), the hand's y coordinate, and its derivatives.",
@@ -116,7 +119,7 @@ def _figures(results: Results) -> dict:
         ),
         "six_axis_fig7": (
             "Fig. 7: joint trajectories.",
-            lambda: plots.overlaid(angles, results.t, results.motion.q, "Six-axis arm: joint trajectories"),
+            lambda: plots.panels(angles, results.t, results.motion.q, "Six-axis arm: joint trajectories"),
         ),
         "six_axis_fig8": (
             "Fig. 8: driving torques.",

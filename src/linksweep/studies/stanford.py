@@ -110,8 +110,12 @@ def _figures(results: Results) -> dict:
     from linksweep import plots
 
     symbols = ("θ₁", "θ₂", "b₃", "θ₄", "θ₅", "θ₆")
-    angles = [Channel(name, "m" if name == "b₃" else "rad") for name in symbols]
-    forces = [Channel("f₃" if k == 2 else f"τ{'₁₂₃₄₅₆'[k]}", "N" if k == 2 else "N m") for k in range(6)]
+    angles = [
+        Channel("b₃", "m", quantity="position") if name == "b₃" else Channel(name, "rad", quantity="angle")
+        for name in symbols
+    ]
+    forces = [Channel(f"τ{digit}", "N m", quantity="torque") for digit in "₁₂₃₄₅₆"]
+    forces[2] = Channel("f₃", "N", quantity="force")
     variants = {f"α₃, α₆ = {name}": torque for name, torque in results.variants.items()}
     return {
         "stanford_fig4": (

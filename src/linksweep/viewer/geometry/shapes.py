@@ -26,6 +26,8 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Sphere:
+    """About its middle."""
+
     radius: float
 
 
@@ -47,6 +49,8 @@ class Capsule:
 
 @dataclass(frozen=True, slots=True)
 class Ellipsoid:
+    """About its middle, by its three half axes."""
+
     radii: Vector
 
 

@@ -1,0 +1,55 @@
+"""Formulas as MathML, made when the site is built.
+
+Browsers draw MathML themselves. So no page needs a script for its formulas, nothing is fetched, and a formula is there
+when the page is.
+"""
+
+from __future__ import annotations
+
+import ast
+import html
+import re
+
+EQUATIONS = re.compile(r"<!-- equations: .*? -->\n(.*?)<!-- end -->", re.DOTALL)
+ROW = re.compile(r"^\| (?P<equation>.*?) \| (?P<line>[^|]*?) \| `(?P<code>.*)` \|$")
+WRITTEN = re.compile(r'<(span|div) class="arithmatex">\\[\(\[](.*?)\\[\)\]]</\1>', re.DOTALL)
+
+
+def as_mathml(page: str) -> str:
+    """The page with $...$, which Markdown has marked, as MathML."""
+    from latex2mathml.converter import convert
+
+    def one(match: re.Match[str]) -> str:
+        display = "block" if match[1] == "div" else "inline"
+        return convert(html.unescape(match[2]).strip(), display=display)
+
+    return WRITTEN.sub(one, page)
+
+
+def with_formulas(markdown: str) -> str:
+    """The page with a formula beside each line of source in its tables of equations."""
+    return EQUATIONS.sub(lambda match: _completed(match[1]), markdown)
+
+
+def _completed(table: str) -> str:
+    rows = ["| equation | formula | line | source |", "|---|---|--:|---|"]
+    for row in table.splitlines()[2:]:
+        found = ROW.match(row)
+        assert found, f"this row of a table of equations cannot be read: {row}"
+        code = found["code"].replace(r"\|", "|")
+        rows.append(f"| {found['equation']} | {formula_of(code)} | {found['line']} | `{found['code']}` |")
+    return "\n".join(rows) + "\n"
+
+
+def formula_of(code: str) -> str:
+    """The line in the papers' symbols, as LaTeX for Markdown; nothing where it is only a part of a statement."""
+    from linksweep.explain.formula import equations, latex
+
+    try:
+        statements = ast.parse(code).body
+    except SyntaxError:
+        return ""
+    trees = [tree for statement in statements for tree in equations(statement)]
+    if not trees or any("code" in str(tree) for tree in trees):
+        return ""
+    return ", ".join(f"${latex(tree)}$" for tree in trees)
