@@ -20,7 +20,8 @@ BODIES = """<worldbody>
     <body name="fore" pos="0.5 0 0" euler="10 20 30"><joint name="elbow" axis="0 1 0" pos="0.1 0 0"/>
       <geom size="0.12" pos="0 0.1 0.1" mass="2"/><site name="grip" pos="0.1 0.2 0.3" euler="5 6 7"/>
       <body name="hand" pos="0 0 0.3"><geom size="0.05" mass="0.3"/></body></body></body>
-  <body name="box" pos="1 0.2 0.5" euler="4 50 6"><freejoint name="loose"/><geom size="0.1 0.2 0.3" type="box" mass="3"/>
+  <body name="box" pos="1 0.2 0.5" euler="4 50 6"><freejoint name="loose"/>
+    <geom size="0.1 0.2 0.3" type="box" mass="3"/>
     <site name="handle" pos="-0.1 0.2 0.1" euler="9 8 70"/></body>
   <body name="rail" pos="0 1 0"><joint name="slide" type="slide" axis="0 0 1" damping="0.3"/>
     <geom size="0.1" mass="1"/></body>

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from linksweep.description.model import Model
+    from linksweep.robot.robot import Robot
     from linksweep.tables.limit_watch import LimitWatch
 
 Trajectory = Annotated[
