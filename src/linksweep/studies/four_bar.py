@@ -89,10 +89,10 @@ def _report(results: Results, off: FloatArray, step: float) -> str:
     return f"""# {results.windows} four-bars
 
 The IFToMM benchmark A02: {results.windows + 1} equal rods (1 m, 1 kg) stand on the ground, {results.windows} more join
-their tops, which start upright at 1 m/s. The mechanism has one freedom, {len(results.run.robot.joint_names)} coordinates and
-{len(results.run.robot.constraints)} loops; twice in each turn all rods lie in one line, and the loops' equations lose
-rank. RK4 with steps of {step:g} s; after each step the pose is put back onto the constraints, the shortest way in the
-metric of the mass matrix, and so are the rates.
+their tops, which start upright at 1 m/s. The mechanism has one freedom, {len(results.run.robot.joint_names)}
+coordinates and {len(results.run.robot.constraints)} loops; twice in each turn all rods lie in one line, and the loops'
+equations lose rank. RK4 with steps of {step:g} s; after each step the pose is put back onto the constraints, the
+shortest way in the metric of the mass matrix, and so are the rates.
 
 {markdown_table(["", "found"], rows)}
 
