@@ -131,10 +131,9 @@ def test_coupled_joints(run):
     np.testing.assert_array_equal(table[:, 4:], wanted)
     assert run("forward", "gripper.urdf", "-t", "tau.csv", "-o", "qdd.csv", "--mimic", "couple").code == 0
     np.testing.assert_allclose(table_of(Path("qdd.csv"))[1][:, 1:], table[:, 3:4], rtol=1e-12)
-    for words in (("simulate",), ("check",), ("export", "inverse_dynamics", "-o", "a.c")):
+    for words in (("simulate", "--duration", "0.01"), ("check",), ("export", "inverse_dynamics", "-o", "a.c")):
         name, *more = words
-        outcome = run(name, "gripper.urdf", *more, "--mimic", "couple")
-        assert outcome.code == 2 and "expected free joints here: leave --mimic out" in outcome.err
+        assert run(name, "gripper.urdf", *more, "--mimic", "couple").code == 0
 
 
 def test_an_ambiguous_payload_says_which_frames_there_are(run):

@@ -26,7 +26,7 @@ class ExactOperators(SpatialOperators):
     def __init__(self, point: Point, draw: Draw):
         self.N = len(point.model.links)
         self._chain = TurnedChain(point.model, point.values["q"])
-        self._l_tip = Vec(*draw.numbers(3))
+        self._tips = [(self.N - 1, Vec(*draw.numbers(3)))]
         self._none = self._chain.same(None)
         self._matrices: dict[Any, np.ndarray] = {}
 

@@ -28,6 +28,7 @@ def integrate_adaptively(
     robot: Robot, law: Law, q0: np.ndarray, qd0: np.ndarray, grid: Grid, request: Request, backend: str,
     *, t: np.ndarray, limits: str, events: Sequence[Callable[..., Any]], rtol: float, atol: float, max_steps: int,
     watch: Callable[[float], None], settings: dict[str, Any], rest: Rest | None = None, push: Law | None = None,
+    gains: tuple[float, float] | None = None,
 ) -> Simulation:  # fmt: skip
     """The motion at times t, or up to a limit or terminal event; NaN from where it ends early."""
     from scipy.integrate import solve_ivp
@@ -45,14 +46,28 @@ def integrate_adaptively(
         tau = torque(time, q, qd)
         return tau if by_world is None else tau + by_world(time, q, qd)
 
+    projected = bool(robot.model.constraints) and gains is None
+
+    def closed(states: np.ndarray) -> np.ndarray:
+        """The states (..., nq + nv) on the constraints that these stand for: theirs are the dynamics, so that what
+        steps leave across the constraints neither acts nor grows."""
+        if not projected or not np.isfinite(states).all():
+            return states
+        q, qd = states[..., :nq], states[..., nq:]
+        q = robot.integrate(q, _correction(robot, q))
+        return np.concatenate([q, robot.project_velocity(q, qd)], axis=-1)
+
     modes = None if rest is None else Modes(robot, rest, _without_friction(robot, request, backend), felt)
 
     def rate(time: float, state: np.ndarray) -> np.ndarray:
-        q, qd = state[:nq], state[nq:]
         if not np.isfinite(state).all():
             return np.full(nq + nv, np.nan)
+        state = closed(state)
+        q, qd = state[:nq], state[nq:]
         watch(time / grid.duration)
         qdd = forward(q, qd, felt(time, q, qd)) if modes is None else modes.accelerations(time, q, qd)[0]
+        if gains is not None:
+            qdd = np.array(dynamics.stabilized(gains, q, qd, qdd), float)
         return np.concatenate([robot.coordinate_rates(q, qd), qdd])
 
     bounded = [] if limits == "ignore" else limited_joints(robot)
@@ -86,6 +101,7 @@ def integrate_adaptively(
         settings["failure"] = budget.reason(end) if budget.spent else _too_small(end, found.message)
         states = np.vstack([states, np.full((len(t) - len(times), nq + nv), np.nan)])
         times = t
+    states, at_events = closed(states), [closed(y) if len(y) else y for y in at_events]
     q, qd = _normalized(robot, states[:, :nq]), states[:, nq:]
     rows = zip(times, q, qd, strict=True)
     tau = np.array([torque(*row) if np.isfinite(row[1]).all() else np.full(nv, np.nan) for row in rows])
@@ -101,7 +117,7 @@ def integrate_adaptively(
     return Simulation(
         robot, times, q, qd, qdd, tau, settings,
         tuple(Event(np.asarray(m), _normalized(robot, y[:, :nq]), y[:, nq:]) for m, y in own),
-        found.sol and _dense(robot, found.sol, end),
+        found.sol and _dense(robot, found.sol, end, closed),
         tuple(sorted(crossings, key=lambda crossing: crossing.time)),
     )  # fmt: skip
 
@@ -238,13 +254,21 @@ def _user_event(event: Any, nq: int) -> Callable[..., float]:
     return wrapped
 
 
-def _dense(robot: Robot, solution: Any, end: float) -> Callable[[Any], tuple[np.ndarray, np.ndarray]]:
+def _correction(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """The way back onto the constraints, the shortest in the metric of M."""
+    return robot.compile("constraint_correction")(q)
+
+
+def _dense(
+    robot: Robot, solution: Any, end: float, closed: Callable[[np.ndarray], np.ndarray]
+) -> Callable[[Any], tuple[np.ndarray, np.ndarray]]:
     def dense(t: Any) -> tuple[np.ndarray, np.ndarray]:
         refuse_foreign("dense: t", t)
         times = np.asarray(t, dtype=float)
         if not ((times >= 0.0) & (times <= end)).all():
             raise ArgumentError(f"dense got times outside 0 to {end:g}, where the simulation ended.")
         states = np.moveaxis(solution(times.reshape(-1)), 0, -1).reshape(*times.shape, robot.nq + robot.nv)
+        states = closed(states)
         return robot.normalize(states[..., : robot.nq]), states[..., robot.nq :]
 
     return dense

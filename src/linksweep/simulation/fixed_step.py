@@ -31,12 +31,13 @@ _PIECE = 0.1  # seconds of work between two looks at the clock, and at whether t
 
 def step_kernel(
     robot: Robot, law: Law, integrator: str, request: Request, dtype: str, backend: str, rest: Rest | None = None,
-    push: Law | None = None,
+    push: Law | None = None, gains: tuple[float, float] | None = None,
 ) -> Any:  # fmt: skip
     """The kernel of one step: machine code or interpreter, or Python around compiled dynamics."""
     recipe = StepRecipe(
-        robot.canonical, (request,), integrator=integrator, law=law.form(robot), rest=rest, push=_form(push, robot)
-    )
+        robot.canonical, (request,), integrator=integrator, law=law.form(robot), rest=rest, push=_form(push, robot),
+        gains=gains,
+    )  # fmt: skip
     if isinstance(law, Function):
         return ColumnKernel(recipe, dtype, backend, law.function)
     return _compiled_step(recipe, dtype, backend)

@@ -40,6 +40,7 @@ def simulate(
     events: Sequence[Callable[..., Any]] = (), rtol: float = 1e-9, atol: float = 1e-9, max_steps: int = 5_000,
     progress: bool = True, policy: Callable[..., Any] | None = None, control_period: float | None = None,
     sampling: Sampling | None = None, stops: Any = None, disturbance: Law | None = None,
+    constraints: Any = "project",
 ) -> Simulation:  # fmt: skip
     """Integrate forward dynamics in time from q0 (..., nq) and qd0 (..., nv; None: at rest).
 
@@ -49,8 +50,10 @@ def simulate(
     dt), one rollout, with `events`, functions event(t, q, qd) with SciPy's attributes terminal and direction. every:
     steps from one record to the next. dissipation: with damping and Coulomb friction. limits: "record" crossings,
     "ignore" them, or, adaptive only, "stop" at the first. method: of forward dynamics. max_steps: adaptive, from one
-    record to the next; a run that needs more ends there, and says so. A robot with constraints is put back onto them
-    after each fixed step, its pose and its rates, the shortest way in the metric of M.
+    record to the next; a run that needs more ends there, and says so. constraints: "project" puts a robot with
+    constraints back onto them, its pose and its rates, the shortest way in the metric of M, after each fixed step, and
+    wherever adaptive steps ask for accelerations; (kp, kd) are Baumgarte's gains in the place of it: the error e of the
+    constraints then obeys e'' + kd e' + kp e = 0. The result's `constraint_drift` says how far they opened.
     progress: a bar on long runs, where stderr is a terminal.
 
     policy: in the place of torque, a function policy(t, q, qd) that gets the whole batch, (..., nq) and (..., nv), at
@@ -89,6 +92,7 @@ def simulate(
     if policy is not None and torque is not None:
         raise ArgumentError("policy and torque are both given, expected one: a policy may add law.torque(t, q, qd).")
     rest = rest_of(robot, request.dissipation, stops)
+    gains = _gains(robot, constraints, rest)
     sampled = policy is not None or control_period is not None
     if sampled and adaptive:
         raise ArgumentError("a policy and control_period need fixed steps: choose integrator='rk4' with a small dt.")
@@ -109,6 +113,7 @@ def simulate(
         settings |= {"sampling": repr(sampling)} if sampling else {}
     settings |= {"stops": repr(stops)} if stops is not None else {}
     settings |= {"disturbance": repr(disturbance)} if disturbance is not None else {}
+    settings |= {"constraints": "project" if gains is None else list(gains)} if robot.model.constraints else {}
     with ProgressBar(f"simulating {robot.name}", progress) as watch:
         if adaptive:
             _check_single(batch, dtype)
@@ -116,7 +121,7 @@ def simulate(
             tolerances["max_steps"] = whole("max_steps", max_steps)
             result = integrate_adaptively(
                 robot, law, q0, qd0, grid, request, chosen_backend(backend), t=t, limits=limits, events=events,
-                watch=watch, settings=settings | tolerances, rest=rest, push=disturbance, **tolerances,
+                watch=watch, settings=settings | tolerances, rest=rest, push=disturbance, gains=gains, **tolerances,
             )  # fmt: skip
         else:
             own_backend = chosen_backend(backend)
@@ -129,14 +134,14 @@ def simulate(
                     else law_policy(law, robot, grid, batch, dtype, own_backend)
                 )
                 still = Constant(np.zeros(robot.nv))
-                kernel = step_kernel(robot, still, integrator, request, dtype, own_backend, rest, disturbance)
+                kernel = step_kernel(robot, still, integrator, request, dtype, own_backend, rest, disturbance, gains)
                 feeds, held = held_feeds(robot, integrator, request, grid, batch, dtype, disturbance)
                 if math.prod(batch):
                     controller = Controller(acting, chosen, robot, plan.period * grid.dt, batch)
                     roll_sampled(kernel, recording, feeds, held, controller, plan, grid, threads, watch)
             else:
                 feeds = feeds_of(robot, law, integrator, request, grid, batch, dtype, disturbance)
-                kernel = step_kernel(robot, law, integrator, request, dtype, own_backend, rest, disturbance)
+                kernel = step_kernel(robot, law, integrator, request, dtype, own_backend, rest, disturbance, gains)
                 if math.prod(batch):
                     roll(kernel, recording, feeds, threads, watch)
             arrays = (*recording.states, *recording.results)
@@ -156,6 +161,26 @@ def _recording(
     for state, start in zip(states, (q0, qd0), strict=True):
         state[0] = np.broadcast_to(start, (*batch, start.shape[-1])).reshape(count, start.shape[-1])
     return Recording(states, [np.empty_like(states[1]) for _ in range(2)], every)
+
+
+def _gains(robot: Robot, constraints: Any, rest: Any) -> tuple[float, float] | None:
+    """Baumgarte's gains; None where the robot is projected."""
+    if isinstance(constraints, str) and constraints == "project":
+        return None
+    try:
+        kp, kd = (float(x) for x in constraints)
+    except (TypeError, ValueError):
+        kp = kd = -1.0
+    if isinstance(constraints, str) or not (0.0 <= kp < math.inf and 0.0 <= kd < math.inf):
+        raise ArgumentError(
+            f"constraints is {shown(constraints)}, expected 'project', or Baumgarte's gains (kp, kd), such as "
+            f"(100.0, 20.0)."
+        )
+    if not robot.model.constraints:
+        raise ArgumentError(f"constraints= gives gains, but {robot.name} has no constraints: leave it out.")
+    if rest is not None:
+        raise ArgumentError("Baumgarte's gains do not go with friction at rest or stops: leave constraints='project'.")
+    return kp, kd
 
 
 def _sampled(period: Any, sampling: Any, grid: Grid, every: int) -> tuple[Schedule, Sampling]:

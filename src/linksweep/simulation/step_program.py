@@ -28,6 +28,7 @@ class StepRecipe(Recipe):
     law: Form = field(default_factory=Form)
     rest: Rest | None = None
     push: Form = field(default_factory=Form)  # of the world: felt in every stage, and no driving torque
+    gains: tuple[float, float] | None = None  # Baumgarte's of the constraints, in the place of projection
 
     def inputs(self) -> tuple[Array, ...]:
         """q, qd, dt, then each signal at each moment of the step, then the constants."""
@@ -75,7 +76,8 @@ class StepRecipe(Recipe):
 
         def accelerate(stage: int, q: Values, qd: Values) -> tuple[Values, Values]:
             tau = driven(stage, q, qd)
-            return dynamics.forward(q, qd, pushed(stage, q, qd, tau)), tau
+            qdd = dynamics.forward(q, qd, pushed(stage, q, qd, tau))
+            return qdd if self.gains is None else dynamics.stabilized(self.gains, q, qd, qdd), tau
 
         start = named["q"], named["qd"], named["dt"][0]
         integrator = INTEGRATORS[self.integrator]
@@ -83,7 +85,7 @@ class StepRecipe(Recipe):
             q, qd, qdd, tau = integrator(self.model, accelerate, *start)
         else:
             q, qd, qdd, tau = resting_step(self.rest, dynamics, integrator, (driven, pushed), *start)
-        if self.model.ties:  # back onto the constraints, the shortest way in the metric of M
+        if self.model.ties and self.gains is None:  # back onto the constraints, the shortest way in the metric of M
             q = normalized(self.model, moved(self.model, q, dynamics.correction(q)))
             qd = dynamics.allowed(q, qd)
         return q, qd, qdd, tau

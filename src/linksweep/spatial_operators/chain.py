@@ -1,4 +1,4 @@
-"""A serial chain in the base's directions, and the stacking of its vectors from tip to base.
+"""A tree of links in the base's directions, and the stacking of its vectors from the tips to the base.
 
 The paper writes its operators without coordinates. Here every vector is along the axes of the base, at the origin O(k)
 of its link: then phi(k+1, k) is [[1, l~], [0, 1]] as printed, with no rotation in it, and a change of link is a shift.
@@ -6,6 +6,7 @@ of its link: then phi(k+1, k) is [[1, l~], [0, 1]] as printed, with no rotation 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..algorithms.whole_robot.kinematics import WORLD, poses
+from ..description.model import BASE
 from ..mechanism.canonical import CanonicalModel
 from ..mechanism.joints import Coordinates, Span
 from ..mechanism.sweeps import LinkView, Records, Unrolled
@@ -53,35 +55,36 @@ class TurnedChain(Unrolled):
     def __init__(self, model: CanonicalModel, q: Sequence[float]):
         super().__init__(model, q)
         self.poses: list[Pose] = poses(self)
-        inner = [WORLD.p, *(pose.p for pose in self.poses)]  # O(k+1); O(N+1) is the origin of the base frame
-        self.links: list[Any] = [TurnedLink(*of_link) for of_link in zip(self.links, self.poses, inner, strict=False)]
-        count = len(self.links)
-        self.forces, self.motions = Stack(force, 6, count), Stack(motion, 6, count)
-        self.joints = Stack(Coordinates, 1, count)
+        # O(k+1) of the link that carries this one; O(N+1) is the origin of the base frame
+        inner = [WORLD.p if link.parent == BASE else self.poses[link.parent].p for link in model.links]
+        self.links: list[Any] = [TurnedLink(*of_link) for of_link in zip(self.links, self.poses, inner, strict=True)]
+        sixes = (6,) * len(self.links)
+        self.forces, self.motions = Stack(force, sixes), Stack(motion, sixes)
+        self.joints = Stack(Coordinates, tuple(len(link.H_T.columns) for link in reversed(self.links)))
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Vectors (blocks * width,), or columns of them, as one record for each link.
+    """Vectors (the sum of widths,), or columns of them, as one record for each link.
 
-    Blocks stand in the paper's order, k = 1 ... N from tip to base; records in that of the code, i = 0 ... n-1 from
-    base to tip: k = n - i.
+    Blocks stand in the paper's order, k = 1 ... N, outer links before those that carry them; records in that of the
+    code, i = 0 ... n-1 from base to tip: k = n - i.
     """
 
     record: Callable[[Sequence[Any]], Any]
-    width: int
-    blocks: int
+    widths: tuple[int, ...]
 
     @property
     def size(self) -> int:
-        return self.width * self.blocks
+        return sum(self.widths)
 
     def split(self, x: np.ndarray) -> Records:
         """Scalars of the records are numbers, or for several columns arrays of one number for each."""
         x = np.asarray(x, dtype=np.result_type(x.dtype, np.float64))
         rows = x.tolist() if x.ndim == 1 else list(x)
-        starts = range(0, self.size, self.width)
-        return Records(self.record(rows[start : start + self.width]) for start in reversed(starts))
+        ends = list(itertools.accumulate(self.widths))
+        blocks = zip(ends, self.widths, strict=True)
+        return Records(self.record(rows[end - width : end]) for end, width in reversed(list(blocks)))
 
 
 def join(records: Sequence[Any], like: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ size rounding is to be judged. They hold as stated (docs/errata.md); with armatu
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,14 +31,26 @@ def diagonal(blocks: list[np.ndarray]) -> np.ndarray:
 
 
 def differences(o: SpatialOperators, left: str, right: str) -> np.ndarray:
-    """(a.19), (a.29): T(k, m) = sum of [left(k, i+1) right(i+1, m) - left(k, i) right(i, m)], k > m."""
+    """(a.19), (a.29): T(k, m) = sum of [left(k, i+1) right(i+1, m) - left(k, i) right(i, m)], k > m.
+
+    On a tree, i + 1 is the link that carries link i, on the way from m inward to k.
+    """
     a, b = o.dense(getattr(o, left)), o.dense(getattr(o, right))
     out = np.zeros_like(a)
     for m in range(1, o.N + 1):
-        for k in range(m + 1, o.N + 1):
-            for i in range(m, k):
-                block(out, k, m)[:] += block(a, k, i + 1) @ block(b, i + 1, m) - block(a, k, i) @ block(b, i, m)
+        way = inward(o, m)
+        for n, k in enumerate(way[1:], start=1):
+            for i, next_i in pairwise(way[: n + 1]):
+                block(out, k, m)[:] += block(a, k, next_i) @ block(b, next_i, m) - block(a, k, i) @ block(b, i, m)
     return out
+
+
+def inward(o: SpatialOperators, k: int) -> list[int]:
+    """The links from k to the base."""
+    way = [k]
+    while o.carriers[way[-1] - 1] <= o.N:
+        way.append(o.carriers[way[-1] - 1])
+    return way
 
 
 def gain_sum(o: SpatialOperators, left: str, right: str) -> np.ndarray:
@@ -45,28 +58,29 @@ def gain_sum(o: SpatialOperators, left: str, right: str) -> np.ndarray:
     a, b, through = o.dense(getattr(o, left)), o.dense(getattr(o, right)), o.dense(o.L @ o.H)
     out = np.zeros_like(a)
     for m in range(1, o.N + 1):
-        for k in range(m + 1, o.N + 1):
-            for i in range(m, k):
-                block(out, k, m)[:] += block(a, k, i + 1) @ block(through, i, i) @ block(b, i, m)
+        way = inward(o, m)
+        for n, k in enumerate(way[1:], start=1):
+            for i, next_i in pairwise(way[: n + 1]):
+                block(out, k, m)[:] += block(a, k, next_i) @ block(through, i, i) @ block(b, i, m)
     return out
 
 
 def covariance(o: SpatialOperators, left: Any, right: Any) -> np.ndarray:
-    """(a.44): r(k+1) = left(k+1, k) r(k) right^T(k+1, k) + M(k+1), r(0) = 0."""
+    """(a.44): r(k+1) = left(k+1, k) r(k) right^T(k+1, k) + M(k+1), r(0) = 0; on a tree the sum over outer links."""
     left, right, M = o.dense(left), o.dense(right), o.dense(o.M)
-    r, blocks = np.zeros((6, 6), dtype=M.dtype), []
-    for k in range(1, o.N + 1):
-        if k > 1:
-            r = block(left, k - 1, k - 1) @ r @ block(right, k - 1, k - 1).T
-        r = r + block(M, k, k)
-        blocks.append(r)
+    blocks = [block(M, k, k).copy() for k in range(1, o.N + 1)]
+    for k, carrier in enumerate(o.carriers, start=1):
+        if carrier <= o.N:
+            blocks[carrier - 1] = blocks[carrier - 1] + block(left, k, k) @ blocks[k - 1] @ block(right, k, k).T
     return diagonal(blocks)
 
 
 def steps(o: SpatialOperators) -> np.ndarray:
-    """diag phi(k+1, k): blocks below the diagonal of phi, and the last one from E."""
+    """diag phi(k+1, k): blocks below the diagonal of phi, and of links on the base from E."""
     phi, E = o.dense(o.phi), o.dense(o.E)
-    return diagonal([*(block(phi, k + 1, k) for k in range(1, o.N)), E[-6:].T])
+    of_base = [E[6 * k - 6 : 6 * k].T for k in range(1, o.N + 1)]
+    carried = enumerate(o.carriers, start=1)
+    return diagonal([block(phi, carrier, k) if carrier <= o.N else of_base[k - 1] for k, carrier in carried])
 
 
 def a44(o: SpatialOperators) -> Equations:
@@ -181,7 +195,7 @@ IDENTITIES: dict[str, Callable[[SpatialOperators], Equations]] = {
     "Fact 4.1": lambda o: [
         (o.mass, (o.I_N + o.H @ o.Phi @ o.L) @ o.D @ (o.I_N + o.H @ o.Phi @ o.L).T),
         (o.mass, o.factor @ o.D @ o.factor.T),
-        (np.triu(o.dense(o.factor)), np.eye(o.N)),
+        (np.triu(o.dense(o.factor)), np.eye(o.I_N.shape[0])),
     ],
     "Fact 4.2": lambda o: [
         ((o.I_N + o.H @ o.Phi @ o.L) @ (o.I_N - o.H @ o.Psi @ o.L), o.I_N, o.factor),

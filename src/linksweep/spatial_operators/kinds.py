@@ -7,12 +7,13 @@ is a sweep that carries nothing. `own` is what each step gets of its own link be
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..algorithms.mass_matrix.factorization import Gain
+from ..description.model import BASE
 from ..mechanism.joints import Span
 from ..mechanism.sweeps import PerLink
 from ..spatial.algebra import ZERO_FORCE, ZERO_MOTION, Force, Motion
@@ -105,27 +106,41 @@ def memoryless(
     return SpatialOperator(name, (adjoint[0].size, forward[0].size), applied(*forward), applied(*adjoint))
 
 
-def from_tip(name: str, chain: TurnedChain, carry: Any) -> SpatialOperator:
-    """6N by 6: a force at the tip, carried to link 1, nothing on the others."""
-    one, zeros = Stack(force, 6, 1), [ZERO_FORCE] * (len(chain.links) - 1)
+def from_tips(name: str, chain: TurnedChain, places: Sequence[tuple[int, Any]]) -> SpatialOperator:
+    """6N by 6 for each frame: a force at it, carried to its link, nothing on the others.
+
+    places: the link of each frame, and the shift from the link's origin to the frame.
+    """
+    six = Stack(force, (6,) * len(places))
 
     def forward(x: np.ndarray) -> np.ndarray:
-        return join([*zeros, carry.to_parent(one.split(x)[0])], x)
+        out: list[Any] = [ZERO_FORCE] * len(chain.links)
+        for (link, carry), given in zip(places, reversed(six.split(x)), strict=True):
+            out[link] = out[link] + carry.to_parent(given)
+        return join(out, x)
 
     def adjoint(x: np.ndarray) -> np.ndarray:
-        return join([carry.to_link(chain.motions.split(x)[-1])], x)
+        moving = chain.motions.split(x)
+        return join([carry.to_link(moving[link]) for link, carry in reversed(places)], x)
 
-    return SpatialOperator(name, (chain.forces.size, 6), forward, adjoint)
+    return SpatialOperator(name, (chain.forces.size, six.size), forward, adjoint)
 
 
 def from_base(name: str, chain: TurnedChain) -> SpatialOperator:
-    """6N by 6: a motion of the base, carried to link N, nothing on the others."""
-    one, zeros, innermost = Stack(motion, 6, 1), [ZERO_MOTION] * (len(chain.links) - 1), chain.links[0]
+    """6N by 6: a motion of the base, carried to the links that stand on it, nothing on the others."""
+    one = Stack(motion, (6,))
+    on_base = [link.parent == BASE for link in chain.model.links]
 
     def forward(x: np.ndarray) -> np.ndarray:
-        return join([innermost.phi_T(one.split(x)[0]), *zeros], x)
+        given = one.split(x)[0]
+        return join(
+            [link.phi_T(given) if so else ZERO_MOTION for link, so in zip(chain.links, on_base, strict=True)], x
+        )
 
     def adjoint(x: np.ndarray) -> np.ndarray:
-        return join([innermost.phi(chain.forces.split(x)[0])], x)
+        total = ZERO_FORCE
+        for link, so, f in zip(chain.links, on_base, chain.forces.split(x), strict=True):
+            total = total + link.phi(f) if so else total
+        return join([total], x)
 
     return SpatialOperator(name, (chain.forces.size, 6), forward, adjoint)

@@ -6,20 +6,23 @@ Closed-Chain Multibody Dynamics", 1988, Part I, sections 3-5 and Appendix A.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..algorithms.mass_matrix.factorization import Gain, gains
+from ..description.model import BASE
 from ..errors import ArgumentError, DescriptionError, SingularError
 from ..mechanism.bias import classical_bias_force
 from ..mechanism.canonical import CanonicalModel, canonical
-from ..mechanism.joints import Coordinates, Span
+from ..mechanism.joints import Coordinates, JointInertia, Span
 from ..mechanism.sweeps import PerLink
 from ..spatial.algebra import ZERO_MOTION, Force, Motion, Vec, centripetal
 from ..spatial.transforms import Shift
 from ..support.foreign import refuse_foreign
 from ..support.lazy import lazy as cached_property
+from ..support.messages import listing, nearest, shown
 from . import kinds
 from .chain import TurnedChain, TurnedLink, join
 from .linear import SpatialOperator
@@ -28,11 +31,11 @@ if TYPE_CHECKING:
     from ..robot.robot import Robot
 
 
-def operators(robot: Robot, q: Any, tip: str | None = None) -> SpatialOperators:
-    """The spatial operators of a serial robot at the configuration q (nq,).
+def operators(robot: Robot, q: Any, tip: str | Sequence[str] | None = None) -> SpatialOperators:
+    """The spatial operators of a robot at the configuration q (nq,): any tree, any joints.
 
-    tip: the frame whose origin is the paper's O(0), one that is fixed to the last link; by default the last such frame
-    of the description.
+    tip: the frame whose origin is the paper's O(0), or several, whose forces and motions then stand one after the
+    other in B and J; by default the last frame of the last link.
     """
     return SpatialOperators(robot, q, tip)
 
@@ -45,7 +48,7 @@ class SpatialOperators:
     exchange joint vectors with the order of robot.joint_names; `links` names the links in the paper's order.
     """
 
-    def __init__(self, robot: Robot, q: Any, tip: str | None = None):
+    def __init__(self, robot: Robot, q: Any, tip: str | Sequence[str] | None = None):
         if not hasattr(robot, "model"):
             raise ArgumentError(
                 f"operators got {type(robot).__name__}, expected a Robot: use linksweep.load or linksweep.robots."
@@ -57,21 +60,30 @@ class SpatialOperators:
             )
         # the origins O(k) are where the description has the joints, not where the recursions are cheapest
         model = canonical(robot.model, described_frames=True)
-        _check_serial(robot.name, model)
         self.robot = robot
         self.q = _checked_vector("operators: q", q, robot.nq).copy()
-        self.tip = _checked_tip(robot.name, model, tip)
+        self.tip = _checked_tip(robot, model, tip)
         self._chain = TurnedChain(model, self.q.tolist())
         self.N = len(model.links)
         self.links = tuple(link.name for link in reversed(model.links))
-        self.order = np.array([link.start for link in reversed(model.links)])  # of theta(k) among robot.joint_names
+        # of theta(k) among the robot's rates
+        self.order = np.array([link.start + f for link in reversed(model.links) for f in range(link.nv)])
         self.q.flags.writeable = self.order.flags.writeable = False
-        link1 = self._chain.poses[-1]
-        self._l_tip = link1.point(Vec(*model.frame(self.tip).placement.position)) - link1.p  # l(1, 0)
+        self._tips: list[tuple[int, Vec]] = []  # of each tip, its link and l(1, 0)
+        for name in (self.tip,) if isinstance(self.tip, str) else self.tip:
+            frame = model.frame(name)
+            pose = self._chain.poses[frame.link]
+            self._tips.append((frame.link, pose.point(Vec(*frame.placement.position)) - pose.p))
         self._none = self._chain.same(None)
 
     def __repr__(self) -> str:
         return f"<spatial operators of {self.robot.name}, N = {self.N}, tip {self.tip}>"
+
+    @cached_property
+    def carriers(self) -> tuple[int, ...]:
+        """Of each link k = 1 ... N the link that carries it, k + 1 in a chain; N + 1 is the base."""
+        parents = [link.parent for link in reversed(self._chain.model.links)]
+        return tuple(self.N - parent if parent != BASE else self.N + 1 for parent in parents)
 
     def dense(self, a: Any) -> np.ndarray:
         """The matrix of an operator; a matrix is its own."""
@@ -80,11 +92,11 @@ class SpatialOperators:
     # the paper's order and the robot's
 
     def to_paper(self, x: Any) -> np.ndarray:
-        """Joint vectors (..., N) in the order of robot.joint_names, as theta(1) ... theta(N)."""
+        """Joint vectors (..., nv) in the order of robot.joint_names, as theta(1) ... theta(N)."""
         return _vectors(x)[..., self.order]
 
     def from_paper(self, x: Any) -> np.ndarray:
-        """Joint vectors (..., N) theta(1) ... theta(N), in the order of robot.joint_names."""
+        """Joint vectors (..., nv) theta(1) ... theta(N), in the order of robot.joint_names."""
         return _vectors(x)[..., np.argsort(self.order)]
 
     # section 3
@@ -96,8 +108,8 @@ class SpatialOperators:
 
     @cached_property
     def I_N(self) -> SpatialOperator:
-        """The identity of joint vectors, N by N."""
-        return kinds.identity("I_N", self.N)
+        """The identity of joint vectors, nv by nv: N by N where every joint has one freedom."""
+        return kinds.identity("I_N", self._chain.joints.size)
 
     @cached_property
     def phi(self) -> SpatialOperator:
@@ -129,8 +141,8 @@ class SpatialOperators:
 
     @cached_property
     def B(self) -> SpatialOperator:
-        """(3.7): a force at the tip as one on link 1, 6N by 6: [phi(1, 0); 0 ... 0]."""
-        return kinds.from_tip("B", self._chain, Shift(self._l_tip))
+        """(3.7): a force at the tip as one on its link, 6N by 6: [phi(1, 0); 0 ... 0]; of several, 6 for each."""
+        return kinds.from_tips("B", self._chain, [(link, Shift(arm)) for link, arm in self._tips])
 
     @cached_property
     def E(self) -> SpatialOperator:
@@ -174,9 +186,13 @@ class SpatialOperators:
         return self._velocity_terms(thetadot)[2]
 
     def a0(self, thetadot: Any) -> np.ndarray:
-        """(2.7), (2.27): the tip's bias acceleration (6,), [0; w(1) x (w(1) x l(1, 0))]."""
-        w = Vec(*self.V(thetadot)[:3].tolist())
-        return np.array([0.0, 0.0, 0.0, *centripetal(w, self._l_tip)])
+        """(2.7), (2.27): the tip's bias acceleration (6,), [0; w(1) x (w(1) x l(1, 0))]; of several, (6 m,)."""
+        V, found = self.V(thetadot), []
+        for link, arm in self._tips:
+            start = 6 * (self.N - 1 - link)
+            w = Vec(*V[start : start + 3].tolist())
+            found += [0.0, 0.0, 0.0, *centripetal(w, arm)]
+        return np.array(found)
 
     def Jdot_thetadot(self, thetadot: Any) -> np.ndarray:
         """Before (3.18): what the tip accelerates (6,) while no joint does, B^T phi^T a + a(0)."""
@@ -207,7 +223,7 @@ class SpatialOperators:
         """(4.6), (a.1): diag D(k), the inertias that the joints see, H P H^T + R."""
 
         def times(link: TurnedLink, x: Coordinates, at: Gain) -> Coordinates:
-            return x * at.D[0]
+            return Coordinates(sum((d * e for d, e in zip(row, x, strict=True)), 0.0) for row in at.block)
 
         return self._symmetric("D", self._chain.joints, times, self._gains)
 
@@ -216,7 +232,7 @@ class SpatialOperators:
         """The inverse of D."""
 
         def over(link: TurnedLink, x: Coordinates, at: Gain) -> Coordinates:
-            return x * (1.0 / at.D[0])
+            return JointInertia.of(at.block).solve(x)
 
         return self._symmetric("D_inv", self._chain.joints, over, self._gains)
 
@@ -328,13 +344,14 @@ class SpatialOperators:
 
     def _velocity_terms(self, thetadot: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """V, a and b of every link, stacked."""
-        rates = _checked_vector("thetadot", thetadot, self.N)
+        rates = _checked_vector("thetadot", thetadot, self._chain.joints.size)
 
         def step(link: Any, inner: Motion, rate: Coordinates) -> tuple[Any, Motion]:
             joint = link.H_T @ rate
             V = link.phi_T(inner) + joint  # (2.25)
             w = inner.angular
-            a_linear = centripetal(w, link.l) + w.cross(joint.linear) * 2.0  # (2.19), (2.32) as corrected
+            # (2.19), (2.32) as corrected, and (b.7) of a joint that both turns and slides
+            a_linear = centripetal(w, link.l) + (w * 2.0 + joint.angular).cross(joint.linear)
             b = classical_bias_force(link, V)  # (2.23)
             return (V, Motion(w.cross(joint.angular), a_linear), b), V
 
@@ -347,20 +364,6 @@ class SpatialOperators:
             raise DescriptionError(
                 f"operators: {self.robot.name} has no mass or inertia at all, expected some in its description; only "
                 f"phi, Phi, H, B, E, S, J and Delta_phi can be computed."
-            )
-
-
-def _check_serial(name: str, model: CanonicalModel) -> None:
-    for i, link in enumerate(model.links):
-        if link.parent != i - 1:
-            raise ArgumentError(
-                f"operators: {name} branches at link {link.name!r}, expected a serial chain: the spatial operators are "
-                f"defined for links one after the other, so cut the other branches off."
-            )
-        if link.nv != 1:
-            raise ArgumentError(
-                f"operators: the {link.kind} joint of link {link.name!r} has {link.nv} freedoms, expected "
-                f"one: use a robot with revolute and prismatic joints only."
             )
 
 
@@ -381,11 +384,17 @@ def _checked_vector(what: str, x: Any, size: int) -> np.ndarray:
     return vector
 
 
-def _checked_tip(name: str, model: CanonicalModel, tip: str | None) -> str:
-    fixed = [frame.name for frame in model.frames if frame.link == len(model.links) - 1]
-    if tip is not None and tip not in fixed:
-        raise ArgumentError(
-            f"operators: tip is {tip!r}, expected a frame that is fixed to the last link of {name}: choose one of "
-            f"{', '.join(fixed)}."
-        )
-    return fixed[-1] if tip is None else tip
+def _checked_tip(robot: Robot, model: CanonicalModel, tip: Any) -> Any:
+    """One frame on a moving link, or several as a tuple; without one the last frame of the last link."""
+    moving = [frame.name for frame in model.frames if frame.link != BASE]
+    last = [frame.name for frame in model.frames if frame.link == len(model.links) - 1]
+    if tip is None:
+        return last[-1]
+    names = (tip,) if isinstance(tip, str) else tuple(tip) if isinstance(tip, (list, tuple)) else (tip,)
+    for name in names:
+        if not isinstance(name, str) or name not in moving:
+            raise ArgumentError(
+                f"operators: tip is {shown(name)}{nearest(name, moving)}, expected a frame on a moving link of "
+                f"{robot.name}, or several: choose one of {listing(moving, quoted=False)}."
+            )
+    return names[0] if isinstance(tip, str) else names

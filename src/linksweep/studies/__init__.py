@@ -21,6 +21,8 @@ STUDIES = {
     "six_axis": "Angeles, Ma & Rojas 1988, example 2: a straight line by a six-axis arm (Figs 6 to 8)",
     "planar": "Rodriguez 1987, section XII: operations of filter and composite methods by number of links (Fig. 4)",
     "identify": "A simulated PUMA 560 with friction, noise and quantised encoders: what its log tells, and its error",
+    "two_arms": "Two PUMA 560 carry a box along a line and squeeze it; the same with a finger that would slip",
+    "four_bar": "IFToMM benchmark A02: N four-bars for 10 s, through singular poses, against their one freedom",
 }
 
 __all__ = ["STUDIES", "run"]

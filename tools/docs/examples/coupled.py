@@ -1,8 +1,8 @@
 # %% setup
 import numpy as np
+from linksweep.robot.coupling import Mimic
 
 import linksweep as ls
-from linksweep.robot.coupling import Mimic
 
 full = ls.robots.planar(3)
 coupled = ls.CoupledRobot(full, [Mimic("joint3", "joint2", 0.5, 0.1)])  # q3 = q2 / 2 + 0.1

@@ -65,6 +65,12 @@ class AskedDynamics:
         """The nearest rates that the constraints allow."""
         return self.value(self.model, Request("allowed_rates"), q, qd)
 
+    def stabilized(self, gains: tuple[float, float], q: Values, qd: Values, qdd: Values) -> Values:
+        """Accelerations that take the constraints' error e away by e'' + kd e' + kp e = 0 (Baumgarte 1972)."""
+        kp, kd = gains
+        way, rates = self.correction(q), self.allowed(q, qd)
+        return [a + w * kp + (r - v) * kd for a, w, r, v in zip(qdd, way, rates, qd, strict=True)]
+
     def mass_matrix(self, q: Values) -> list[list[Scalar]]:
         flat = self.value(self.model, law_request("mass_matrix", self.model), q)
         return _rows(flat, round(len(flat) ** 0.5))
