@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..catalogue.details import Details
 from ..catalogue.functions import Request
 from ..catalogue.parameters import parameter_sets
 from ..catalogue.requests import CLOSED, DERIVATIVE, PUBLIC, checked_flag, make_request, make_requests, methods_of
-from ..compiled.function import CompiledFunction, Recipe, chosen_backend, make_function
+from ..compiled.function import CompiledFunction, Recipe, builtin_of, chosen_backend, make_function
 from ..description.assembly import with_payload
 from ..description.external_forces import link_forces
 from ..description.model import Frame, Model
@@ -59,6 +59,8 @@ class Robot(
             )
         self.model = model
         self._functions: Once[Any] = Once()  # behind methods, some of them watched
+        self._plain: dict[Any, Callable[..., Any]] = {}  # what calls without options come to, of this backend:
+        self._backend = settings.backend
         self._compiled: dict[Any, CompiledFunction] = {}  # what `compile` gave last, by what it was asked
         if self.singular_joints:
             warnings.warn(
@@ -155,10 +157,14 @@ class Robot(
         the quantities that the method computes on its way, by name. With constraints between frames, see
         `closed_inverse_dynamics`, which takes further options.
         """
+        if f_ext is None and base_motion is None and dissipation is False and details is False and not closed:
+            if method is None and self._backend is settings.backend and "inverse_dynamics" in self._plain:
+                plain = self._plain["inverse_dynamics"]  # of a control loop: benchmarks/one_call.py
+                return plain(q, qd, qdd) if out is None else plain(q, qd, qdd, out=out)
+            if not self.model.constraints:
+                return self._dynamics("inverse_dynamics", (q, qd, qdd), method, (), out)
         if closed or self.model.constraints:
             return self.closed_inverse_dynamics(q, qd, qdd, f_ext, dissipation, base_motion, details, **closed)
-        if f_ext is None and base_motion is None and dissipation is False and details is False:
-            return self._dynamics("inverse_dynamics", (q, qd, qdd), method, (), out)
         options = _options(f_ext, dissipation, base_motion)
         if details:
             return self._details("inverse_dynamics", (q, qd, qdd), method, options, out)
@@ -299,21 +305,34 @@ class Robot(
     def _dynamics(
         self, item: Any, args: tuple[Any, ...], method: str | None, options: tuple[Any, ...], out: Any
     ) -> np.ndarray:
-        if method is None and not options:
-            key: tuple[Any, ...] = (item, settings.backend)
-        else:
-            f_ext, dissipation, base_motion = options or (None, False, None)
-            given = (f_ext is not None, checked_flag("dissipation", dissipation), base_motion is not None)
-            key = (item, settings.backend, method, *given)
-        try:
-            compiled = self._functions.get(key)
-        except TypeError:  # a name that cannot be hashed: the request says what is wrong with it
-            compiled = None
-        if compiled is None:
-            compiled = self._functions[key] = self._watched(self._request(item, method, options))
+        if method is None and not options and self._backend is settings.backend:
+            try:
+                plain = self._plain.get(item)
+            except TypeError:  # a name that cannot be hashed: the request says what is wrong with it
+                plain = None
+            if plain is not None:  # here come the calls of a control loop: benchmarks/one_call.py
+                return plain(*args) if out is None else plain(*args, out=out)
+        compiled = self._function_of(item, method, options)
         if options:
             args = (*args, *self._extra_arguments(options))
         return compiled(*args) if out is None else compiled(*args, out=out)
+
+    def _function_of(self, item: Any, method: str | None, options: tuple[Any, ...]) -> Callable[..., Any]:
+        f_ext, dissipation, base_motion = options or (None, False, None)
+        given = (f_ext is not None, checked_flag("dissipation", dissipation), base_motion is not None)
+        backend = settings.backend
+        key = (item, backend, method, *given)
+        try:
+            compiled = self._functions.get(key)
+        except TypeError:
+            compiled = None
+        if compiled is None:
+            compiled = self._functions[key] = self._watched(self._request(item, method, options))
+        if method is None and not options:
+            if self._backend is not backend:
+                self._backend, self._plain = backend, {}
+            self._plain[item] = builtin_of(compiled)
+        return compiled
 
     def _details(
         self, item: str, args: tuple[Any, ...], method: str | None, options: tuple[Any, ...], out: Any
