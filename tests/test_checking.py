@@ -50,7 +50,9 @@ def test_formulations_agree(name: str):
     for method in robot(name).methods("mass_matrix_inverse"):
         assert ("M M^-1 = 1", method) in rows
     for method in robot(name).methods("coriolis_matrix"):
-        assert {("effective_inertia", method), ("C qd = bias - gravity", method)} <= rows
+        assert ("C qd = bias - gravity", method) in rows
+    for method in robot(name).methods("effective_inertia"):
+        assert ("effective_inertia", method) in rows
     default = robot(name).methods("forward_dynamics")[0]
     assert ("forward_dynamics", f"{default}, compiled") in rows  # machine code against the interpreter
     assert report.verdict.startswith(f"{robot(name).name}: all formulations agree to ")

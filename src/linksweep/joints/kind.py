@@ -11,14 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..spatial.algebra import ZERO_MOTION, Inertia, Motion, Sym, Vec
 from ..spatial.scalars import Scalar, is_zero
 from ..spatial.transforms import Rotation, Screw, Shift
 from .groups import Values
+
+if TYPE_CHECKING:
+    import numpy as np
 
 NAMES_VALUES = True  # of its steps: see tracing/labels.py
 TURN, WINDING, SLIDE, QUATERNION = "turn", "winding", "slide", "quaternion"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from ..spatial.algebra import ZERO_VEC, Inertia, Mat, Motion, Vec
 from ..spatial.scalars import Scalar, where
@@ -23,6 +24,9 @@ from .groups import (
     way,
 )
 from .kind import NO_INERTIA, QUATERNION, SLIDE, Entry, Factors, JointKind, unit_motion
+
+if TYPE_CHECKING:
+    import numpy as np
 
 NAMES_VALUES = True  # of its steps: see tracing/labels.py
 TURN = tuple(Entry(f"q{x}", f"quaternion {x}", QUATERNION) for x in "xyzw")
@@ -49,10 +53,10 @@ class Spherical(JointKind):
         return (_rotation(kept),)
 
     @classmethod
-    def random(cls, rng: np.random.Generator, lower: float, upper: float) -> np.ndarray:
+    def random(cls, rng: np.random.Generator, lower: float, upper: float) -> Sequence[float]:
         """A uniform rotation."""
         quaternion = rng.normal(size=4)
-        return quaternion / np.linalg.norm(quaternion)
+        return (quaternion / math.sqrt(quaternion @ quaternion)).tolist()
 
     @staticmethod
     def normalized(q: Values) -> Values:
@@ -112,8 +116,8 @@ class Free(JointKind):
         return Shift(Vec(*kept[9:])), _rotation(kept[:9])
 
     @classmethod
-    def random(cls, rng: np.random.Generator, lower: float, upper: float) -> np.ndarray:
-        return np.concatenate([Spherical.random(rng, lower, upper), rng.uniform(-1.0, 1.0, 3)])
+    def random(cls, rng: np.random.Generator, lower: float, upper: float) -> Sequence[float]:
+        return [*Spherical.random(rng, lower, upper), *rng.uniform(-1.0, 1.0, 3)]
 
     @staticmethod
     def normalized(q: Values) -> Values:
