@@ -48,9 +48,10 @@ def test_written_out_too(function: str):
 
 @pytest.mark.parametrize("function", BY_PAIRS)
 def test_operations_per_pair_are_constant(function: str):
-    """a n + b n (n - 1) / 2: third differences over equal steps of n vanish, but for what folds by chance."""
+    """a n + b n (n - 1) / 2: second differences over equal steps of n are equal, but for what folds by chance.
+    Those of a sum over triples would differ by a third."""
     a, b, c, d = (operations(ls.robots.chain(n), function, True) for n in (20, 30, 40, 50))
-    assert abs((d - 2 * c + b) - (c - 2 * b + a)) <= 0.02 * (c - 2 * b + a)
+    assert abs((d - 2 * c + b) - (c - 2 * b + a)) <= 0.05 * (c - 2 * b + a)
 
 
 @pytest.mark.parametrize("function", list(OPERATIONS))

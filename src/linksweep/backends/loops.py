@@ -258,7 +258,8 @@ class LoopEmitter(Emitter):
             elif isinstance(effect, PairOutput):
                 continue
             elif isinstance(effect, Store):
-                self.store_work(self.work(effect.array, rows[effect.row], effect.slot), value)
+                row = str(effect.row + 1) if isinstance(effect.row, int) else rows[effect.row]
+                self.store_work(self.work(effect.array, row, effect.slot), value)
             else:
                 assert isinstance(effect, Add)
                 place = self.work(effect.array, rows["parent"], effect.slot)

@@ -43,14 +43,12 @@ class Kept:
 class Rolled:
     """The sweeps of one traced program. Inputs and outputs are named by their index; q is input 0."""
 
+    graph: Graph
+
     def __init__(self, model: CanonicalModel, inputs: Sequence[Array]):
         self.model = replace(model, links=tuple(_uniform(link) for link in model.links))
         self.inputs = tuple(inputs)
-        self.graph = Graph()
-        self.steps: list[Block | Loop | PairLoop] = []
-        self.arrays: list[int] = []
-        self.tables: list[tuple[float, ...]] = []
-        self.offsets: list[tuple[int, ...]] = []
+        self._begin()
         self.rows_written: dict[int, int] = {}
         self.parents = tuple(link.parent for link in model.links)
         begins = {parent: i for i, parent in enumerate(self.parents)}  # its last child, which inward sweeps meet first
@@ -73,6 +71,13 @@ class Rolled:
         ]
         kept = self._keep(True, [()] * len(kept), kept)
         self.links = [LinkView(t, k) for t, k in zip(self.templates, kept.records, strict=True)]
+
+    def _begin(self) -> None:
+        self.graph = Graph()
+        self.steps: list[Block | Loop | PairLoop] = []
+        self.arrays: list[int] = []
+        self.tables: list[tuple[float, ...]] = []
+        self.offsets: list[tuple[int, ...]] = []
 
     def outward(self, step: Step, base: Any, *own: Kept) -> Kept:
         first = {k: step(link, base, *(o[k] for o in own)) for k, link in enumerate(self.links) if self.on_base[k]}
