@@ -216,7 +216,7 @@ class Rolled:
         """nv, and the offsets of each link's first row in a matrix (nv, nv)."""
         side = sum(KINDS[link.kind].nv for link in self.model.links)
         table = tuple(link.start * side for link in self.model.links)
-        return side, self.offsets.index(table) if table in self.offsets else self._offsets(table)
+        return side, self._offsets(table)
 
     def _append_pairs(self, out: Any, effects: Callable[[Any], list[Effect]]) -> None:
         def body(record: Any, carry: list[Effect]) -> Body:
@@ -264,8 +264,7 @@ class Rolled:
             table = [0.0] * len(self.kinds)
             for row, value in zip(rows, column, strict=True):
                 table[row] = value
-            self.tables.append(tuple(table))
-            return self.graph.leaf("table", (len(self.tables) - 1,))
+            return self.graph.leaf("table", (_index(self.tables, tuple(table)),))
 
         return _map_numbers(entry, members[0])
 
@@ -273,8 +272,7 @@ class Rolled:
         return [self.graph.leaf("input", (source, starts, c)) for c in range(count)]
 
     def _offsets(self, offsets: tuple[int, ...]) -> int:
-        self.offsets.append(offsets)
-        return len(self.offsets) - 1
+        return _index(self.offsets, offsets)
 
     def _array(self, slots: int) -> int:
         self.arrays.append(slots)
@@ -320,6 +318,13 @@ class Rolled:
 
     def _append(self, outward: bool, effects: Sequence[Sequence[Effect]]) -> None:
         self.steps.append(Loop(outward, tuple(Body.of(list(e)) for e in effects)))
+
+
+def _index(known: list[Any], entry: Any) -> int:
+    """Where it stands in the list, to which it is added if it is new."""
+    if entry not in known:
+        known.append(entry)
+    return known.index(entry)
 
 
 def _only_written_out(what: str) -> ArgumentError:
