@@ -9,7 +9,7 @@ PYTEST_ARGS ?= -n auto
 OUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format bench docs pictures dist clean
+.PHONY: help demo test test-all lint format bench bench-all docs pictures dist clean
 
 help:
 	@echo "make demo    set up .venv and run the PUMA 560 round trip into $(OUT)/"
@@ -18,6 +18,7 @@ help:
 	@echo "make lint    ruff check, ruff format --check, pyright"
 	@echo "make format  let ruff rewrite the files"
 	@echo "make bench   measure against Pinocchio"
+	@echo "make bench-all  measure every function of five robots against Pinocchio and the store bandwidth"
 	@echo "make docs    build the documentation into site/, warnings are errors"
 	@echo "make pictures  draw the moving picture of the README again"
 	@echo "make dist    build wheel and sdist, install the wheel in a fresh environment and try it"
@@ -61,6 +62,9 @@ format: $(VENV)/dev.stamp
 
 bench: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/against_pinocchio.py
+
+bench-all: $(VENV)/test.stamp
+	$(BIN)/python benchmarks/all_functions.py --json $(OUT)/bench-all.json
 
 docs: $(VENV)/docs.stamp
 	$(BIN)/mkdocs build --strict --quiet

@@ -23,7 +23,7 @@ from test_defaults import printed as defaults_printed
 
 import linksweep as ls
 from linksweep import plots
-from linksweep.catalogue.defaults import DEEP, DETAILED, ROLL_ABOVE, ROLL_RESULTS
+from linksweep.catalogue.defaults import DEEP, DETAILED, ROLL_ABOVE, WRITTEN_OUT
 from linksweep.catalogue.functions import FORWARD
 from linksweep.counts import published_counts
 from linksweep.counts.counting import general_fit
@@ -168,7 +168,9 @@ NO_CLAIM = {
 ASSERTED: dict[
     tuple[str, str], Callable[[], bool] | str
 ] = {  # words without a ranking in them that must stay true as well
-    ("docs/defaults.md", "above 60 links or 1200 entries of results"): lambda: (ROLL_ABOVE, ROLL_RESULTS) == (60, 1200),
+    ("docs/defaults.md", "above 60 links or 30,000 predicted operations"): lambda: (
+        (ROLL_ABOVE, WRITTEN_OUT) == (60, 30_000)
+    ),
     ("docs/defaults.md", "composite` takes the fewest operations up to nine"): lambda: DEEP == 9,
     ("docs/defaults.md", "takes `newton_euler` and `filter_smoother`"): lambda: (
         list(DETAILED.values()) == ["newton_euler", "filter_smoother"]

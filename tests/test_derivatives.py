@@ -291,7 +291,7 @@ def test_figures_of_the_page():
 
 @pytest.mark.slow
 def test_large_robots_take_loops():
-    """Beyond ROLL_RESULTS entries: inverse dynamics by loops, forward dynamics from them with M inverted by NumPy."""
+    """Beyond WRITTEN_OUT operations: inverse dynamics by loops, forward dynamics from them with M inverted by NumPy."""
     bot = random_robot(("free", *["revolute"] * 20), tree=True, seed=11)
     assert bot.compile(FIRST).program.rolled
     agrees_with_pinocchio(bot, pin_model(bot))

@@ -8,6 +8,8 @@ until the last pair is done are written as they come, neighbours of a row togeth
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -74,14 +76,50 @@ class LoopEmitter(Emitter):
         self.out_rows = out_rows
         self.finite = self.stage_inputs(rows)
         self.fill_pair_outputs()
-        for step in self.program.steps:
-            if isinstance(step, Block):
-                self.body(step.body, "", "")
-            elif isinstance(step, Loop):
+        calls: dict[tuple[Loop | PairLoop, ...], list[str]] = {}
+        parts = [(block, tuple(steps)) for block, steps in groupby(self.program.steps, lambda s: isinstance(s, Block))]
+        loops = [part for block, part in parts if not block]
+        for block, part in parts:
+            if block:
+                for step in part:
+                    self.body(step.body, "", "")
+            elif loops.count(part) == 1:
+                self.loops(part)
+            else:
+                self.call(part, calls)
+        self.stage_outputs()
+        self.shared_loops(calls)
+
+    def loops(self, steps: Sequence[Loop | PairLoop]) -> None:
+        for step in steps:
+            if isinstance(step, Loop):
                 self.loop(step)
             else:
                 self.pair_loop(step)
-        self.stage_outputs()
+
+    def call(self, steps: tuple[Any, ...], calls: dict[tuple[Any, ...], list[str]]) -> None:
+        """Go to loops that stand once and run several times, and come back."""
+        place = f"shared{list(calls).index(steps) if steps in calls else len(calls)}"
+        name = self.fresh("call")
+        calls.setdefault(steps, []).append(name)
+        self.do(f"br label %{name}")
+        self.label(name)
+        self.do(f"br label %{place}")
+        self.label(f"{name}_back")
+
+    def shared_loops(self, calls: dict[tuple[Any, ...], list[str]]) -> None:
+        """The loops of all calls, behind everything else."""
+        if not calls:
+            return
+        self.do("br label %shared_end")
+        for k, (steps, names) in enumerate(calls.items()):
+            self.label(f"shared{k}")
+            callers = ", ".join(f"[ {c}, %{name} ]" for c, name in enumerate(names))
+            self.do(f"%shared{k}_caller = phi i64 {callers}")
+            self.loops(steps)
+            cases = " ".join(f"i64 {c}, label %{name}_back" for c, name in enumerate(names))
+            self.do(f"switch i64 %shared{k}_caller, label %{names[0]}_back [ {cases} ]")
+        self.label("shared_end")
 
     def stage_inputs(self, rows: list[list[str]]) -> str:
         """Transpose the inputs into the workspace; answers with their poison."""
@@ -258,7 +296,8 @@ class LoopEmitter(Emitter):
             elif isinstance(effect, PairOutput):
                 continue
             elif isinstance(effect, Store):
-                self.store_work(self.work(effect.array, rows[effect.row], effect.slot), value)
+                row = str(effect.row + 1) if isinstance(effect.row, int) else rows[effect.row]
+                self.store_work(self.work(effect.array, row, effect.slot), value)
             else:
                 assert isinstance(effect, Add)
                 place = self.work(effect.array, rows["parent"], effect.slot)

@@ -11,10 +11,19 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from ..description.model import BASE
-from ..mechanism.canonical import CanonicalModel
+from ..mechanism.canonical import CanonicalLink, CanonicalModel
 
 ROLL_ABOVE = 60  # links; below, a written-out program of real geometry is faster (benchmarks/rolled.py)
-ROLL_RESULTS = 1200  # entries; a written-out program of more takes LLVM many seconds
+WRITTEN_OUT = 30_000  # operations; LLVM takes some seconds for a written-out program of so many
+OPERATIONS = {  # of a loop over links of general geometry: for each link, and for each pair of freedoms on one way
+    "inverse_dynamics": (177, 0), "bias_forces": (177, 0), "gravity_forces": (172, 0), "forward_dynamics": (443, 0),
+    "mass_matrix": (125, 32), "mass_matrix_inverse": (474, 48), "coriolis_matrix": (373, 83), "regressor": (293, 78),
+    "packed_regressor": (293, 78),
+}  # fmt: skip
+OTHERS, RESULT = (200, 0), 3  # of what is not listed, and for each entry of its results
+DERIVATIVE = (606, 90)  # of torques, by one input
+FOLDED = 0.4  # of the operations that are left where axes are parallel or at right angles
+COMMON_FRAME = ("regressor", "packed_regressor")  # where nothing folds: all meet in one frame
 SHALLOW = 6  # freedoms; up to there differentiated torques cost less where only the derivative by q is asked for
 DEEP = 9  # freedoms between base and tip; beyond, the solve with M costs more than a filter (benchmarks/defaults.py)
 
@@ -76,9 +85,24 @@ def default_method(function: str, model: CanonicalModel, loops: bool = False) ->
     return next((rule.method for rule in RULES.get(function, ()) if rule.holds(structure)), "")
 
 
-def is_large(model: CanonicalModel, results: int) -> bool:
-    """Whether a program with so many entries of results is to run as loops over the links."""
-    return len(model.links) > ROLL_ABOVE or results > ROLL_RESULTS
+def predicted_operations(model: CanonicalModel, function: str, results: int, derivative: bool = False) -> float:
+    """Of the program written out, from the robot's structure alone: what loops would run, less what folds.
+
+    results: entries of them. tests/test_defaults.py holds this against programs.
+    """
+    per_link, per_pair = DERIVATIVE if derivative else OPERATIONS.get(function, OTHERS)
+    share = [1.0 if function in COMMON_FRAME or _is_general(link) else FOLDED for link in model.links]
+    inner: list[int] = []  # freedoms between the base and a link
+    total = 0.0 if function in OPERATIONS or derivative else float(RESULT * results)
+    for link, part in zip(model.links, share, strict=True):
+        inner.append(0 if link.parent == BASE else inner[link.parent] + model.links[link.parent].nv)
+        total += part * (per_link + per_pair * inner[-1] * link.nv)
+    return total
+
+
+def _is_general(link: CanonicalLink) -> bool:
+    """Whether the joint's axis is neither parallel nor at right angles to its parent's."""
+    return any(factor[0] == "screw" and factor[2] != 0.0 and factor[3] != 0.0 for factor in link.factors)
 
 
 def sweeps_serve(model: CanonicalModel, by: Collection[str]) -> bool:

@@ -72,7 +72,7 @@ from .body_traces import (
     trace_potential_energy,
 )
 from .closed_chain_functions import CLOSED_CHAIN, frames_of, with_springs
-from .defaults import is_large
+from .defaults import ROLL_ABOVE, WRITTEN_OUT, predicted_operations
 from .derivatives import directions, loops_serve, product_inputs, trace_all
 from .explicit_traces import trace_explicit, trace_influence, trace_regressor
 from .factor_traces import (
@@ -139,7 +139,9 @@ def wants_loops(model: CanonicalModel, requests: Sequence[Request], parameters: 
     """Whether a program of these results is so large that it should run as loops, if its methods can."""
     if parameters or model.is_coupled or any(request.slope and written_out(model, request) for request in requests):
         return False
-    return is_large(model, sum(array.size for array in signature(model, requests)[1]))
+    results = [array.size for array in signature(model, requests)[1]]
+    cost = sum(predicted_operations(model, r.function, n, bool(r.by)) for r, n in zip(requests, results, strict=True))
+    return len(model.links) > ROLL_ABOVE or cost > WRITTEN_OUT
 
 
 def written_out(model: CanonicalModel, request: Request) -> bool:

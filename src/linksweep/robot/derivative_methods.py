@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis.singular import threshold
-from ..catalogue.defaults import is_large
+from ..catalogue.functions import Request, wants_loops
 from ..catalogue.requests import checked_flag, make_requests
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
@@ -78,7 +78,8 @@ class DerivativeMethods:
         ):
             return self._forward_slopes(q, qd, tau)
         options = (f_ext, dissipation, base_motion)
-        if is_large(self.canonical, 3 * self.nv**2) and not self.model.constraints:
+        torques = [Request("inverse_dynamics", by=(by,)) for by in ("q", "qd", "qdd")]
+        if wants_loops(self.canonical, torques) and not self.model.constraints:
             qdd = self.forward_dynamics(
                 q, qd, tau, f_ext=f_ext, dissipation=dissipation, base_motion=base_motion
             )  # which warns where a pose is singular

@@ -6,12 +6,13 @@ import functools
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..backends.rollout import STATES, Feed, Recording, run
-from ..catalogue.defaults import ROLL_ABOVE
+from ..catalogue.defaults import ROLL_ABOVE, predicted_operations
 from ..catalogue.functions import Request
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
@@ -21,11 +22,14 @@ from .control.forms import Form
 from .control.signals import Grid
 from .laws import Constant, Function, Law
 from .resting import Rest
-from .step_program import StepRecipe
+from .step_program import StepRecipe, traced_loops
+from .stepping import STAGES
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
 
+STEP_WRITTEN_OUT = 60_000  # predicted operations of all stages; LLVM takes a minute for twice as many
+LOOPED_UP_TO = 300  # links; what joins the stages is written out, and beyond takes LLVM longer than a robot is worth
 _PIECE = 0.1  # seconds of work between two looks at the clock, and at whether the user wants to stop
 
 
@@ -45,9 +49,26 @@ def step_kernel(
 
 @functools.lru_cache(maxsize=32)
 def _compiled_step(recipe: StepRecipe, dtype: str, backend: str) -> Any:
-    if len(recipe.model.links) > ROLL_ABOVE:
-        return ColumnKernel(recipe, dtype, backend)
-    return CompiledFunction(recipe, dtype, 1, backend).kernel(dtype)
+    links = len(recipe.model.links)
+    stages = STAGES[recipe.integrator] * predicted_operations(recipe.model, "forward_dynamics", 0)
+    if links <= ROLL_ABOVE and stages <= STEP_WRITTEN_OUT:
+        return CompiledFunction(recipe, dtype, 1, backend).kernel(dtype)
+    if links <= LOOPED_UP_TO and _loops_serve(recipe):
+        return CompiledFunction(replace(recipe, loops=True), dtype, 1, backend).kernel(dtype)
+    if links <= ROLL_ABOVE:
+        return CompiledFunction(recipe, dtype, 1, backend).kernel(dtype)
+    return ColumnKernel(recipe, dtype, backend)
+
+
+def _loops_serve(recipe: StepRecipe) -> bool:
+    """Whether every function that the step asks for has a number for each rate, and can be a loop."""
+    if recipe.rest is not None or recipe.model.ties or recipe.model.springs:
+        return False
+    try:
+        traced_loops(replace(recipe, loops=True))
+    except ArgumentError:  # a law that asks for poses, Jacobians or matrices
+        return False
+    return True
 
 
 def _form(law: Law | None, robot: Robot) -> Form:

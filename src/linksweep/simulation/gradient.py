@@ -22,7 +22,7 @@ from ..errors import ArgumentError
 from ..support.messages import nearest, shown
 from ..tracing.differentiate import adjoints
 from ..tracing.expression import Graph
-from ..tracing.passes.factoring import factor_sums
+from ..tracing.passes import optimise
 from ..tracing.program import Array, Program, block_program
 from .checks import broadcast_batch, check_memory, positive, real_array
 from .control.traced import TracedDynamics
@@ -59,7 +59,7 @@ class StepAdjointRecipe(StepRecipe):
         for name in ("q", "qd"):
             slopes[name] = [a + b for a, b in zip(slopes[name], named[f"own_{name}"], strict=True)]
         outputs = list(zip(self.outputs(), slopes.values(), strict=True))
-        return factor_sums(block_program("step_adjoint", inputs, outputs)).verify()
+        return optimise(block_program("step_adjoint", inputs, outputs))
 
     def signature(self) -> Signature:
         sides = [tuple(Argument(array.name, array.shape) for array in side) for side in (self.inputs(), self.outputs())]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,8 +12,9 @@ from ..compiled.function import Recipe
 from ..tracing.expression import Graph
 from ..tracing.passes import optimise
 from ..tracing.program import Array, Program, block_program
+from ..tracing.rolled_stage import Stages
 from .control.forms import Dynamics, Form, added
-from .control.traced import TracedDynamics
+from .control.traced import LoopedDynamics, TracedDynamics
 from .resting import Rest
 from .resting_step import resting_step
 from .stepping import INTEGRATORS, STAGES, Values, moved, normalized
@@ -29,6 +31,7 @@ class StepRecipe(Recipe):
     rest: Rest | None = None
     push: Form = field(default_factory=Form)  # of the world: felt in every stage, and no driving torque
     gains: tuple[float, float] | None = None  # Baumgarte's of the constraints, in the place of projection
+    loops: bool = False  # dynamics as loops over the links
 
     def inputs(self) -> tuple[Array, ...]:
         """q, qd, dt, then each signal at each moment of the step, then the constants."""
@@ -51,6 +54,8 @@ class StepRecipe(Recipe):
         return Array("q_next", q.shape), Array("qd_next", qd.shape), Array("qdd", qd.shape), Array("tau", qd.shape)
 
     def trace(self) -> Program:
+        if self.loops:
+            return traced_loops(self)
         inputs, graph = self.inputs(), Graph()
         columns = [[graph.leaf("input", (k, i)) for i in range(array.size)] for k, array in enumerate(inputs)]
         request = self.requests[0]
@@ -96,3 +101,13 @@ class StepRecipe(Recipe):
             tuple(Argument(array.name, array.shape) for array in self.inputs()),
             tuple(Argument(array.name, array.shape) for array in self.outputs()),
         )
+
+
+@functools.lru_cache(maxsize=2)
+def traced_loops(recipe: StepRecipe) -> Program:
+    """The step with its dynamics as loops over the links; an ArgumentError where they cannot be."""
+    stages, request = Stages(recipe.inputs()), recipe.requests[0]
+    columns = [[stages.graph.leaf("input", (k, i)) for i in range(x.size)] for k, x in enumerate(stages.inputs)]
+    results = recipe.step(LoopedDynamics(recipe.model, request.dissipation, request, stages), columns)
+    program = stages.program("step", list(zip(recipe.outputs(), results, strict=True)))
+    return optimise(program)

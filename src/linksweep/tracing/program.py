@@ -84,7 +84,7 @@ class PairOutput:
 class Store:
     array: int
     slot: int
-    row: str
+    row: str | int  # "own", "parent", "base", or the number of a link
     value: Operand
 
 

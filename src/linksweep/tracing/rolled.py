@@ -43,14 +43,12 @@ class Kept:
 class Rolled:
     """The sweeps of one traced program. Inputs and outputs are named by their index; q is input 0."""
 
+    graph: Graph
+
     def __init__(self, model: CanonicalModel, inputs: Sequence[Array]):
         self.model = replace(model, links=tuple(_uniform(link) for link in model.links))
         self.inputs = tuple(inputs)
-        self.graph = Graph()
-        self.steps: list[Block | Loop | PairLoop] = []
-        self.arrays: list[int] = []
-        self.tables: list[tuple[float, ...]] = []
-        self.offsets: list[tuple[int, ...]] = []
+        self._begin()
         self.rows_written: dict[int, int] = {}
         self.parents = tuple(link.parent for link in model.links)
         begins = {parent: i for i, parent in enumerate(self.parents)}  # its last child, which inward sweeps meet first
@@ -73,6 +71,13 @@ class Rolled:
         ]
         kept = self._keep(True, [()] * len(kept), kept)
         self.links = [LinkView(t, k) for t, k in zip(self.templates, kept.records, strict=True)]
+
+    def _begin(self) -> None:
+        self.graph = Graph()
+        self.steps: list[Block | Loop | PairLoop] = []
+        self.arrays: list[int] = []
+        self.tables: list[tuple[float, ...]] = []
+        self.offsets: list[tuple[int, ...]] = []
 
     def outward(self, step: Step, base: Any, *own: Kept) -> Kept:
         first = {k: step(link, base, *(o[k] for o in own)) for k, link in enumerate(self.links) if self.on_base[k]}
@@ -215,7 +220,7 @@ class Rolled:
         """nv, and the offsets of each link's first row in a matrix (nv, nv)."""
         side = self.model.nv
         table = tuple(link.start * side for link in self.model.links)
-        return side, self.offsets.index(table) if table in self.offsets else self._offsets(table)
+        return side, self._offsets(table)
 
     def _append_pairs(self, out: Any, effects: Callable[[Any], list[Effect]]) -> None:
         def body(record: Any, carry: list[Effect]) -> Body:
@@ -263,8 +268,7 @@ class Rolled:
             table = [0.0] * len(self.kinds)
             for row, value in zip(rows, column, strict=True):
                 table[row] = value
-            self.tables.append(tuple(table))
-            return self.graph.leaf("table", (len(self.tables) - 1,))
+            return self.graph.leaf("table", (_index(self.tables, tuple(table)),))
 
         return _map_numbers(entry, members[0])
 
@@ -272,8 +276,7 @@ class Rolled:
         return [self.graph.leaf("input", (source, starts, c)) for c in range(count)]
 
     def _offsets(self, offsets: tuple[int, ...]) -> int:
-        self.offsets.append(offsets)
-        return len(self.offsets) - 1
+        return _index(self.offsets, offsets)
 
     def _array(self, slots: int) -> int:
         self.arrays.append(slots)
@@ -319,6 +322,13 @@ class Rolled:
 
     def _append(self, outward: bool, effects: Sequence[Sequence[Effect]]) -> None:
         self.steps.append(Loop(outward, tuple(Body.of(list(e)) for e in effects)))
+
+
+def _index(known: list[Any], entry: Any) -> int:
+    """Where it stands in the list, to which it is added if it is new."""
+    if entry not in known:
+        known.append(entry)
+    return known.index(entry)
 
 
 def _only_written_out(what: str) -> ArgumentError:

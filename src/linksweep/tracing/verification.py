@@ -150,7 +150,7 @@ class _Verifier:
         else:
             self.check_slot(effect.array, effect.slot)
             row = "parent" if isinstance(effect, Add) else effect.row
-            self.require(isinstance(row, str) and self.is_row(row, place), f"row {row!r}")
+            self.require(self.is_row(row, place), f"row {row!r}")
 
     def check_element(self, where: Sequence[int], size: int, place: _Place) -> list[int]:
         """The elements that (element,) or (offsets, component) stands for, all of which are there."""

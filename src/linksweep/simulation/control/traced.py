@@ -9,6 +9,7 @@ from ...catalogue.defaults import default_method
 from ...catalogue.functions import FUNCTIONS, Request, regrouped, signature
 from ...mechanism.canonical import CanonicalModel
 from ...spatial.scalars import Scalar
+from ...tracing.rolled_stage import RolledStage, Stages
 from ...tracing.unrolled import UnrolledRun
 from ..stepping import Values
 
@@ -97,6 +98,25 @@ class TracedDynamics(AskedDynamics):
 
     def of(self, model: CanonicalModel) -> TracedDynamics:
         return TracedDynamics(model, self.dissipation)
+
+
+class LoopedDynamics(AskedDynamics):
+    """Over expressions, as loops over the links: of functions with a number for each rate."""
+
+    def __init__(self, model: CanonicalModel, dissipation: bool, request: Request, stages: Stages):
+        super().__init__(model, dissipation, request)
+        self._stages = stages
+
+    def value(self, model: CanonicalModel, request: Request, *given: Values) -> list[Scalar]:
+        method = default_method(request.function, model, loops=True)
+        written_out = FUNCTIONS[request.function].methods[request.method].written_out
+        request = replace(request, method=method if written_out else request.method)
+        stage = RolledStage(self._stages, regrouped(model, [request]), signature(model, [request])[0], given)
+        FUNCTIONS[request.function].trace(stage, request, 0)
+        return stage.results[0]
+
+    def of(self, model: CanonicalModel) -> LoopedDynamics:
+        return LoopedDynamics(model, self.dissipation, self.request, self._stages)
 
 
 def _rows(flat: list[Scalar], count: int) -> list[list[Scalar]]:

@@ -1,0 +1,79 @@
+"""Scaling laws without a clock: operations of a program, and predictions of them from the robot's structure."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import warnings
+from pathlib import Path
+
+import pytest
+
+import linksweep as ls
+from linksweep.catalogue.defaults import OPERATIONS, WRITTEN_OUT, predicted_operations
+from linksweep.errors import ModelWarning
+from linksweep.tracing.count import count
+
+LINEAR = (
+    "inverse_dynamics",
+    "bias_forces",
+    "gravity_forces",
+    "forward_dynamics",
+    "momentum",
+    "kinetic_energy",
+    "poses",
+)
+BY_PAIRS = ("mass_matrix", "coriolis_matrix", "regressor", "packed_regressor")
+
+
+def operations(robot: ls.Robot, function: str, rolled: bool) -> int:
+    return count(robot.recipe(function, rolled=rolled).trace()).total
+
+
+@pytest.mark.parametrize("function", LINEAR)
+def test_operations_per_link_are_constant(function: str):
+    """From 25 to 50 and to 100 links: as many for each further link, within what folds by chance."""
+    few, some, many = (operations(ls.robots.chain(n), function, True) for n in (25, 50, 100))
+    assert (many - some) / 50 == pytest.approx((some - few) / 25, rel=0.02)
+
+
+@pytest.mark.parametrize("function", LINEAR[:4])
+def test_written_out_too(function: str):
+    few, some, many = (operations(ls.robots.chain(n), function, False) for n in (8, 16, 32))
+    if function == "forward_dynamics":  # by a method for short chains and one for long ones
+        few, some, many = (
+            count(ls.robots.chain(n).recipe(function, method="fd3", rolled=False).trace()).total for n in (8, 16, 32)
+        )
+    assert (many - some) / 16 == pytest.approx((some - few) / 8, rel=0.03)
+
+
+@pytest.mark.parametrize("function", BY_PAIRS)
+def test_operations_per_pair_are_constant(function: str):
+    """a n + b n (n - 1) / 2: second differences over equal steps of n are equal, but for what folds by chance.
+    Those of a sum over triples would differ by a third."""
+    a, b, c, d = (operations(ls.robots.chain(n), function, True) for n in (20, 30, 40, 50))
+    assert abs((d - 2 * c + b) - (c - 2 * b + a)) <= 0.05 * (c - 2 * b + a)
+
+
+@pytest.mark.parametrize("function", list(OPERATIONS))
+def test_the_table_says_what_loops_run(function: str):
+    per_link, per_pair = OPERATIONS[function]
+    for n in (20, 40):
+        found = operations(ls.robots.chain(n), function, True)
+        assert per_link * n + per_pair * n * (n - 1) / 2 == pytest.approx(found, rel=0.12)
+
+
+def talos(**options: str) -> ls.Robot:
+    files = importlib.metadata.files("example-robot-data") or []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        return ls.load(Path(str(next(f.locate() for f in files if str(f).endswith("talos_reduced.urdf")))), **options)
+
+
+@pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics", "mass_matrix", "coriolis_matrix"])
+def test_predictions_of_a_real_robot(function: str):
+    """Of a humanoid on a free base, within a factor of two; its matrices are written out, its regressor is loops."""
+    robot = talos(base="floating")
+    found = operations(robot, function, False)
+    assert found / 2 <= predicted_operations(robot.canonical, function, 0) <= 2 * found
+    assert predicted_operations(robot.canonical, function, 0) < WRITTEN_OUT
+    assert predicted_operations(robot.canonical, "regressor", 0) > WRITTEN_OUT
