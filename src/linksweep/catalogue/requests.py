@@ -70,8 +70,8 @@ def make_requests(
 
     An item is a name, or a tuple of a name, a frame and a reference, without those that the function does not have; the
     reference may be left out; or ("derivative", item, input), ("jvp", item, inputs...) or ("vjp", item, input). method:
-    of those functions that have it, the others take their own; None leaves it to defaults.py. rolled, parameters: as the
-    program will be traced, on which the choice depends.
+    of those functions that have it, the others take their own; None leaves it to defaults.py. rolled, parameters: as
+    the program will be traced, on which the choice depends.
     """
     requests = [_without_method(robot, item, internal, options, parameters) for item in items]
     loops = wants_loops(robot.canonical, requests, parameters) if rolled is None else rolled

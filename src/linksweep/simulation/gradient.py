@@ -1,7 +1,8 @@
 """`rollout`: many steps with torques that hold for each, and the gradient of a loss through all of them.
 
-In reverse, by the adjoint of a step: lambda = (d next / d state)^T lambda + what the loss has of the state itself. States
-are kept at the begin of about as many stretches as there are steps in one; a stretch is run again when its turn comes.
+In reverse, by the adjoint of a step: lambda = (d next / d state)^T lambda + what the loss has of the state itself.
+States are kept at the begin of about as many stretches as there are steps in one; a stretch is run again when its turn
+comes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StepAdjointRecipe(StepRecipe):
-    """lambda after the step, the step's inputs, and the loss's own slopes -> lambda before it, slopes by the torques."""
+    """lambda after the step, the step's inputs, the loss's own slopes -> lambda before it, slopes by the torques."""
 
     def inputs(self) -> tuple[Array, ...]:
         step = self._forward().inputs()
