@@ -51,7 +51,9 @@ def product(f: CompiledFunction, kind: str, by: Sequence[str]) -> CompiledFuncti
     return CompiledFunction(recipe, f.dtype, 1, "llvm")
 
 
-def product_arguments(f: CompiledFunction, made: CompiledFunction, given: Sequence[Any], vectors: Sequence[Any]) -> list:
+def product_arguments(
+    f: CompiledFunction, made: CompiledFunction, given: Sequence[Any], vectors: Sequence[Any]
+) -> list:
     """The arguments of a product in its order: those of `f`, and the tangents or weights where `f` has none."""
     own, further = dict(zip(f.inputs, given, strict=True)), iter(vectors)
     return [own[name] if name in own else next(further) for name in made.inputs]
