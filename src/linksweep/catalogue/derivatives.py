@@ -50,7 +50,7 @@ def product_inputs(requests: Sequence[Any], results: dict[Any, str]) -> dict[tup
 
 
 def product_result(request: Any, output: Array, shapes: dict[str, tuple[int, ...]]) -> Array:
-    """What a product with the derivatives of this output is called, and its shape; the output itself if there is none."""
+    """What a product with the derivatives of this output is called, and its shape; or the output itself."""
     if request.product == "jvp":
         return Array(f"jvp_{output.name}", output.shape)
     if not request.product:

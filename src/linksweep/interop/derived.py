@@ -13,7 +13,6 @@ from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError, BackendError
 from ..support.messages import shown
 
-
 SMALL = 400  # entries of a Jacobian that is formed, whatever it is multiplied with
 
 
