@@ -72,6 +72,36 @@ def second(robot: ls.Robot, rounds: int) -> None:
     )
 
 
+def products(robot: ls.Robot, count: int, rounds: int) -> None:
+    """jvp and vjp of forward dynamics by all inputs, in multiples of the function itself."""
+    rng, inputs = np.random.default_rng(0), ("q", "qd", "tau")
+    state = (np.stack([robot.random(rng) for _ in range(count)]), *rng.uniform(-1, 1, (2, count, robot.nv)))
+    vectors = rng.uniform(-1, 1, (3, count, robot.nv))
+    asked: list[tuple[str, Any, Any]] = [
+        ("forward_dynamics", FD, state),
+        ("jvp", ("jvp", FD, *inputs), (*state, *vectors)),
+        ("vjp", [("vjp", FD, by) for by in inputs], (*state, vectors[0])),
+    ]
+    functions = [(name, robot.compile(item), args) for name, item, args in asked]
+    outs = [f(*args) for _, f, args in functions]
+    sides = [lambda f=f, a=args, out=out: f(*a, out=out) for (_, f, args), out in zip(functions, outs, strict=True)]
+    times = alternate(sides, rounds)
+    own, plain = times[0], functions[0][1].counts.total
+    for (name, f, _), seconds in zip(functions, times, strict=True):
+        print(
+            f"Talos + free base, {name}, batch {count}: {time_of(seconds / count)}, {seconds / own:.2f}x; "
+            f"{f.counts.total} operations, {f.counts.total / plain:.2f}x"
+        )
+
+
+def rollout(robot: ls.Robot, rounds: int) -> None:
+    roll, rng = ls.rollout(robot, 1e-3), np.random.default_rng(0)
+    q0, qd0 = rng.uniform(-1, 1, (2, 256, robot.nv))
+    tau, weights = rng.uniform(-5, 5, (1000, 256, robot.nv)), rng.uniform(-1, 1, (1001, 256, robot.nv))
+    forward, back = alternate([lambda: roll(q0, qd0, tau), lambda: roll.vjp(q0, qd0, tau, weights, weights)], rounds)
+    print(f"UR5, 256 rollouts of 1000 steps: {time_of(forward)}, their gradient {time_of(back)}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
@@ -82,10 +112,12 @@ def main() -> None:
         path = example(file)
         compare(name, load_quietly(path), pin.buildModelFromUrdf(str(path)), 4096, rounds)
     second(load_quietly(example("ur5_robot.urdf")), rounds)
+    rollout(load_quietly(example("ur5_robot.urdf")), min(rounds, 3))
     if options.talos:
         path = example("talos_reduced.urdf")
         robot = ls.load(path, base="floating")
         compare("Talos + free base", robot, pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer()), 256, rounds)
+        products(robot, 256, rounds)
 
 
 if __name__ == "__main__":

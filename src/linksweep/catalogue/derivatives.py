@@ -19,6 +19,7 @@ from ..algorithms.mass_matrix.composite_inertia import mass_matrix
 from ..mechanism.canonical import CanonicalModel
 from ..tracing.differentiate import Tangent, adjoints, derivative
 from ..tracing.expression import Node, Operand
+from ..tracing.program import Array
 from .defaults import default_method, sweeps_serve
 
 INVERSE = ("inverse_dynamics", "bias_forces", "gravity_forces")
@@ -45,6 +46,16 @@ def product_inputs(requests: Sequence[Any], results: dict[Any, str]) -> dict[tup
             taken = sum(re.fullmatch(rf"{re.escape(name)}(_\d+)?", other) is not None for other in found.values())
             found[request.plain, ""] = f"{name}_{taken + 1}" if taken else name
     return found
+
+
+def product_result(request: Any, output: Array, shapes: dict[str, tuple[int, ...]]) -> Array:
+    """What a product with the derivatives of this output is called, and its shape; or the output itself."""
+    if request.product == "jvp":
+        return Array(f"jvp_{output.name}", output.shape)
+    if not request.product:
+        return output
+    (moved,) = request.moved
+    return Array(f"vjp_{output.name}_{moved}", directions(request, moved, shapes))
 
 
 def directions(request: Any, by: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:

@@ -73,7 +73,7 @@ from .body_traces import (
 )
 from .closed_chain_functions import CLOSED_CHAIN, frames_of, with_springs
 from .defaults import ROLL_ABOVE, WRITTEN_OUT, predicted_operations
-from .derivatives import directions, loops_serve, product_inputs, trace_all
+from .derivatives import directions, loops_serve, product_inputs, product_result, trace_all
 from .explicit_traces import trace_explicit, trace_influence, trace_regressor
 from .factor_traces import (
     solve,
@@ -187,18 +187,18 @@ def signature(
     wanted = {name for request in requests for name in FUNCTIONS[request.function].inputs}
     wanted |= {name for name in ("f_ext", "base_motion") if any(getattr(request, name) for request in requests)}
     inputs = tuple(Array(name, shapes[name]) for name in INPUT_ORDER if name in wanted)
-    outputs, vectors = [], product_inputs(requests, _result_names(requests))
+    vectors, values = product_inputs(requests, _result_names(requests)), []
     for request in requests:
         function = FUNCTIONS[request.function]
         sizes["six"] = 6 * len(frames_of(request))
-        output = Array(function.result, tuple(sizes.get(axis, axis) for axis in function.axes))
+        values.append(Array(function.result, tuple(sizes.get(axis, axis) for axis in function.axes)))
         if request.product == "jvp":
             shapes |= {vectors[None, name]: directions(request, name, shapes) for name in request.moved}
-            output = Array(f"jvp_{output.name}", output.shape)
         elif request.product:
-            shapes[vectors[request.plain, ""]] = output.shape
-            moved = request.moved[0]
-            output = Array(f"vjp_{output.name}_{moved}", directions(request, moved, shapes))
+            shapes[vectors[request.plain, ""]] = values[-1].shape
+    outputs = []
+    for request, output in zip(requests, values, strict=True):
+        output = product_result(request, output, shapes)
         for by in request.by:
             output = differentiated(output, by, directions(request, by, shapes))
         outputs.append(output)

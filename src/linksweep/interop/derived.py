@@ -1,15 +1,19 @@
-"""The Jacobian programs that frameworks need: all results of a function by some of its inputs, in one program."""
+"""The derivatives that frameworks need, of all results of a function by some of its inputs, in one program: Jacobians,
+or where those are large their products with vectors."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..compiled.differentiated import by_numbers
+from ..compiled.differentiated import by_numbers, products
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError, BackendError
 from ..support.messages import shown
+
+SMALL = 400  # entries of a Jacobian that is formed, whatever it is multiplied with
 
 
 def checked(f: Any) -> CompiledFunction:
@@ -29,3 +33,26 @@ def jacobian(f: CompiledFunction, by: Sequence[str], values: bool = True) -> Com
     made = by_numbers(f, [(name,) for name in by])
     recipe = replace(f.recipe, requests=(*(f.recipe.requests if values else ()), *made), rolled=None)
     return CompiledFunction(recipe, f.dtype, 1, "llvm")
+
+
+def by_products(f: CompiledFunction, by: Sequence[str]) -> bool:
+    """Whether products with vectors are to be computed without the Jacobian itself."""
+    requests = f.recipe.requests
+    if any(r.slope for r in requests) or len(set(requests)) < len(requests):
+        return False
+    columns = sum(math.prod(argument.shape) for argument in f.signature.inputs if argument.name in by)
+    return columns * sum(math.prod(output.shape) for output in f.signature.outputs) > SMALL
+
+
+def product(f: CompiledFunction, kind: str, by: Sequence[str]) -> CompiledFunction:
+    """The jvp of all results by these inputs, or the vjp of each result by each of them."""
+    recipe = replace(f.recipe, requests=products(f, kind, by), rolled=None)
+    return CompiledFunction(recipe, f.dtype, 1, "llvm")
+
+
+def product_arguments(
+    f: CompiledFunction, made: CompiledFunction, given: Sequence[Any], vectors: Sequence[Any]
+) -> list:
+    """The arguments of a product in its order: those of `f`, and the tangents or weights where `f` has none."""
+    own, further = dict(zip(f.inputs, given, strict=True)), iter(vectors)
+    return [own[name] if name in own else next(further) for name in made.inputs]

@@ -1,4 +1,8 @@
-"""Compiled functions in JAX: the machine code as a foreign function of XLA, its derivatives by compiled Jacobians."""
+"""Compiled functions in JAX: the machine code as a foreign function of XLA, its derivatives by compiled Jacobians.
+
+Where Jacobians would be large, a primitive stands for their product with tangents: it is linear in those, and its
+transpose is the compiled product with weights.
+"""
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
@@ -10,11 +14,13 @@ from ..backends.xla import capsule
 from ..compiled.function import CompiledFunction
 from ..compiled.xla import handler
 from ..errors import ArgumentError
-from .derived import checked, jacobian
+from .derived import by_products, checked, jacobian, product, product_arguments
 
 try:
     import jax
     import jax.numpy as jnp
+    from jax.extend.core import Primitive
+    from jax.interpreters import ad, batching, mlir
 except ImportError as error:
     raise ImportError(
         "linksweep.jax needs the package jax, which is not installed: pip install linksweep[jax]"
@@ -94,11 +100,19 @@ def _differentiable(function: CompiledFunction) -> Any:
     def derived(by: tuple[str, ...]) -> Any:
         return _differentiable(jacobian(function, by))
 
+    @functools.cache
+    def products(by: tuple[str, ...]) -> _Products:
+        return _Products(function, by)
+
     @functools.partial(call.defjvp, symbolic_zeros=True)
     def _(primals: Any, tangents: Any) -> Any:
         symbolic = jax.custom_derivatives.SymbolicZero
         moved = [k for k, tangent in enumerate(tangents) if not isinstance(tangent, symbolic)]
         count = len(function.outputs)
+        by = tuple(function.inputs[k] for k in moved)
+        if by_products(function, by):
+            slopes = _product.bind(*primals, *(tangents[k] for k in moved), products=products(by))
+            return tuple(call(*primals)), tuple(slopes)
         found = derived(tuple(function.inputs[k] for k in moved))(*primals)
         slopes = []
         for i, output in enumerate(function.signature.outputs):
@@ -112,6 +126,89 @@ def _differentiable(function: CompiledFunction) -> Any:
         return tuple(found[:count]), tuple(slopes)
 
     return call
+
+
+class _Products:
+    """A function's derivatives by some inputs, times tangents and times weights; compared by identity."""
+
+    def __init__(self, function: CompiledFunction, by: tuple[str, ...]):
+        self.function, self.by = function, by
+        self.pushed, self.pulled = product(function, "jvp", by), product(function, "vjp", by)
+
+    def split(self, args: Any) -> tuple[Any, Any]:
+        count = len(self.function.inputs)
+        return args[:count], args[count:]
+
+    def push(self, *args: Any) -> Any:
+        """Primals, then tangents."""
+        given = product_arguments(self.function, self.pushed, *self.split(args))
+        return self.push_call(*given)
+
+    @functools.cached_property
+    def push_call(self) -> Any:
+        return _differentiable(self.pushed)
+
+    @functools.cached_property
+    def pull_call(self) -> Any:
+        return _differentiable(self.pulled)
+
+    def pull(self, primals: Any, weights: Any, shapes: Any) -> list[Any]:
+        """For each input, the sum over results, and over axes along which the input was shared."""
+        found = self.pull_call(*product_arguments(self.function, self.pulled, primals, weights))
+        totals = [sum(found[k :: len(self.by)]) for k in range(len(self.by))]
+        slopes = []
+        for total, shape in zip(totals, shapes, strict=True):
+            shared = tuple(k for k, size in enumerate(shape) if size == 1 and total.shape[k] != 1)
+            slopes.append(total.sum(shared, keepdims=True) if shared else total)
+        return slopes
+
+
+_product = Primitive("linksweep_product")
+_product.multiple_results = True
+
+
+@_product.def_impl
+def _run_product(*args: Any, products: _Products) -> Any:
+    given = product_arguments(products.function, products.pushed, *products.split(args))
+    return list(_foreign_call(products.pushed, tuple(given)))
+
+
+@_product.def_abstract_eval
+def _shapes_of_product(*args: Any, products: _Products) -> Any:
+    cores = [argument.shape for argument in products.function.signature.inputs]
+    batch = jnp.broadcast_shapes(*(a.shape[: a.ndim - len(c)] for a, c in zip(args, cores, strict=False)))
+    outputs = products.function.signature.outputs
+    return [jax.core.ShapedArray((*batch, *output.shape), args[0].dtype) for output in outputs]
+
+
+def _product_slope(primals: Any, tangents: Any, *, products: _Products) -> Any:
+    moved = [k for k, tangent in enumerate(tangents) if type(tangent) is not ad.Zero]
+
+    def of_moved(*some: Any) -> Any:
+        args = list(primals)
+        for k, value in zip(moved, some, strict=True):
+            args[k] = value
+        return list(products.push(*args))
+
+    return jax.jvp(of_moved, [primals[k] for k in moved], [tangents[k] for k in moved])
+
+
+def _product_transpose(cotangents: Any, *args: Any, products: _Products) -> Any:
+    primals, tangents = products.split(args)
+    weights = [ad.instantiate_zeros(ct) for ct in cotangents]
+    return [None] * len(primals) + products.pull(primals, weights, [t.aval.shape for t in tangents])
+
+
+def _product_mapped(args: Any, dims: Any, *, products: _Products) -> Any:
+    moved = [x[None] if dim is None else jnp.moveaxis(x, dim, 0) for x, dim in zip(args, dims, strict=True)]
+    results = _product.bind(*moved, products=products)
+    return results, [0] * len(results)
+
+
+ad.primitive_jvps[_product] = _product_slope
+ad.primitive_transposes[_product] = _product_transpose
+batching.primitive_batchers[_product] = _product_mapped
+mlir.register_lowering(_product, mlir.lower_fun(_run_product, multiple_results=True))
 
 
 def _times(J: Any, tangent: Any, result: tuple[int, ...], argument: tuple[int, ...]) -> Any:

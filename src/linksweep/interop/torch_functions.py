@@ -15,7 +15,7 @@ import numpy as np
 from ..compiled.cache import make_key
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
-from .derived import checked, jacobian
+from .derived import by_products, checked, jacobian, product, product_arguments
 
 try:
     import torch
@@ -67,6 +67,17 @@ class _Wrapped:
     def derived(self, by: tuple[int, ...]) -> _Wrapped:
         return _wrapped(jacobian(self.function, [self.function.inputs[k] for k in by], values=False))
 
+    @functools.cache  # noqa: B019
+    def product(self, kind: str, by: tuple[int, ...]) -> _Wrapped | None:
+        """Products with the derivatives by these inputs, where the Jacobian would be large."""
+        names = [self.function.inputs[k] for k in by]
+        return _wrapped(product(self.function, kind, names)) if by_products(self.function, names) else None
+
+    def times(self, made: _Wrapped, inputs: Any, vectors: Any) -> Any:
+        given = product_arguments(self.function, made.function, inputs, vectors)
+        compiling = torch.compiler.is_compiling() or type(inputs[0]) is not torch.Tensor
+        return made.operator(*given) if compiling else made.apply(*given)
+
     def run(self, *tensors: Any) -> list[Any]:
         results = self.function(*(tensor.detach().numpy() for tensor in tensors))
         several = results if len(self.function.outputs) > 1 else (results,)
@@ -84,10 +95,21 @@ class _Wrapped:
         given = gradients[0] if len(gradients) == 1 and isinstance(gradients[0], (list, tuple)) else gradients
         wanted = tuple(k for k, needed in enumerate(context.needs_input_grad) if needed)
         inputs = context.saved_tensors
+        found: list[Any] = [None] * len(self.cores)
+        made = self.product("vjp", wanted)
+        if made is not None:
+            batch = torch.broadcast_shapes(*self.leading(inputs))
+            weights = [
+                inputs[0].new_zeros((*batch, *output.shape)) if gradient is None else gradient
+                for gradient, output in zip(given, self.function.signature.outputs, strict=True)
+            ]
+            slopes = self.times(made, inputs, weights)
+            for place, k in enumerate(wanted):
+                found[k] = _unbroadcast(sum(slopes[place :: len(wanted)]), inputs[k].shape)
+            return tuple(found)
         derived = self.derived(wanted)
         compiling = torch.compiler.is_compiling() or type(inputs[0]) is not torch.Tensor
         slopes = derived.operator(*inputs) if compiling else derived.apply(*inputs)
-        found: list[Any] = [None] * len(self.cores)
         for i, gradient in enumerate(given):
             if gradient is None:
                 continue
@@ -102,6 +124,9 @@ class _Wrapped:
 
     def forward_slope(self, inputs: Any, tangents: Any) -> tuple[Any, ...]:
         moved = tuple(k for k, tangent in enumerate(tangents) if tangent is not None)
+        made = self.product("jvp", moved)
+        if made is not None:
+            return tuple(self.times(made, inputs, [tangents[k] for k in moved]))
         slopes = self.derived(moved).apply(*inputs)
         results = []
         for i, output in enumerate(self.function.signature.outputs):

@@ -62,7 +62,8 @@ def _compiled_step(recipe: StepRecipe, dtype: str, backend: str) -> Any:
 
 def _loops_serve(recipe: StepRecipe) -> bool:
     """Whether every function that the step asks for has a number for each rate, and can be a loop."""
-    if recipe.rest is not None or recipe.model.ties or recipe.model.springs:
+    model = recipe.model
+    if recipe.rest is not None or model.ties or model.springs or model.is_coupled:
         return False
     try:
         traced_loops(replace(recipe, loops=True))

@@ -1,7 +1,8 @@
 """`rollout`: many steps with torques that hold for each, and the gradient of a loss through all of them.
 
-In reverse, by the adjoint of a step: lambda = (d next / d state)^T lambda + what the loss has of the state itself. States
-are kept at the begin of about as many stretches as there are steps in one; a stretch is run again when its turn comes.
+In reverse, by the adjoint of a step: lambda = (d next / d state)^T lambda + what the loss has of the state itself.
+States are kept at the begin of about as many stretches as there are steps in one; a stretch is run again when its turn
+comes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StepAdjointRecipe(StepRecipe):
-    """lambda after the step, the step's inputs, and the loss's own slopes -> lambda before it, slopes by the torques."""
+    """lambda after the step, the step's inputs, the loss's own slopes -> lambda before it, slopes by the torques."""
 
     def inputs(self) -> tuple[Array, ...]:
         step = self._forward().inputs()
@@ -62,8 +63,10 @@ class StepAdjointRecipe(StepRecipe):
         return optimise(block_program("step_adjoint", inputs, outputs))
 
     def signature(self) -> Signature:
-        sides = [tuple(Argument(array.name, array.shape) for array in side) for side in (self.inputs(), self.outputs())]
-        return Signature("step_adjoint", *sides)
+        inputs, outputs = (
+            tuple(Argument(array.name, array.shape) for array in side) for side in (self.inputs(), self.outputs())
+        )
+        return Signature("step_adjoint", inputs, outputs)
 
     def _forward(self) -> StepRecipe:
         return StepRecipe(**{field.name: getattr(self, field.name) for field in fields(StepRecipe)})
@@ -89,8 +92,8 @@ class Rollout:
     def vjp(
         self, q0: Any, qd0: Any, tau: Any, w_q: Any = None, w_qd: Any = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The gradients by q0, qd0 and tau of a loss whose own are w_q (steps + 1, ..., nq) by the states' q and w_qd by
-        their qd (None: zeros). Gradients by q are by its numbers; each rollout of the batch has its own.
+        """The gradients by q0, qd0 and tau of a loss whose own are w_q (steps + 1, ..., nq) by the states' q and w_qd
+        by their qd (None: zeros). Gradients by q are by its numbers; each rollout of the batch has its own.
         """
         start, torques, batch = self._checked(q0, qd0, tau)
         steps, n = torques.shape[:2]
@@ -173,7 +176,7 @@ def rollout(
 ) -> Rollout:  # fmt: skip
     """Steps of dt with given torques, as a function with gradients; options are those of `simulate`.
 
-    roll = ls.rollout(robot, 0.01); q, qd = roll(q0, qd0, tau); by_q0, by_qd0, by_tau = roll.vjp(q0, qd0, tau, w_q, w_qd).
+    roll = ls.rollout(robot, 0.01); q, qd = roll(q0, qd0, tau); by_q0, by_qd0, by_tau = roll.vjp(q0, qd0, tau, w_q).
     """
     if not hasattr(robot, "canonical"):
         raise ArgumentError(f"rollout got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
