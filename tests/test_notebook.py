@@ -16,8 +16,8 @@ from robots_for_tests import URDF, robot
 import linksweep as ls
 from linksweep import plots
 from linksweep.formats.urdf import read_urdf
-from linksweep.support.progress import ProgressBar
 from linksweep.support.notebook import MOST_ROWS, html_table, in_notebook
+from linksweep.support.progress import ProgressBar
 
 PUMA = ls.robots.puma560()
 

@@ -64,7 +64,8 @@ class Chain:
         ends = [entry for entry in links if bounded[entry.q_start] and not self.wraps[entry.q_start]]
         self.stops = np.array([entry.q_start for entry in ends], int)
         self.stopped_rates = np.array([entry.start for entry in ends], int)
-        self.compiled = self.simple and len(carrying) <= MOST_JOINTS and chosen_backend(None) == "llvm"
+        self.rates = {entry.q_start: entry.start for entry in links}
+        self.compiled = len(carrying) <= MOST_JOINTS and chosen_backend(None) == "llvm"
         self.at_once: dict[Any, Any] = {}  # descents in machine code, by position_only and limited
         self.options: dict[Any, Any] = {}  # the last ones, as they take them
         self.size = (nq,)
@@ -121,7 +122,7 @@ class Chain:
         if key not in self._descents:
             problem = Problem(self._bounds() if limited else (), self.scale, position_only)
             self._descents[key] = descents_of(self, problem)
-            if self.compiled:
+            if self.compiled and self.simple:
                 self.at_once[key] = self._descents[key]
         return self._descents[key]
 
@@ -129,7 +130,9 @@ class Chain:
         places = np.flatnonzero(np.isfinite(self.lower) | np.isfinite(self.upper))
         low, high = np.maximum(self.lower, -FAR), np.minimum(self.upper, FAR)
         back = self.turns & (high - low >= TURN - LARGEST_STEP)
-        return tuple(Bound(int(i), float(low[i]), float(high[i]), bool(back[i]), i in self.stops) for i in places)
+        return tuple(
+            Bound(int(i), self.rates[i], float(low[i]), float(high[i]), bool(back[i]), i in self.stops) for i in places
+        )
 
     @lazy
     def scale(self) -> float:

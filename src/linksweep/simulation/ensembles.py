@@ -210,5 +210,3 @@ def _whole(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ArgumentError(f"{name} is {shown(value)}, expected a whole number from {least} on.")
     return int(value)
-
-

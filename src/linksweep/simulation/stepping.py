@@ -11,17 +11,14 @@ then moves with it by the exponential of the group, as `Robot.integrate` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from ..mechanism.canonical import CanonicalModel
-from ..mechanism.joints import KINDS
+from ..mechanism.moving import Values, by_joint, moved, normalized, rotated, turned_in_plane
 from ..spatial.algebra import Vec
-from ..spatial.scalars import Scalar, cos, sin, sqrt, where
+from ..spatial.scalars import Scalar, where
 
-Values = Sequence[Scalar]
 Accelerate = Callable[[int, Values, Values], tuple[Values, Values]]  # (stage, q, qd) -> (qdd, tau)
-SMALL = 1e-4  # of a squared angle: below, series to the third term are exact to rounding
 
 
 def rk4(model: CanonicalModel, accelerate: Accelerate, q: Values, qd: Values, dt: Scalar) -> tuple[Values, ...]:
@@ -60,91 +57,23 @@ def _simpson(a: Values, b: Values, c: Values, d: Values) -> list[Scalar]:
     return [(w + z) + (x + y) * 2.0 for w, x, y, z in zip(a, b, c, d, strict=True)]
 
 
-def _by_joint(
-    model: CanonicalModel, function: Callable[..., Values], onto: str, q: Values, other: Values = (), cut: str = "v"
-) -> list[Scalar]:
-    """function(kind, the joint's part of q, its part of other) for every joint, side by side again.
-
-    onto, cut: whether the result and `other` are laid out as coordinates ("q") or as rates ("v").
-    """
-    out: list[Scalar] = [0.0] * sum(getattr(KINDS[link.kind], "nq" if onto == "q" else "nv") for link in model.links)
-    for link in model.links:
-        joint = KINDS[link.kind]
-        place = {"q": slice(link.q_start, link.q_start + joint.nq), "v": slice(link.start, link.start + joint.nv)}
-        out[place[onto]] = function(link.kind, list(q[place["q"]]), list(other[place[cut]]))
-    return out
-
-
 def coordinate_rates(model: CanonicalModel, q: Values, v: Values) -> list[Scalar]:
     """q' of the rates v."""
-    return _by_joint(model, _joint_rates, "q", q, v)
+    return by_joint(model, _joint_rates, "q", q, v)
 
 
 def _joint_rates(kind: str, q: Values, v: Values) -> Values:
     if kind == "planar":
-        return [v[0], *_turned_in_plane(q[0], v[1], v[2])]
+        return [v[0], *turned_in_plane(q[0], v[1], v[2])]
     if kind not in ("spherical", "free"):
         return v
     own, w, spin = Vec(*q[:3]), q[3], Vec(*v[:3]) * 0.5
     turning = spin * w + own.cross(spin)
     rates = [turning.x, turning.y, turning.z, -own.dot(spin)]
     if kind == "free":
-        moving = _rotate(q, Vec(*v[3:]))
+        moving = rotated(q, Vec(*v[3:]))
         rates += [moving.x, moving.y, moving.z]
     return rates
-
-
-def moved(model: CanonicalModel, q: Values, step: Values) -> list[Scalar]:
-    """Coordinates after moving with the constant rates step / dt for a time dt."""
-    return _by_joint(model, _joint_moved, "q", q, step)
-
-
-def _joint_moved(kind: str, q: Values, step: Values) -> Values:
-    if kind == "planar":
-        way = _way(Vec(0.0, 0.0, step[0]), Vec(step[1], step[2], 0.0))
-        x, y = _turned_in_plane(q[0], way.x, way.y)
-        return [q[0] + step[0], q[1] + x, q[2] + y]
-    if kind not in ("spherical", "free"):
-        return [x + s for x, s in zip(q, step, strict=True)]
-    turn = Vec(*step[:3])
-    sinc, cosine, _ = _half_angle(turn)
-    own, w, half = Vec(*q[:3]), q[3], turn * (sinc * 0.5)
-    axis = half * w + own * cosine + own.cross(half)
-    after = [axis.x, axis.y, axis.z, w * cosine - own.dot(half)]
-    if kind == "free":
-        way = _rotate(q, _way(turn, Vec(*step[3:])))
-        after += [q[4] + way.x, q[5] + way.y, q[6] + way.z]
-    return after
-
-
-def _half_angle(turn: Vec) -> tuple[Scalar, Scalar, Scalar]:
-    """sin(h) / h and cos(h) of half the angle, and the square of the angle."""
-    square = turn.dot(turn)
-    h2 = square * 0.25
-    h = sqrt(h2)
-    near = 1.0 - h2 * (1.0 / 6.0) + h2 * h2 * (1.0 / 120.0)
-    return where(h2 < SMALL, near, sin(h) / h), cos(h), square
-
-
-def _way(turn: Vec, v: Vec) -> Vec:
-    """The way of a point that moves with v while its frame turns: v + a w x v + b w x (w x v)."""
-    sinc, cosine, square = _half_angle(turn)
-    near = 1.0 / 6.0 - square * (1.0 / 120.0) + square * square * (1.0 / 5040.0)
-    b = where(square < SMALL, near, (1.0 - sinc * cosine) / square)
-    once = turn.cross(v)
-    return v + once * (sinc * sinc * 0.5) + turn.cross(once) * b
-
-
-def normalized(model: CanonicalModel, q: Values) -> list[Scalar]:
-    return _by_joint(model, _joint_normalized, "q", q)
-
-
-def _joint_normalized(kind: str, q: Values, _: Values) -> Values:
-    if kind not in ("spherical", "free"):
-        return q
-    x, y, z, w = q[:4]
-    length = sqrt(x * x + y * y + (z * z + w * w))
-    return [x / length, y / length, z / length, w / length, *q[4:]]
 
 
 def tracking_error(model: CanonicalModel, q: Values, wanted: Values) -> list[Scalar]:
@@ -153,7 +82,7 @@ def tracking_error(model: CanonicalModel, q: Values, wanted: Values) -> list[Sca
     For a ball joint twice the vector part of the quaternion that is missing, which is the rotation vector for small
     angles; 0 for a free joint, which has no motor.
     """
-    return _by_joint(model, _joint_error, "v", q, wanted, "q")
+    return by_joint(model, _joint_error, "v", q, wanted, "q")
 
 
 def _joint_error(kind: str, q: Values, wanted: Values) -> Values:
@@ -161,7 +90,7 @@ def _joint_error(kind: str, q: Values, wanted: Values) -> Values:
         return [0.0] * 6
     if kind == "planar":
         turn, x, y = (b - a for a, b in zip(q, wanted, strict=True))
-        return [turn, *_turned_in_plane(-q[0], x, y)]
+        return [turn, *turned_in_plane(-q[0], x, y)]
     if kind != "spherical":
         return [b - a for a, b in zip(q, wanted, strict=True)]
     own, goal = Vec(*q[:3]), Vec(*wanted[:3])
@@ -177,15 +106,3 @@ def without_motors(model: CanonicalModel, tau: Values) -> list[Scalar]:
         if link.kind == "free":
             out[link.start : link.start + 6] = [0.0] * 6
     return out
-
-
-def _rotate(quaternion: Values, v: Vec) -> Vec:
-    """v turned by a quaternion xyzw of any length."""
-    axis, w = Vec(*quaternion[:3]), quaternion[3]
-    twice = axis.cross(v) * (2.0 / (axis.dot(axis) + w * w))
-    return v + twice * w + axis.cross(twice)
-
-
-def _turned_in_plane(angle: Scalar, x: Scalar, y: Scalar) -> tuple[Any, Any]:
-    c, s = cos(angle), sin(angle)
-    return c * x - s * y, s * x + c * y
