@@ -1,7 +1,7 @@
 """Moving along rates, over any scalar: what is traced into steps in time and into descents.
 
-Coordinates and rates are flat lists in the order of the robot's coordinates; see coordinates.py, which does the same with
-NumPy arrays and checks them.
+Coordinates and rates are flat lists in the order of the robot's coordinates. coordinates.py does the same with NumPy
+arrays, and checks them.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ ROUNDED = 1e-14  # a rotation farther than this from orthonormal is made so befo
 FAR = 1e300  # in the place of infinity, which machine code takes for bad input
 TURN = 2.0 * np.pi
 GOING, SOLVED, GIVEN_UP, RAN_OUT = 0.0, 1.0, 2.0, 3.0
-# half an angle over its sine, by powers of 1 - cos of it: the step may be a hundredth short where half a turn is missing
+# half an angle over its sine, by powers of 1 - cos of it: a step may be a hundredth short where half a turn is missing
 _SERIES = (1.0, 1.0 / 3.0, 2.0 / 15.0, 2.0 / 35.0, 8.0 / 315.0, 8.0 / 693.0)
 
 
@@ -220,7 +220,7 @@ def _unblocked(m: Scalars, problem: Problem, q: Any, jacobian: Any, error: Any) 
 
 
 def _step(m: Scalars, jacobian: Any, error: Any, damping: Any) -> Any:
-    """J^T (J J^T + damping)^-1 error, by the modified Gram-Schmidt process: [J^T; sqrt(damping)] = Q R, J^T's part of Q."""
+    """J^T (J J^T + damping)^-1 error, by the modified Gram-Schmidt process: [J^T; sqrt(damping)] = Q R."""
     rows, root = len(jacobian), m.root(damping)
     vectors, fill = list(jacobian), [[0.0] * i + [root] for i in range(rows)]  # what the damping adds stands below
     step, y = None, []
