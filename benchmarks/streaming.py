@@ -70,9 +70,8 @@ def main() -> None:
                 f"{kind:7} {found[kind]['seconds']:7.2f} s  (processor {found[kind]['processor']:.2f} s), "
                 f"{found[kind]['peak']:6.0f} MB resident"
             )
-        print(
-            f"speed from disk to disk: {100 * found['memory']['seconds'] / found['disk']['seconds']:.0f} % of that in memory"
-        )
+        share = found["memory"]["seconds"] / found["disk"]["seconds"]
+        print(f"speed from disk to disk: {100 * share:.0f} % of that in memory")
 
 
 if __name__ == "__main__":

@@ -144,6 +144,23 @@ def test_an_iteration_is_a_program_of_known_size():
     assert found.trig == 6 and found.total < 1000
 
 
+def test_limits_on_a_free_base():
+    """Coordinates and rates have different places behind a quaternion: the limits of a joint act on its own rate."""
+    robot, frame = arm("ur5")
+    floating = robot.with_base("floating")
+    chain = chain_of(floating, frame)
+    assert chain.compiled and all(bound.rate == bound.place - 1 for bound in chain._bounds())
+    rng = np.random.default_rng(2)
+    q = np.stack([floating.random(rng) for _ in range(30)])
+    q[:, 7:] = np.clip(q[:, 7:], -0.1, 0.1)
+    narrow = floating.with_limits(lower={n: -0.1 for n in robot.joint_names}, upper={n: 0.1 for n in robot.joint_names})
+    found = narrow.inverse_kinematics(floating.pose(q, frame), frame, narrow.normalize(q + 0.05))
+    assert found.solved.all()
+    assert (np.abs(found.q[:, 7:]) <= 0.1).all()
+    np.testing.assert_allclose(np.linalg.norm(found.q[:, :4], axis=1), 1.0, atol=1e-14)
+    np.testing.assert_allclose(floating.pose(found.q, frame), floating.pose(q, frame), atol=1e-9)
+
+
 def between_guards() -> None:
     chain, targets, starts = cases("planar3", 20)
     function = chain.descent(False, True)

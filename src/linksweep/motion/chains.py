@@ -63,7 +63,8 @@ class Chain:
         ends = bounded & ~self.wraps
         stops = [pair for entry in links if entry.leads for pair in entry.pairs if ends[pair[0]]]
         self.stops, self.stopped_rates = np.array(stops, int).reshape(-1, 2).T
-        self.compiled = self.simple and len(carrying) <= MOST_JOINTS and chosen_backend(None) == "llvm"
+        self.rates = dict(pair for entry in links for pair in entry.pairs)
+        self.compiled = len(carrying) <= MOST_JOINTS and chosen_backend(None) == "llvm"
         self.at_once: dict[Any, Any] = {}  # descents in machine code, by position_only and limited
         self.options: dict[Any, Any] = {}  # the last ones, as they take them
         self.size = (nq,)
@@ -120,7 +121,7 @@ class Chain:
         if key not in self._descents:
             problem = Problem(self._bounds() if limited else (), self.scale, position_only)
             self._descents[key] = descents_of(self, problem)
-            if self.compiled:
+            if self.compiled and self.simple:
                 self.at_once[key] = self._descents[key]
         return self._descents[key]
 
@@ -128,7 +129,9 @@ class Chain:
         places = np.flatnonzero(np.isfinite(self.lower) | np.isfinite(self.upper))
         low, high = np.maximum(self.lower, -FAR), np.minimum(self.upper, FAR)
         back = self.turns & (high - low >= TURN - LARGEST_STEP)
-        return tuple(Bound(int(i), float(low[i]), float(high[i]), bool(back[i]), i in self.stops) for i in places)
+        return tuple(
+            Bound(int(i), self.rates[i], float(low[i]), float(high[i]), bool(back[i]), i in self.stops) for i in places
+        )
 
     @lazy
     def scale(self) -> float:

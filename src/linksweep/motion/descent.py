@@ -32,9 +32,11 @@ _SERIES = (1.0, 1.0 / 3.0, 2.0 / 15.0, 2.0 / 35.0, 8.0 / 315.0, 8.0 / 693.0)
 
 
 class Bound(NamedTuple):
-    """The limits of a coordinate. back: a whole turn may bring it back inside. stop: it cannot go all the way round."""
+    """The limits of a coordinate, and its rate's place. back: a whole turn may bring it back inside. stop: it cannot go
+    all the way round."""
 
     place: int
+    rate: int
     lower: float
     upper: float
     back: bool
@@ -47,10 +49,24 @@ class Scalars(NamedTuple):
     less: Callable[..., Any]
     choose: Callable[..., Any]
     root: Callable[..., Any]
+    largest: Callable[..., Any]  # along the first axis, and no less than a number
 
 
-FLOATS = Scalars(np.less, np.where, np.sqrt)
-SYMBOLS = Scalars(np.frompyfunc(operator.lt, 2, 1), np.frompyfunc(where, 3, 1), np.frompyfunc(sqrt, 1, 1))
+def _largest_symbol(values: Any, least: float) -> Any:
+    found: Any = least
+    for value in values:
+        found = where(found < value, value, found)
+    return found
+
+
+def _largest_float(values: Any, least: float) -> Any:
+    return values.max(axis=0, initial=least)
+
+
+FLOATS = Scalars(np.less, np.where, np.sqrt, _largest_float)
+SYMBOLS = Scalars(
+    np.frompyfunc(operator.lt, 2, 1), np.frompyfunc(where, 3, 1), np.frompyfunc(sqrt, 1, 1), _largest_symbol
+)
 
 
 class Report(NamedTuple):
@@ -93,7 +109,8 @@ def iterate(
 ) -> State:  # fmt: skip
     """Look at state.q, keep it if it is the best, and move on.
 
-    target (4, 4, ...), q0 (n, ...): where it began. kinematics(q): pose (4, 4, ...) and Jacobian (6, n, ...).
+    target (4, 4, ...), q0 (n, ...): where it began. kinematics(q): pose (4, 4, ...) and Jacobian (6, rates, ...).
+    moved(q, step): q after a step of its rates.
     """
     q = within(m, problem.bounds, state.q)
     pose, jacobian = kinematics(q)
@@ -183,8 +200,7 @@ def _plain(m: Scalars, problem: Problem, target: Any, q0: Any, q: Any) -> Any:
     for bound in problem.bounds:
         unless(m.less(q0[bound.place], bound.lower))
         unless(m.less(bound.upper, q0[bound.place]))
-    for value in q - q0:
-        unless(m.less(9.0, value * value))
+    unless(m.less(9.0, m.largest((q - q0) * (q - q0), 0.0)))
     return plain
 
 
@@ -195,16 +211,16 @@ def _unblocked(m: Scalars, problem: Problem, q: Any, jacobian: Any, error: Any) 
     matrix = np.stack([jacobian[i] * weights[i] for i in rows])
     for bound in problem.bounds:
         if bound.stop:
-            x, column = q[bound.place], matrix[:, bound.place]
+            x, column = q[bound.place], matrix[:, bound.rate]
             wish = _sum(column * error)
             up = m.choose(m.less(0.0, wish), m.choose(m.less(x, bound.upper), 1.0, 0.0), 1.0)
             free = m.choose(m.less(wish, 0.0), m.choose(m.less(bound.lower, x), 1.0, 0.0), up)
-            matrix[:, bound.place] = column * free
+            matrix[:, bound.rate] = column * free
     return matrix
 
 
 def _step(m: Scalars, jacobian: Any, error: Any, damping: Any) -> Any:
-    """J^T (J J^T + damping)^-1 error: [J^T; sqrt(damping)] = Q R by the modified Gram-Schmidt process."""
+    """J^T (J J^T + damping)^-1 error, by the modified Gram-Schmidt process: [J^T; sqrt(damping)] = Q R."""
     rows, root = len(jacobian), m.root(damping)
     vectors, fill = list(jacobian), [[0.0] * i + [root] for i in range(rows)]  # what the damping adds stands below
     step, y = None, []
@@ -221,10 +237,7 @@ def _step(m: Scalars, jacobian: Any, error: Any, damping: Any) -> Any:
             vectors[k] = vectors[k] - own * along
             fill[k] = [b - a * along for a, b in zip(own_fill, fill[k], strict=False)] + fill[k][i + 1 :]
             factors[k].append(along)
-    largest: Any = LARGEST_STEP**2
-    for square in step * step:
-        largest = m.choose(m.less(largest, square), square, largest)
-    return step * (LARGEST_STEP / m.root(largest))
+    return step * (LARGEST_STEP / m.root(m.largest(step * step, LARGEST_STEP**2)))
 
 
 def _sum(values: Any) -> Any:

@@ -13,6 +13,7 @@ from linksweep.backends.until import Until
 from linksweep.catalogue.functions import FUNCTIONS, Request, signature
 from linksweep.compiled.arrays import Argument, Signature
 from linksweep.compiled.function import Recipe, make_function
+from linksweep.mechanism.moving import moved, normalized
 from linksweep.tracing.expression import Graph
 from linksweep.tracing.passes.dead_and_fused import remove_dead
 from linksweep.tracing.passes.factoring import factor_sums
@@ -57,11 +58,14 @@ class DescentRecipe(Recipe):
                 run = UnrolledRun(self.model, signature(self.model, [request])[0], [list(q)])
                 FUNCTIONS[request.function].trace(run, request, 0)
                 results.append(np.array(run.results[0], object))
-            return results[0].reshape(4, 4), results[1].reshape(6, n)
+            return results[0].reshape(4, 4), results[1].reshape(6, -1)
+
+        def moved_by(q: Any, step: Any) -> Any:
+            return np.array(normalized(self.model, moved(self.model, list(q), list(step))), object)
 
         state = State(flat[:n], flat[n : 2 * n], Report(*flat[2 * n : 2 * n + loop.report]), *flat[-2:])
         after = iterate(
-            SYMBOLS, self.problem, target.reshape(4, 4), q0, tolerance, iterations, state, kinematics
+            SYMBOLS, self.problem, target.reshape(4, 4), q0, tolerance, iterations, state, kinematics, moved_by
         )  # fmt: skip
         values = [*after.q, *after.best, *after.report, after.mark, after.since]
         program = block_program("descent", inputs, [(inputs[-1], values)])
@@ -81,7 +85,7 @@ def descents_of(chain: Chain, problem: Problem) -> Callable[..., tuple[FloatArra
 
 
 def descend_in_python(chain: Chain, problem: Problem, target: Any, options: Any, q0: Any) -> tuple[FloatArray, ...]:
-    """The same descents, for chains too long to be written out, joints of several freedoms, and other backends.
+    """The same descents, for chains too long to be written out, and without machine code.
 
     target (N, 4, 4), q0 (N, nq) -> q (N, nq), report (N, ...).
     """
@@ -96,7 +100,7 @@ def descend_in_python(chain: Chain, problem: Problem, target: Any, options: Any,
         pose, jacobian = chain.function(np.ascontiguousarray(x.T))
         return first(pose), first(jacobian)
 
-    def moved(x: Any, step: Any) -> Any:
+    def moved_by(x: Any, step: Any) -> Any:
         return chain.moved(x.T, step.T).T
 
     active, own_target, own_q0 = np.arange(count), first(target), q0.T.copy()
@@ -105,7 +109,7 @@ def descend_in_python(chain: Chain, problem: Problem, target: Any, options: Any,
     with np.errstate(all="ignore"):
         while len(active):
             state = iterate(
-                FLOATS, problem, own_target, own_q0, tolerance, iterations, state, kinematics, moved
+                FLOATS, problem, own_target, own_q0, tolerance, iterations, state, kinematics, moved_by
             )  # fmt: skip
             keep = state.report.status == GOING
             ended = active[~keep]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..mechanism.moving import Values, moved
 from ..spatial.scalars import Scalar, where
 from .control.forms import Dynamics, added, between
 from .resting import Rest, resting_acceleration, settled
-from .stepping import Values, moved
 
 # (stage, q, qd) -> driving torques, and (stage, q, qd, those) -> with what the world pushes
 Torques = tuple[Callable[..., Values], Callable[..., Values]]

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..compiled.arrays import Argument, Signature
 from ..compiled.function import Recipe
+from ..mechanism.moving import Values, moved, normalized
 from ..tracing.expression import Graph
 from ..tracing.passes import optimise
 from ..tracing.program import Array, Program, block_program
@@ -17,7 +18,7 @@ from .control.forms import Dynamics, Form, added
 from .control.traced import LoopedDynamics, TracedDynamics
 from .resting import Rest
 from .resting_step import resting_step
-from .stepping import INTEGRATORS, STAGES, Values, moved, normalized
+from .stepping import INTEGRATORS, STAGES
 
 Torque = Callable[[Values, Values, dict[str, Values]], Values]
 

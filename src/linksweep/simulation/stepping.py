@@ -10,10 +10,10 @@ then moves with it by the exponential of the group, as `Robot.integrate` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from ..joints.groups import Values
 from ..mechanism.canonical import CanonicalModel
+from ..mechanism.moving import Values, joined, moved, normalized
 from ..spatial.scalars import Scalar
 
 Accelerate = Callable[[int, Values, Values], tuple[Values, Values]]  # (stage, q, qd) -> (qdd, tau)
@@ -55,24 +55,9 @@ def _simpson(a: Values, b: Values, c: Values, d: Values) -> list[Scalar]:
     return [(w + z) + (x + y) * 2.0 for w, x, y, z in zip(a, b, c, d, strict=True)]
 
 
-def _joined(entries: Iterable[tuple[slice, Values]]) -> list[Scalar]:
-    """What each joint has, in the places that it has."""
-    parts = sorted(entries, key=lambda entry: entry[0].start)
-    return [x for _, values in parts for x in values]
-
-
 def coordinate_rates(model: CanonicalModel, q: Values, v: Values) -> list[Scalar]:
     """q' of the rates v."""
-    return _joined((k.coordinates, k.type.derivative(q[k.coordinates], v[k.rates])) for k in model.joints)
-
-
-def moved(model: CanonicalModel, q: Values, step: Values) -> list[Scalar]:
-    """Coordinates after moving with the constant rates step / dt for a time dt."""
-    return _joined((k.coordinates, k.type.integrate(q[k.coordinates], step[k.rates])) for k in model.joints)
-
-
-def normalized(model: CanonicalModel, q: Values) -> list[Scalar]:
-    return _joined((k.coordinates, k.type.normalized(q[k.coordinates])) for k in model.joints)
+    return joined((k.coordinates, k.type.derivative(q[k.coordinates], v[k.rates])) for k in model.joints)
 
 
 def tracking_error(model: CanonicalModel, q: Values, wanted: Values) -> list[Scalar]:
@@ -81,7 +66,7 @@ def tracking_error(model: CanonicalModel, q: Values, wanted: Values) -> list[Sca
     For a ball joint twice the vector part of the quaternion that is missing, which is the rotation vector for small
     angles; 0 for a free joint, which has no motor.
     """
-    return _joined(
+    return joined(
         (k.rates, [0.0] * k.nv if k.type.floats else k.type.error(q[k.coordinates], wanted[k.coordinates]))
         for k in model.joints
     )
@@ -89,4 +74,4 @@ def tracking_error(model: CanonicalModel, q: Values, wanted: Values) -> list[Sca
 
 def without_motors(model: CanonicalModel, tau: Values) -> list[Scalar]:
     """The torques with 0 for the freedoms of free joints."""
-    return _joined((k.rates, [0.0] * k.nv if k.type.floats else tau[k.rates]) for k in model.joints)
+    return joined((k.rates, [0.0] * k.nv if k.type.floats else tau[k.rates]) for k in model.joints)
