@@ -42,9 +42,11 @@ def _completed(table: str) -> str:
 
 
 def formula_of(code: str) -> str:
-    """The line in the papers' symbols, as LaTeX for Markdown; nothing where it is only a part of a statement."""
+    """The line in the papers' symbols, as LaTeX for Markdown; nothing for a part of a statement or a whole sweep."""
     from linksweep.explain.formula import equations, latex
 
+    if "sweep." in code:
+        return ""
     try:
         statements = ast.parse(code).body
     except SyntaxError:
