@@ -6,12 +6,13 @@ import importlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 TOOLS = Path(__file__).parent.parent / "tools" / "docs"
 sys.path.insert(0, str(TOOLS))
-notebooks = importlib.import_module("notebooks")
+notebooks: Any = importlib.import_module("notebooks")
 sys.path.remove(str(TOOLS))
 
 NOTEBOOKS = sorted(notebooks.NOTEBOOKS.glob("*.ipynb"))

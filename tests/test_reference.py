@@ -6,14 +6,24 @@ import importlib
 import re
 import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 TOOLS = Path(__file__).parent.parent / "tools" / "docs"
-sys.path.insert(0, str(TOOLS))
-reference = importlib.import_module("reference")
-sys.path.remove(str(TOOLS))
 
+
+def load(name: str) -> ModuleType:
+    """A module of tools/docs, whose modules import each other by their names alone."""
+    sys.path.insert(0, str(TOOLS))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(TOOLS))
+
+
+reference: Any = load("reference")
 PUBLIC = [name.full for name in reference.names()]
 
 
@@ -51,3 +61,19 @@ def test_examples_run(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                 reference.ran(setup, code)
     if missing:
         pytest.skip(f"some examples of {file} run on {', '.join(sorted(missing))}: pip install them")
+
+
+def test_formulas_of_source_lines():
+    formulas = load("formulas")
+    assert formulas.formula_of("V = link.phi_T(inner.V) + link.H_T @ qd").startswith("$V = ")
+    assert formulas.formula_of("kept, _ = sweep.inward(step, 0)") == "" == formulas.formula_of(")")
+    table = (
+        "<!-- equations: a.py -->\n| equation | line | code |\n|---|--:|---|\n| (2.25) | 7 | `V = w` |\n<!-- end -->"
+    )
+    assert formulas.with_formulas(table).splitlines()[2] == "| (2.25) | $V = \\omega$ | 7 | `V = w` |"
+
+
+def test_accents_stay_above_their_letters():
+    pytest.importorskip("latex2mathml", reason="formulas are converted by latex2mathml: pip install latex2mathml")
+    page = load("formulas").as_mathml('<span class="arithmatex">\\(\\ddot{q} + \\dot\\omega\\)</span>')
+    assert "<mtext>··</mtext></mover>" in page and "<mtext>·</mtext></mover>" in page and "arithmatex" not in page

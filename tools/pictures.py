@@ -22,7 +22,7 @@ POSES = [
     [0.3, -1.6, 0.9, -0.6, 0.9, 1.0],
     [-1.0, -0.5, 0.1, 0.4, 0.3, -0.8],
 ]
-PICTURES, SECONDS, COLORS = 64, 4.8, 48
+PICTURES, SECONDS, COLORS = 48, 4.8, 48
 
 
 def pictures() -> list[Any]:
@@ -47,6 +47,7 @@ def pictures() -> list[Any]:
     found = []
     for k in range(PICTURES - 1):  # the last is the first again
         scene.draw(k)
+        scene.axes.set(xlabel="", ylabel="", zlabel="")  # there is no room for them
         for j, line in enumerate(drawn):
             line.set_data(t[: k + 1], tau[: k + 1, j])
         buffer = io.BytesIO()

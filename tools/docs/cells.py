@@ -31,7 +31,7 @@ def run(code: str, namespace: dict[str, Any], name: str = "cell") -> list[Shown]
 
 
 def shown(value: Any) -> Shown:
-    if type(value).__module__.startswith("matplotlib.") and hasattr(value, "savefig"):
+    if hasattr(value, "savefig"):
         buffer = io.BytesIO()
         value.savefig(buffer, format="png", dpi=110)
         return Shown("png", buffer.getvalue())

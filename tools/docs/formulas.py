@@ -12,6 +12,9 @@ import re
 
 EQUATIONS = re.compile(r"<!-- equations: .*? -->\n(.*?)<!-- end -->", re.DOTALL)
 ROW = re.compile(r"^\| (?P<equation>.*?) \| (?P<line>[^|]*?) \| `(?P<code>.*)` \|$")
+# Browsers without a font for mathematics draw accents into the letter: text above it stays above it.
+ACCENTS = {"&#x002D9;": "·", "&#x000A8;": "··", "&#x0007E;": "~", "&#x0005E;": "^"}
+ACCENT = re.compile(rf"<mo[^>]*>({'|'.join(ACCENTS)})</mo></mover>")
 WRITTEN = re.compile(r'<(span|div) class="arithmatex">\\[\(\[](.*?)\\[\)\]]</\1>', re.DOTALL)
 
 
@@ -21,7 +24,10 @@ def as_mathml(page: str) -> str:
 
     def one(match: re.Match[str]) -> str:
         display = "block" if match[1] == "div" else "inline"
-        return convert(html.unescape(match[2]).strip(), display=display)
+        return ACCENT.sub(
+            lambda m: f"<mtext>{ACCENTS[m[1]]}</mtext></mover>",
+            convert(html.unescape(match[2]).strip(), display=display),
+        )
 
     return WRITTEN.sub(one, page)
 
@@ -42,9 +48,11 @@ def _completed(table: str) -> str:
 
 
 def formula_of(code: str) -> str:
-    """The line in the papers' symbols, as LaTeX for Markdown; nothing where it is only a part of a statement."""
+    """The line in the papers' symbols, as LaTeX for Markdown; nothing for a part of a statement or a whole sweep."""
     from linksweep.explain.formula import equations, latex
 
+    if "sweep." in code:
+        return ""
     try:
         statements = ast.parse(code).body
     except SyntaxError:
