@@ -128,7 +128,7 @@ def _trace_constraint_bias(tracer: Any, request: Any, output: int) -> None:
 
 def correction(tracer: Any) -> Any:
     """The step (along rates) that takes the constraints' error away, to first order, the least one in the metric M."""
-    mechanism = Mechanism(tracer)
+    mechanism = Mechanism(tracer, world=True)
     mechanism.prepare(mass_matrix(tracer).elements)
     nothing = [0.0] * tracer.model.nv
     return mechanism.solve(nothing, mechanism.errors())[0]
@@ -136,7 +136,7 @@ def correction(tracer: Any) -> Any:
 
 def allowed_rates(tracer: Any, qd: Any) -> Any:
     """The rates that the constraints allow, the nearest in the metric M."""
-    mechanism = Mechanism(tracer)
+    mechanism = Mechanism(tracer, world=True)
     mechanism.prepare(mass_matrix(tracer).elements)
     flat = [rate for values, link in zip(qd, tracer.model.links, strict=True) if link.leads for rate in values]
     rates = [_dot(row, flat) for row in mechanism.K]

@@ -1,7 +1,7 @@
 """Symmetric positive semidefinite systems over any scalar: L D L^T with its structural zeros, and redundant rows.
 
 Proximal iterations solve A x = b where A is singular and b in its range, without a branch: with R = eps diag(A),
-x += (A + R)^-1 (b - A x). What A determines is then found to rounding; of what it leaves open nothing is added.
+(A + R) x' = b + R x. What A determines is then found to rounding; of what it leaves open nothing is added.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ class SymmetricSolver:
     """Solves A x = b for one A, given in full by rows, of which the lower triangle is read."""
 
     def __init__(self, a: Sequence[Sequence[Scalar]], proximal: float = PROXIMAL, refinements: int = REFINEMENTS):
-        self.a = a
         self.refinements = refinements
         n = len(a)
         floor: Scalar = 0.0
@@ -30,7 +29,8 @@ class SymmetricSolver:
         self.low: list[dict[int, Scalar]] = [{} for _ in range(n)]
         self.inverse: list[Scalar] = []
         rest = [{j: a[i][j] for j in range(i) if not is_zero(a[i][j])} for i in range(n)]
-        pivots = [a[i][i] + (a[i][i] + floor) * proximal for i in range(n)]
+        self.proximal = [(a[i][i] + floor) * proximal for i in range(n)]  # R
+        pivots = [a[i][i] + self.proximal[i] for i in range(n)]
         for i in range(n):
             row, done = rest[i], self.low[i]
             pivot = pivots[i]
@@ -60,11 +60,5 @@ class SymmetricSolver:
     def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
         x = self._once(b)
         for _ in range(self.refinements):
-            rest = list(b)
-            for i in range(len(rest)):
-                for j in range(len(rest)):
-                    entry = self.a[i][j] if j <= i else self.a[j][i]
-                    if not is_zero(entry):
-                        rest[i] = rest[i] - entry * x[j]
-            x = [value + step for value, step in zip(x, self._once(rest), strict=True)]
+            x = self._once([value + r * entry for value, r, entry in zip(b, self.proximal, x, strict=True)])
         return x

@@ -17,7 +17,7 @@ from typing import Any
 from ...description.model import BASE, Frame
 from ...mechanism.bias import BaseMotion
 from ...mechanism.sweeps import PerLink, Records
-from ...spatial.algebra import ZERO_FORCE, ZERO_MOTION, Force, Motion, Vec
+from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Motion, Vec
 from ...spatial.scalars import Scalar, is_zero
 from ...spatial.symmetric_solve import SymmetricSolver
 from ...spatial.transforms import Pose
@@ -25,6 +25,9 @@ from ..inverse.khalil_kleinfinger import State, khalil_kleinfinger
 from ..mass_matrix.composite_inertia import mass_matrix
 from ..whole_robot.kinematics import WORLD, jacobian, poses
 from .ties import errors, rows, second_derivatives
+
+
+THREES = ("rigid", "point")  # kinds whose rows come in threes, along x, y and z of b
 
 
 @dataclass(slots=True)
@@ -35,13 +38,20 @@ class Result:
 
 
 class Mechanism:
-    """The constraints of a tree in one pose: K, and what solves with K M^-1 K^T. Rates stand link after link."""
+    """The constraints of a tree in one pose: K, and what solves with K M^-1 K^T. Rates stand link after link.
 
-    def __init__(self, sweep: Any):
+    world: rows that come in threes, along all axes of b, are taken along the world's instead. They say the same and
+    cost less; errors, drift and multipliers of `solve` are along these, too.
+    """
+
+    def __init__(self, sweep: Any, world: bool = False):
         self.sweep, self.ties = sweep, sweep.model.ties
         self.at = poses(sweep)
         self.a = [self._pose(tie.a) for tie in self.ties]
-        self.b = [self._pose(tie.b) for tie in self.ties]
+        self.own = [self._pose(tie.b) for tie in self.ties]
+        self.turned = [world and tie.kind in THREES for tie in self.ties]
+        places = zip(self.own, self.turned, strict=True)
+        self.b = [Pose(WORLD.x, WORLD.y, WORLD.z, b.p) if turned else b for b, turned in places]
         self.columns = [self._relative(tie, pose) for tie, pose in zip(self.ties, self.a, strict=True)]
         self.K = [[row.wrench.dot(m) for m in columns] for columns, row in self._rows()]
 
@@ -50,8 +60,19 @@ class Mechanism:
         return [(columns, row) for tie, a, b, columns in places for row in rows(tie.kind, a, b, tie.numbers[0])]
 
     def errors(self) -> list[Scalar]:
-        places = zip(self.ties, self.a, self.b, strict=True)
-        return [x for tie, a, b in places for x in errors(tie.kind, a, b, tie.numbers[0])]
+        found = []
+        for tie, a, b, turned in zip(self.ties, self.a, self.own, self.turned, strict=True):
+            own = errors(tie.kind, a, b, tie.numbers[0])
+            found += _by_threes(b.turn, own) if turned else own
+        return found
+
+    def along_b(self, multipliers: Sequence[Scalar]) -> list[Scalar]:
+        """Multipliers as they belong to rows along the axes of b."""
+        found, values = [], list(multipliers)
+        for tie, b, turned in zip(self.ties, self.own, self.turned, strict=True):
+            own, values = values[: tie.rows], values[tie.rows :]
+            found += _by_threes(b.turn_back, own) if turned else own
+        return found
 
     def _pose(self, frame: Frame) -> Pose:
         pose = WORLD if frame.link == BASE else self.sweep.at(self.at, frame.link)
@@ -72,10 +93,11 @@ class Mechanism:
         flat = [x for values, link in zip(qd, self.sweep.model.links, strict=True) if link.leads for x in values]
         found = []
         for tie, a, b, columns in zip(self.ties, self.a, self.b, self.columns, strict=True):
-            relative = ZERO_MOTION
+            s = ZERO_VEC
             for column, rate in zip(columns, flat, strict=True):
-                relative = relative + column * rate
-            (_, of_a), (spin, of_b) = (self._motion(frame, states, a.p, base) for frame in (tie.a, tie.b))
+                s = s + column.linear * rate
+            (spin_a, of_a), (spin, of_b) = (self._motion(frame, states, a.p, base) for frame in (tie.a, tie.b))
+            relative = Motion(spin_a - spin, s)
             found += second_derivatives(tie.kind, a, b, tie.numbers[0], relative, of_a, of_b, spin)
         return found
 
@@ -141,11 +163,15 @@ def closed_chain(
     """Joint accelerations that tau produces, and the constraints' forces; arguments as of filter_smoother."""
     bias = khalil_kleinfinger(sweep, qd, sweep.zeros(), f_ext, base, dissipation)
     T_free = sweep.subtract(tau, bias.tau)                                                       # (3.22)
-    mechanism = Mechanism(sweep)
+    mechanism = Mechanism(sweep, world=True)
     mechanism.prepare(mass_matrix(sweep).elements)                                               # (32)
     k = mechanism.drift(qd, _states(bias), State(base.w, base.dw, base.a))
     qdd, multipliers = mechanism.solve(sweep.summed(T_free), k)
-    return Result(qdd, multipliers, mechanism.wrenches(multipliers))
+    return Result(qdd, mechanism.along_b(multipliers), mechanism.wrenches(multipliers))
+
+
+def _by_threes(turn: Any, values: Sequence[Scalar]) -> list[Scalar]:
+    return [x for k in range(0, len(values), 3) for x in turn(Vec(*values[k : k + 3]))]
 
 
 def _states(bias: Any) -> Records:
