@@ -154,7 +154,7 @@ class BodyWriter:
         return Expression(f"{op}{suffix}({', '.join(texts)})", ATOM, size)
 
 
-def _meet(read: str | int, written: str | None) -> bool:
+def _meet(read: str | int, written: str | int | None) -> bool:
     """Whether a row that is read may be the one that is written, so that it must be read first."""
     return written is not None and (read == written or {read, written} not in ({"own", "parent"}, {"own", "base"}))
 

@@ -72,7 +72,7 @@ class LoadedCode:
             with Uninterrupted():
                 _unmap_dropped()
                 self._library = builder.link(llvm.create_lljit_compiler(use_jit_link=True), "linksweep")
-                _mapped[weakref.ref(self)] = self._library
+                _mapped[weakref.ref[Any](self)] = self._library
         except RuntimeError as error:
             raise BackendError(
                 f"machine code could not be loaded ({error}); set LINKSWEEP_BACKEND=interpreter to do without."
@@ -82,7 +82,7 @@ class LoadedCode:
         return self._library[name]
 
 
-_mapped: dict[weakref.ref[LoadedCode], Any] = {}
+_mapped: dict[weakref.ref[Any], Any] = {}
 
 
 def _unmap_dropped() -> None:

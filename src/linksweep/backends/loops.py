@@ -82,11 +82,14 @@ class LoopEmitter(Emitter):
         for block, part in parts:
             if block:
                 for step in part:
+                    assert isinstance(step, Block)
                     self.body(step.body, "", "")
-            elif loops.count(part) == 1:
-                self.loops(part)
+                continue
+            over_links = tuple(step for step in part if not isinstance(step, Block))
+            if loops.count(part) == 1:
+                self.loops(over_links)
             else:
-                self.call(part, calls)
+                self.call(over_links, calls)
         self.stage_outputs()
         self.shared_loops(calls)
 

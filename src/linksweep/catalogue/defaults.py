@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ..description.model import BASE
 from ..mechanism.canonical import CanonicalLink, CanonicalModel
+from ..spatial.transforms import Screw
 
 ROLL_ABOVE = 60  # links; below, a written-out program of real geometry is faster (benchmarks/rolled.py)
 WRITTEN_OUT = 30_000  # operations; LLVM takes some seconds for a written-out program of so many
@@ -102,7 +103,7 @@ def predicted_operations(model: CanonicalModel, function: str, results: int, der
 
 def _is_general(link: CanonicalLink) -> bool:
     """Whether the joint's axis is neither parallel nor at right angles to its parent's."""
-    return any(factor[0] == "screw" and factor[2] != 0.0 and factor[3] != 0.0 for factor in link.factors)
+    return any(isinstance(factor, Screw) and factor.c != 0.0 and factor.s != 0.0 for factor in link.factors)
 
 
 def sweeps_serve(model: CanonicalModel, by: Collection[str]) -> bool:

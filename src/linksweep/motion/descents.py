@@ -15,8 +15,7 @@ from linksweep.compiled.arrays import Argument, Signature
 from linksweep.compiled.function import Recipe, make_function
 from linksweep.mechanism.moving import moved, normalized
 from linksweep.tracing.expression import Graph
-from linksweep.tracing.passes.dead_and_fused import remove_dead
-from linksweep.tracing.passes.factoring import factor_sums
+from linksweep.tracing.passes import optimise
 from linksweep.tracing.program import Array, Program, block_program
 from linksweep.tracing.unrolled import UnrolledRun
 
@@ -69,14 +68,14 @@ class DescentRecipe(Recipe):
         )  # fmt: skip
         values = [*after.q, *after.best, *after.report, after.mark, after.since]
         program = block_program("descent", inputs, [(inputs[-1], values)])
-        return factor_sums(remove_dead(program)).verify()
+        return optimise(program)
 
     def signature(self) -> Signature:
         given = (Argument("target", (4, 4)), Argument("options", (2,)), Argument("q0", (self._size,)))
         return Signature("descent", given, (Argument("q", (self._size,)), Argument("report", (len(Report._fields),))))
 
 
-def descents_of(chain: Chain, problem: Problem) -> Callable[..., tuple[FloatArray, FloatArray]]:
+def descents_of(chain: Chain, problem: Problem) -> Callable[..., tuple[FloatArray, ...]]:
     """A function of targets, options and starts: the best coordinates of each descent, and its report."""
     if not chain.compiled:
         return functools.partial(descend_in_python, chain, problem)

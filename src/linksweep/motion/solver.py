@@ -77,7 +77,7 @@ def solve(task: Task, q0: FloatArray | None, restarts: int, seed: int) -> Found:
     count = len(task.targets)
     table, poses = task.chain.starts(seed, task.limited)
     far = _distances(task, poses) if q0 is None else None
-    first = table[_nearest(far, 1)[:, 0]] if q0 is None else q0
+    first = q0 if far is None else table[_nearest(far, 1)[:, 0]]
     q, solved, cost, iterations, moving = task.descend(first)
     used = np.zeros(count, int)
     tried, width, left = 0, 2, np.flatnonzero(~solved)

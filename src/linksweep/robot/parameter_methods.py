@@ -22,6 +22,7 @@ class ParameterMethods:
     """Mixed into Robot."""
 
     if TYPE_CHECKING:
+        name: str
         model: Any
         canonical: Any
         link_names: Any
