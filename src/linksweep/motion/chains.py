@@ -131,7 +131,8 @@ class Chain:
         low, high = np.maximum(self.lower, -FAR), np.minimum(self.upper, FAR)
         back = self.turns & (high - low >= TURN - LARGEST_STEP)
         return tuple(
-            Bound(int(i), self.rates[i], float(low[i]), float(high[i]), bool(back[i]), i in self.stops) for i in places
+            Bound(int(i), self.rates[int(i)], float(low[i]), float(high[i]), bool(back[i]), i in self.stops)
+            for i in places
         )
 
     @lazy

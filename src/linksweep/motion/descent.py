@@ -223,7 +223,7 @@ def _step(m: Scalars, jacobian: Any, error: Any, damping: Any) -> Any:
     """J^T (J J^T + damping)^-1 error, by the modified Gram-Schmidt process: [J^T; sqrt(damping)] = Q R."""
     rows, root = len(jacobian), m.root(damping)
     vectors, fill = list(jacobian), [[0.0] * i + [root] for i in range(rows)]  # what the damping adds stands below
-    step, y = None, []
+    step, y = 0.0, []
     factors: list[list[Any]] = [[] for _ in range(rows)]
     for i in range(rows):
         own, own_fill = vectors[i], fill[i]
@@ -231,7 +231,7 @@ def _step(m: Scalars, jacobian: Any, error: Any, damping: Any) -> Any:
         own, own_fill = own * inverse, [x * inverse for x in own_fill]
         known = _total([factor * value for factor, value in zip(factors[i], y, strict=True)])
         y.append((error[i] - known) * inverse)
-        step = own * y[i] if step is None else step + own * y[i]
+        step = own * y[i] + step
         for k in range(i + 1, rows):
             along = _sum(own * vectors[k]) + _total([a * b for a, b in zip(own_fill, fill[k], strict=False)])
             vectors[k] = vectors[k] - own * along

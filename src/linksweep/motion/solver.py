@@ -76,8 +76,10 @@ def solve(task: Task, q0: FloatArray | None, restarts: int, seed: int) -> Found:
     """Start from q0 (N, nq), or from the nearest known pose, then from more and more of the known poses at once."""
     count = len(task.targets)
     table, poses = task.chain.starts(seed, task.limited)
-    far = _distances(task, poses) if q0 is None else None
-    first = table[_nearest(far, 1)[:, 0]] if q0 is None else q0
+    far, first = None, q0
+    if first is None:
+        far = _distances(task, poses)
+        first = table[_nearest(far, 1)[:, 0]]
     q, solved, cost, iterations, moving = task.descend(first)
     used = np.zeros(count, int)
     tried, width, left = 0, 2, np.flatnonzero(~solved)
