@@ -231,7 +231,7 @@ def make_function(
     entry = _fast_entry(plain, behind(plain))
     if entry is None:
         return behind(plain)
-    fast = type(str(kind.__name__), (kind,), {"__call__": entry, "__doc__": kind.__doc__})
+    fast = type(kind.__qualname__, (kind,), {"__call__": entry, "__doc__": kind.__doc__})
     function = fast.__new__(fast)
     function.__dict__ = plain.__dict__  # one function, seen from before and from behind its entry
     return function

@@ -232,7 +232,7 @@ def _step(m: Scalars, jacobian: Any, error: Any, damping: Any) -> Any:
         own, own_fill = own * inverse, [x * inverse for x in own_fill]
         known = _total([factor * value for factor, value in zip(factors[i], y, strict=True)])
         y.append((error[i] - known) * inverse)
-        step = own * y[i] + step if i else own * y[i]
+        step = own * y[i] + step
         for k in range(i + 1, rows):
             along = _sum(own * vectors[k]) + _total([a * b for a, b in zip(own_fill, fill[k], strict=False)])
             vectors[k] = vectors[k] - own * along

@@ -83,7 +83,9 @@ def descents_of(chain: Chain, problem: Problem) -> Callable[..., tuple[FloatArra
     return make_function(DescentRecipe(chain.canonical, requests, problem=problem), "float64", 1, "llvm")
 
 
-def descend_in_python(chain: Chain, problem: Problem, target: Any, options: Any, q0: Any) -> tuple[FloatArray, ...]:
+def descend_in_python(
+    chain: Chain, problem: Problem, target: Any, options: Any, q0: Any
+) -> tuple[FloatArray, FloatArray]:
     """The same descents, for chains too long to be written out, and without machine code.
 
     target (N, 4, 4), q0 (N, nq) -> q (N, nq), report (N, ...).

@@ -286,7 +286,7 @@ def _pump(
 
     def store(arrays: list[np.ndarray]) -> None:
         for file, array in zip(files, arrays, strict=True):
-            left = memoryview(array.reshape(-1).view(np.uint8).data)
+            left = array.reshape(-1).view(np.uint8).data
             while len(left):
                 left = left[file.write(left) :]
 
