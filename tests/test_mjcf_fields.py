@@ -188,6 +188,7 @@ SERVO = '<actuator><position name="p" joint="j1" kp="3"/><motor name="m" joint="
 GRID = "".join(f'<config key="{key}" value="7 7"/>' for key in ("size", "fov"))
 PLUGIN = f'<plugin plugin="mujoco.sensor.touch_grid"><instance name="i">{GRID}</instance></plugin>'
 WELD = '<equality><weld name="w" body1="a" body2="c" active="{}"/></equality>'
+BENT = '<equality><joint name="w" joint1="j1" joint2="j2" polycoef="0 1 0.5 0 0"/></equality>'
 # words of the warning: what brings it about, who is named, what turns it off
 CASES: dict[str, tuple[dict[str, str], str, dict[str, str]]] = {
     "the springs of joints": ({"joint": 'stiffness="2"'}, "'j1'", {"flag": "<flag spring='disable'/>"}),
@@ -204,7 +205,7 @@ CASES: dict[str, tuple[dict[str, str], str, dict[str, str]]] = {
     "a surrounding fluid": ({"option": ' density="1.2"'}, "", {"flag": "<flag spring='disable' damper='disable'/>"}),
     "the forces of tendons": ({"more": TENDON.format('stiffness="3"')}, "'t'", {"flag": "<flag spring='disable'/>"}),
     "the armature of tendons": ({"more": TENDON.format('armature="3"')}, "'t'", {}),
-    "the equality constraints": ({"more": WELD.format("true")}, "'w'", {"flag": "<flag equality='disable'/>"}),
+    "the equality constraints": ({"more": BENT}, "'w'", {"flag": "<flag equality='disable'/>"}),
     "the actuators with a force of their own": ({"more": SERVO}, "'p'", {"flag": "<flag actuation='disable'/>"}),
     "the contacts of geoms": ({"world": FLOOR}, r"\(2\)", {"flag": "<flag contact='disable'/>"}),
     "deformable bodies": (
