@@ -67,11 +67,7 @@ def integrate_adaptively(
         watch(time / grid.duration)
         qdd = forward(q, qd, felt(time, q, qd)) if modes is None else modes.accelerations(time, q, qd)[0]
         if gains is not None:
-<<<<<<< HEAD
-            qdd = np.array(dynamics.stabilized(gains, list(q), list(qd), list(qdd)), float)
-=======
             qdd = np.array(dynamics.stabilized(gains, q.tolist(), qd.tolist(), qdd.tolist()), float)
->>>>>>> coupled
         return np.concatenate([robot.coordinate_rates(q, qd), qdd])
 
     bounded = [] if limits == "ignore" else limited_joints(robot)
