@@ -77,7 +77,8 @@ class LoopEmitter(Emitter):
         self.finite = self.stage_inputs(rows)
         self.fill_pair_outputs()
         calls: dict[tuple[Loop | PairLoop, ...], list[str]] = {}
-        parts = [(block, tuple(steps)) for block, steps in groupby(self.program.steps, lambda s: isinstance(s, Block))]
+        found = groupby(self.program.steps, lambda step: isinstance(step, Block))
+        parts: list[tuple[bool, tuple[Any, ...]]] = [(block, tuple(steps)) for block, steps in found]
         loops = [part for block, part in parts if not block]
         for block, part in parts:
             if block:
