@@ -159,6 +159,8 @@ NO_CLAIM = {
     ("docs/identification.md", "slower than 2 % of its fastest"),
     ("docs/algorithms/derivatives.md", "differentiating the traced torques costs less, and that is what is done"),
     ("docs/closed_chains.md", "go the shortest way in the metric of M"),
+    ("docs/closed_chains.md", "the shortest way in the metric of the mass"),
+    ("docs/closed_chains.md", "there is no default for them"),
     ("docs/mjcf.md", "which resolves defaults and computes inertias from"),
     ("docs/proofs.md", "base parameters in the cheapest and in Khalil's form"),
     ("docs/inverse_kinematics.md", "On a busy machine (a load of 7 on two cores)"),
