@@ -22,7 +22,7 @@ import cells
 from made import Made
 
 EXAMPLES = Path(__file__).parent / "examples"
-ONE_BY_ONE = ("Robot", "CoupledRobot", "Grasp", "CompiledFunction")  # classes whose members each have an example
+ONE_BY_ONE = ("Robot", "Grasp", "CompiledFunction")  # classes whose members each have an example
 RESULTS = {  # what calls return, which has no name in `linksweep` of its own
     "CompiledFunction": "linksweep.compiled.function",
     "BaseParameters": "linksweep.analysis.base_parameters",
@@ -33,7 +33,7 @@ RESULTS = {  # what calls return, which has no name in `linksweep` of its own
     "Symbolic": "linksweep.analysis.symbolic",
 }
 NEEDS = {r"\bmujoco\b": "mujoco", r"\bpinocchio\b": "pinocchio", r"\bviewer\b": "viser", r"\bplots\b": "matplotlib"}
-NEEDS |= {r"\bsymbolic\b": "sympy"}
+NEEDS |= {r"\bsymbolic\b": "sympy", r"\bcasadi\b": "casadi", r"\bensemble\b": "pyarrow"}
 PARTS = {  # of Robot, by the class that has the member
     "Robot": "Dynamics",
     "DescriptionMethods": "What it is",
@@ -43,6 +43,7 @@ PARTS = {  # of Robot, by the class that has the member
     "BodyMethods": "Places and bodies",
     "OperationalMethods": "Operational space",
     "ConstraintMethods": "Closed chains",
+    "CouplingMethods": "Joints that follow others",
     "ParameterMethods": "Numbers of the robot",
     "DerivativeMethods": "Derivatives",
     "AnalysisMethods": "Formulas",
@@ -92,7 +93,6 @@ def pages() -> tuple[Page, ...]:
             ("Modules", tuple(Name(m, getattr(ls, m)) for m in modules)),
         )),
         _robot_page("Robot", ls.Robot, "Arrays have any leading batch shape, written (...)."),
-        _class_page("CoupledRobot", ls.CoupledRobot),
         _class_page("Grasp", ls.Grasp),
         _class_page("CompiledFunction", _result("CompiledFunction")),
         Page("Results", "reference/results.md", "Records that calls return.", (

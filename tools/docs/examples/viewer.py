@@ -9,12 +9,6 @@ robot = ls.robots.puma560()
 shown = robot.show(np.zeros(6), browser=False)  # shown.url is where the page is
 shown.q = [0.5, -0.8, 0.3, 0.2, 0.6, 0.0]  # the robot moves in the page
 shown.close()
-# %% CoupledRobot.show
-from linksweep.robot.coupling import Mimic
-
-coupled = ls.CoupledRobot(ls.robots.planar(2), [Mimic("joint2", "joint1", 1.0, 0.0)])
-shown = coupled.show([0.3], browser=False)
-shown.close()
 # %% viewer.show
 shown = viewer.show(robot, np.zeros(6), browser=False)
 shown.close()

@@ -1,0 +1,71 @@
+# %% setup
+import numpy as np
+
+import linksweep as ls
+from linksweep import simulation
+
+full = ls.robots.planar(3)
+coupled = full.with_couplings([ls.Coupling("joint3", "joint2", multiplier=0.5, offset=0.1)])  # q3 = q2 / 2 + 0.1
+q, qd = np.array([0.2, 0.4]), np.array([1.0, 0.5])
+
+
+def drawn(rng, first, count):
+    return {"q": rng.normal(size=(count, 3))}
+
+
+# %% Coupling
+ls.Coupling("joint3", "joint2", multiplier=0.5, offset=0.1)
+# %% Robot.with_couplings
+gear = full.with_couplings([ls.Coupling("joint2", "joint1", multiplier=-2.0)])
+gear.joint_names
+# %% Robot.couplings
+coupled.couplings
+# %% Robot.uncoupled
+coupled.uncoupled.joint_names
+# %% Robot.expand
+coupled.expand(q)
+# %% Robot.expand_rates
+coupled.expand_rates(qd)
+# %% Robot.reduce_forces
+tau = coupled.uncoupled.gravity_forces(coupled.expand(q))
+assert np.allclose(coupled.reduce_forces(tau), coupled.gravity_forces(q))
+coupled.reduce_forces(tau)
+# %% Robot.without_constraints
+bars = ls.robots.four_bars(1)
+bars.without_constraints().constraints
+# %% Robot.regressor_places
+rows, columns = full.regressor_places
+Y = np.zeros((3, 33))
+Y[rows, columns] = full.regressor([0.1, 0.2, 0.3], [0, 0, 1], [1, 0, 0], packed=True)
+Y @ full.standard_parameters
+# %% CompiledFunction.casadi
+import casadi
+
+torques = full.compile("gravity_forces").casadi("gravity")
+torques(casadi.DM([0.1, 0.2, 0.3]))
+# %% ensemble
+found = ls.ensemble(drawn, 300, "drawn", chunk=100, seed=1)
+sorted(found.table())
+# %% simulation.Ensemble
+found = ls.ensemble(drawn, 300, "other", chunk=100)
+found.computed
+# %% simulation.Rollouts
+rollouts = simulation.Rollouts(full, q0=np.zeros(3), options={"duration": 0.1}, vary={"q0": ("normal", 0.05)})
+sorted(ls.ensemble(rollouts, 20, "rollouts", chunk=10).table())[:3]
+# %% stream
+np.save("q.npy", np.zeros((1000, 3)))
+ls.stream(full.compile("gravity_forces"), {"q": "q.npy"}, "tau.npy")
+# %% rollout
+roll = ls.rollout(full, 0.01)
+states, rates = roll(np.zeros(3), np.zeros(3), np.ones((10, 3)))
+states.shape
+# %% simulation.Rollout
+roll = ls.rollout(full, 0.01)
+w_q = np.zeros((11, 3))
+w_q[-1] = 1.0  # the loss is the sum of the last coordinates
+by_q0, by_qd0, by_tau = roll.vjp(np.zeros(3), np.zeros(3), np.ones((10, 3)), w_q)
+by_q0
+# %% simulation.Surface
+table = simulation.Surface("tool", point=(0, -1.0, 0), normal=(0, 1, 0), damping=50.0)
+run = ls.simulate(full, np.zeros(3), duration=0.2, disturbance=table, progress=False)
+run.q[-1]
