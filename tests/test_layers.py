@@ -56,7 +56,6 @@ LAZILY = {
     ("simulation.storage", ""),  # a saved run gives back its Robot
     ("simulation.result", "viewer"),  # run.show()
     ("robot.view_methods", "viewer"),
-    ("robot.coupling", "viewer"),
     ("simulation.answers", ""),  # a run shows its picture
 }
 
