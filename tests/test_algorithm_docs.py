@@ -39,10 +39,11 @@ ELSEWHERE = {"influence", "influence_dynamics", "augmented_bodies", "explicit_mo
 OF_SEVERAL = {"index", "mobile_base", "papers", "statistics"}  # pages that are not of one algorithm
 WITHOUT_PAGE = {
     "__init__",
+    "coupled",
     "inertia_ratio",
     "kinematics",
     "momentum",
-}  # docs/influence.md, docs/singular_poses.md and docs/whole_robots.md are the others' pages
+}  # docs/descriptions.md, influence.md, singular_poses.md and whole_robots.md are the others' pages
 
 
 # ---- what the pages must say -------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def test_output_has_one_spelling():
     for name, options in commands().items():
         assert ("--output" in options) == ("-o" in options) and "--out" not in options, name
     assert {name for name, options in commands().items() if "-o" in options} == {
-        "demo", "excite", "explain", "export", "identify", "inverse", "forward", "simulate", "study"
+        "demo", "ensemble", "excite", "explain", "export", "identify", "inverse", "forward", "simulate", "study"
     }  # fmt: skip
 
 

@@ -28,18 +28,8 @@ from ..algorithms.inverse.kane import kane
 from ..algorithms.inverse.khalil_kleinfinger import khalil_kleinfinger
 from ..algorithms.inverse.newton_euler import newton_euler
 from ..algorithms.mass_matrix.composite_inertia import mass_matrix
-from ..algorithms.mass_matrix.coupled import (
-    coupled_closeness,
-    coupled_colour,
-    coupled_inertia_times,
-    coupled_inverse,
-    coupled_pivots,
-    coupled_ratio,
-    coupled_solve,
-    coupled_whiten,
-)
-from ..algorithms.mass_matrix.factorization import colour, factorization, joint_inertia_times, whiten
-from ..algorithms.mass_matrix.inertia_ratio import closeness, inertia_ratio
+from ..algorithms.mass_matrix.coupled import coupled_inverse
+from ..algorithms.mass_matrix.factorization import factorization
 from ..algorithms.mass_matrix.inverse import mass_matrix_inverse
 from ..algorithms.whole_robot.kinematics import jacobian, jacobian_derivative, poses
 from ..algorithms.whole_robot.momentum import composite_inertias, kinetic_energy, momentum, momentum_matrix
@@ -75,14 +65,7 @@ from .closed_chain_functions import CLOSED_CHAIN, frames_of, with_springs
 from .defaults import ROLL_ABOVE, WRITTEN_OUT, predicted_operations
 from .derivatives import directions, loops_serve, product_inputs, product_result, trace_all
 from .explicit_traces import trace_explicit, trace_influence, trace_regressor
-from .factor_traces import (
-    solve,
-    trace_closeness,
-    trace_inertia_ratio,
-    trace_joint_inertia,
-    trace_of_rates,
-    trace_of_vector,
-)
+from .factor_traces import FACTORS
 from .parameters import ParameterSet
 from .regrouping import regroup
 from .table import Function, Method, Request
@@ -304,31 +287,10 @@ def _document_order(tracer: Any) -> list[int]:
     return sorted(range(len(places)), key=places.__getitem__)
 
 
-def _by_structure(plain: Any, coupled: Any) -> Any:
-    """How a function is traced that filters have, and the mass matrix where a joint follows another."""
-
-    def traced(tracer: Any, request: Request, output: int) -> None:
-        (coupled if tracer.model.is_coupled else plain)(tracer, request, output)
-
-    return traced
-
-
-def _trace_coupled_closeness(tracer: Any, request: Request, output: int) -> None:
-    tracer.write(output, [coupled_closeness(tracer)])
-
-
 def _of_frame(inputs: tuple[str, ...], result: str, algorithm: Any, traced: Any) -> Function:
     return Function(
         inputs, result, (6, "v"), {"": Method(algorithm)}, traced, dynamics=False, needs_frame=True,
         references=REFERENCES,
-    )  # fmt: skip
-
-
-def _of_vector(result: str, method: str, algorithm: Any, coupled: Any) -> Function:
-    """Of a joint vector, to which the inertias of joints are put."""
-    traced = _by_structure(trace_of_vector(algorithm), trace_of_rates(coupled, takes_vector=True))
-    return Function(
-        ("q", "tau"), result, ("v",), {method: Method(algorithm)}, traced, invertible=True, public=False
     )  # fmt: skip
 
 
@@ -435,22 +397,7 @@ FUNCTIONS: dict[str, Function] = {
     "effective_inertia": Function(("q",), "I", ("v", "v"), EXPLICIT, _trace_explicit),
     "inertia_power": Function(("q",), "P", ("v", "v", "v"), EXPLICIT, _trace_explicit),
     "coriolis_matrix": Function(("q", "qd"), "C", ("v", "v"), CORIOLIS, _trace_explicit),
-    "joint_inertia": Function(
-        ("q",), "D", ("v",), {"factorization": Method(factorization)},
-        _by_structure(trace_joint_inertia, trace_of_rates(coupled_pivots)), public=False
-    ),
-    "inertia_ratio": Function(
-        ("q",), "ratio", ("v",), {"": Method(inertia_ratio)},
-        _by_structure(trace_inertia_ratio, trace_of_rates(coupled_ratio)), public=False
-    ),
-    "closeness": Function(
-        ("q",), "closeness", (), {"": Method(closeness)}, _by_structure(trace_closeness, _trace_coupled_closeness),
-        public=False
-    ),
-    "factor": _of_vector("D", "", joint_inertia_times, coupled_inertia_times),
-    "solve": _of_vector("x", "", solve, coupled_solve),
-    "colour": _of_vector("y", "innovations", colour, coupled_colour),
-    "whiten": _of_vector("e", "innovations", whiten, coupled_whiten),
+    **FACTORS,
     **CLOSED_CHAIN,
     "multipliers": _of_ties("multipliers", ("rows",)),
     "constraint_forces": _of_ties("f", ("ties", 6)),
