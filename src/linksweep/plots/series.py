@@ -16,6 +16,8 @@ from linksweep.plots.figures import GREY, line_style, new_figure, numbers, plain
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LONGEST = 40  # characters of a remark: a longer one would leave no room for the panel
+
 
 def time_series(
     robot: Any, t: Any, values: Any, quantity: str = "tau", *, overlay: bool = False, limits: bool = True,
@@ -173,7 +175,9 @@ def coincident(labels: Sequence[str], curves: Sequence[np.ndarray], floor: float
     same = [group for group in groups if len(group) > 1]
     if same and len(same[0]) == len(curves):
         return "both coincide" if len(curves) == 2 else "all coincide"
-    return ", ".join(" and ".join(labels[k] for k in group) + " coincide" for group in same)
+    named = ", ".join(" and ".join(labels[k] for k in group) + " coincide" for group in same)
+    numbered = ", ".join(f"{len(group)} of {len(curves)} coincide" for group in same)
+    return named if len(named) <= LONGEST else numbered
 
 
 def _axis_label(name: str, unit: str) -> str:
