@@ -67,7 +67,7 @@ bench-all: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/all_functions.py --json $(OUT)/bench-all.json
 
 docs: $(VENV)/docs.stamp
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 pictures: $(VENV)/plot.stamp
 	$(BIN)/python tools/pictures.py

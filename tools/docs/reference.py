@@ -6,6 +6,7 @@ each of its examples. What an example shows is what came out when the site was b
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -13,6 +14,7 @@ import importlib
 import importlib.util
 import inspect
 import re
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,7 +177,8 @@ def _prepared(setup: str) -> dict[str, Any]:
 
 @functools.cache
 def ran(setup: str, code: str) -> tuple[cells.Shown, ...]:
-    return tuple(cells.run(code, dict(_prepared(setup)), "example"))
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # some write files
+        return tuple(cells.run(code, dict(_prepared(setup)), "example"))
 
 
 # ---- pages --------------------------------------------------------------------------------------------------
