@@ -9,7 +9,6 @@ import pytest
 
 import linksweep as ls
 from linksweep.catalogue.functions import FUNCTIONS
-from linksweep.tracing.count import count
 
 MIXED = (*pin_models.ALL_KINDS, "revolute")
 
@@ -65,13 +64,3 @@ def test_proved_in_exact_arithmetic():
 
 def test_the_direct_sum_is_gone():
     assert set(FUNCTIONS["coriolis_matrix"].methods) == {"composite", "augmented_bodies"}
-
-
-def test_operations_grow_with_pairs_of_links():
-    """O(n depth): on a chain the third difference of a cubic would stay; that of n^2 is 0."""
-    found = [
-        count(ls.robots.chain(n).recipe("coriolis_matrix", rolled=True, base_parameters=False).trace()).total
-        for n in (20, 30, 40, 50)
-    ]
-    first = np.diff(found)
-    assert np.diff(first, 2).tolist() == [0]
