@@ -21,6 +21,8 @@ from linksweep.description.model import IDENTITY3, ZERO3, Inertial, Joint, Link,
 from linksweep.exact.field import Angle
 from linksweep.exact.points import Draw, evaluate, exact_body
 from linksweep.mechanism.canonical import CanonicalLink, CanonicalModel
+from linksweep.spatial.algebra import Vec
+from linksweep.spatial.transforms import Screw, Shift
 
 GRAVITY = np.array([1.5, -2.5, -9.0])
 
@@ -187,7 +189,7 @@ class FieldRobot:
             described.append(
                 Link(f"link{i}", i - 1, Joint(f"joint{i}", kind, (0.0, 0.0, 1.0), placement, armature), inertial)
             )
-            factors = (("shift", *p), ("screw", 2, a.c, a.s, 0.0), ("screw", 0, b.c, b.s, 0.0))
+            factors = (Shift(Vec(*p)), Screw(2, a.c, a.s, 0.0), Screw(0, b.c, b.s, 0.0))
             links.append(
                 CanonicalLink(
                     f"link{i}", i - 1, kind, factors, 0, c, (c.c, c.s), 0.0, 0.0, **body, armature=armature,

@@ -14,6 +14,7 @@ from ..tracing.expression import LARGE, Node
 from ..tracing.program import Block, Body, Effect, Loop, Output, PairLoop, PairOutput, Program, Store
 from .c_body import BodyWriter
 from .c_names import GLUE, LONGEST, Names, comment, identifier, link_names, literal, printable, wrapped
+from .result_elements import paired_outputs, unwritten
 
 INDENT = "    "
 
@@ -201,11 +202,10 @@ class _Loops(_Straight):
         yield from steps
 
     def _cleared_results(self) -> Iterator[str]:
-        """Elements between links of which neither carries the other are zero."""
-        if all(parent == link - 1 for link, parent in enumerate(self.program.parents)):
-            return
-        pairs = {e.output for body in self.program.bodies() for e in body.effects if isinstance(e, PairOutput)}
-        for output in sorted(pairs):
+        """Elements that no pair of links writes are zero."""
+        for output in paired_outputs(self.program):
+            if not len(unwritten(self.program, output)):
+                continue
             size = self.program.outputs[output].size
             yield f"{INDENT}for (int i = 0; i < {size}; ++i)"
             yield f"{INDENT * 2}{self.outputs[output]}[i] = {literal(0.0, self.dtype)};"

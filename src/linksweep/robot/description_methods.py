@@ -219,7 +219,7 @@ class DescriptionMethods:
             return self._by_name(what, value, positions)
         numbers = _numbers(what, value)
         if numbers.ndim == 0:
-            every = [link.joint for link in self.model.links]
+            every = [self.model.links[i].joint for i in self.model.document_order]
             return {joint.name: float(numbers) for joint in every if joint.type.limited or not positions}
         sizes = [joint.type.nq if positions else joint.type.nv for joint in joints]
         if numbers.shape == (len(joints),):
