@@ -259,7 +259,7 @@ def forward_program(model: Model, bias: bool) -> Program:
     tracer = UnrolledTrace(canonical(model), arrays)
     qd = tracer.read(2) if bias else tracer.zeros()
     base = BaseMotion(ZERO_VEC, ZERO_VEC, -Vec(*model.gravity) if bias else ZERO_VEC)
-    tracer.write_coordinates(0, filter_smoother(tracer, qd, tracer.read(1), tracer.same(ZERO_FORCE), base).qdd)
+    tracer.write_rates(0, filter_smoother(tracer, qd, tracer.read(1), tracer.same(ZERO_FORCE), base).qdd)
     return remove_dead(tracer.program("planar", [Array("qdd", (n,))])).verify()
 
 

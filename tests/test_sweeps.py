@@ -159,11 +159,11 @@ def test_sweeps_as_loops_and_written_out(name: str, tracer: Any):
 
     def write(depth: Any, kept: Any, base: Any, pairs: Any) -> None:
         if tracer is Rolled:
-            trace.write_coordinates(0, type(depth)(tuple((record.number,) for record in depth.records)))
-            trace.write_coordinates(1, type(depth)(tuple((total.number,) for total, _ in kept.records)))
+            trace.write_rates(0, type(depth)(tuple((record.number,) for record in depth.records)))
+            trace.write_rates(1, type(depth)(tuple((total.number,) for total, _ in kept.records)))
         else:
-            trace.write_coordinates(0, [(record.number,) for record in depth])
-            trace.write_coordinates(1, [(total.number,) for total, _ in kept])
+            trace.write_rates(0, [(record.number,) for record in depth])
+            trace.write_rates(1, [(total.number,) for total, _ in kept])
         trace.write_pairs(2, pairs)
         trace.write(3, [base.number])
 
