@@ -237,7 +237,7 @@ def test_decimals_of_the_puma_are_fractions():
     # link 2 in its canonical frame, which stands 0.2435 further in: m (com + d)
     assert model.links[1].mp[2] == Fraction("17.40") * (Fraction("-0.016") + Fraction("0.2435"))
     assert model.gravity == (0, 0, Fraction("-9.81"))
-    twists = [tuple(map(float, link.factors[0][2:4])) for link in model.links[1:]]
+    twists = [(float(link.factors[0].c), float(link.factors[0].s)) for link in model.links[1:]]
     assert twists == [(0, -1), (1, 0), (0, 1), (0, -1), (0, 1)]
     for link in exact_model(model).links:
         assert not any(isinstance(x, float) and x != 0.0 for x in leaves((link.mp, link.I, link.com, link.slide)))
