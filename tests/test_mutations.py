@@ -1,4 +1,4 @@
-"""2,000 broken files: each is refused with one sentence or is a robot, none hangs, none crashes."""
+"""1,000 broken files: each is refused with one sentence or is a robot, none hangs, none crashes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import mutations
 import pytest
 from abuse_helpers import PATIENCE
 
-COUNT, BATCH = 2000, 250
+COUNT, BATCH = 1000, 250
 
 
 def run(first: int) -> list[dict]:

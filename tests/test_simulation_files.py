@@ -17,7 +17,7 @@ from pin_models import ALL_KINDS, random_robot
 import linksweep as ls
 from linksweep.errors import ArgumentError, LinksweepError
 from linksweep.simulation import PD, Constant, FeedForward, Sampled, load
-from linksweep.simulation import progress as progress_module
+from linksweep.support import progress as progress_module
 from linksweep.tables import joint_columns
 
 

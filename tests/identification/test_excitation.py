@@ -95,6 +95,7 @@ def random_conditions(found: Excitation, count: int) -> np.ndarray:
     return np.array(sizes)
 
 
+@pytest.mark.slow
 def test_it_is_twice_as_good_as_the_best_of_many_random_motions():
     found = panda()
     base = arm("panda").base_parameters()

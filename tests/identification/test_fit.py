@@ -121,6 +121,7 @@ def write_log(path: Path, seed: int = 0, rates: bool = False) -> None:
     write_table(path, block_columns(arm("puma560").model, blocks), [table], {})
 
 
+@pytest.mark.slow
 def test_identify_from_files(tmp_path: Path):
     write_log(tmp_path / "a.csv")
     write_log(tmp_path / "b.csv", 0, rates=True)
