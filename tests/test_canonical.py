@@ -1,5 +1,6 @@
 """The frames in which the recursions run, against plain forward kinematics in the description's own frames."""
 
+# pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
 from typing import Any

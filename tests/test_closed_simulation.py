@@ -1,5 +1,6 @@
 """Simulated constraints: Baumgarte's gains in the place of projection, adaptive steps, and what the result says."""
 
+# pyright: reportOptionalCall=false
 from __future__ import annotations
 
 import numpy as np

@@ -3,6 +3,7 @@
 Coordinates are the same in both, so that whatever is asked of one can be asked of the other.
 """
 
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import ctypes

@@ -1,5 +1,6 @@
 """Simulation steps of large robots: dynamics as loops over the links inside one compiled step."""
 
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import numpy as np

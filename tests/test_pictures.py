@@ -1,5 +1,6 @@
 """What pictures say: quantities on axes, curves that lie on each other, planar arms face on, names of frames."""
 
+# pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
 from typing import Any

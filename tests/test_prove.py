@@ -1,5 +1,6 @@
 """`linksweep.prove` and `check --exact`: what is proved, what is refuted by name, what is left out, what is refused."""
 
+# pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import json

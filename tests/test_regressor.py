@@ -1,5 +1,6 @@
 """The regressor as sweeps: every kind of joint, written out and as loops, dense and packed."""
 
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import numpy as np

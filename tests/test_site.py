@@ -4,6 +4,7 @@ It needs mkdocs-material, selenium and Chromium with its driver, and builds the 
 named by LINKSWEEP_SITE, saves that.
 """
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 import functools

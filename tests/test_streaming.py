@@ -1,5 +1,6 @@
 """`ls.stream`: the same numbers as in memory, from every kind of file to every kind, and never half a sink."""
 
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import os
