@@ -58,6 +58,7 @@ KEYS = (
     "robot", "base", "payload", "gravity", "motion", "q0", "qd0", "duration", "dt", "every", "integrator",
     "dissipation", "stops", "saturate", "law", "controller", "sampling", "push", "surface", "title", "vary",
 )  # fmt: skip
+OF_FRAME = ("frame", "target", "stiffness", "damping", "posture", "kp_posture", "kd_posture", "gravity")
 LAWS = {
     "pd": ("reference", "kp", "kd", "gravity"),
     "computed_torque": ("reference", "kp", "kd"),
@@ -65,7 +66,8 @@ LAWS = {
     "friction": ("friction", "damping", "width"),
     "feed_forward": (),
     "constant": ("tau",),
-    "operational_space": ("frame", "target", "stiffness", "damping", "posture", "kp_posture", "kd_posture", "gravity"),
+    "operational_space": (*OF_FRAME, "decoupled"),
+    "admittance": (*OF_FRAME, "mass"),
 }
 SAMPLING = ("period", "delay", "encoder", "rates", "q_noise", "qd_noise", "tau_noise", "seed", "effort", "effort_rate")
 VARY = ("q0", "qd0", "kp", "kd", "payloads", "frame")
@@ -259,9 +261,9 @@ class _Reader:
             if reference is None:
                 self.refuse('the law feed_forward needs a motion, got none: add motion = "file.toml"')
             return sim.FeedForward(reference, controller_robot=own)
-        for key in ("frame", "stiffness", "damping"):
+        for key in ("frame", "stiffness", "damping", *(("mass",) if kind == "admittance" else ())):
             if key not in values:
-                self.refuse(f"the law operational_space has no {key}, expected one: add it")
+                self.refuse(f"the law {kind} has no {key}, expected one: add it")
         frame = values.pop("frame")
         target = values.pop("target", None)
         known = robot if own is None else own
@@ -269,6 +271,12 @@ class _Reader:
         if target is not None and pose.shape == (3,):  # a place: the frame keeps its direction
             pose, place = known.pose(start, frame).copy(), pose
             pose[:3, 3] = place
+        if kind == "admittance":  # whose sensor reads the file's pushes on the frame
+            felt = [sim.Push(**push) for push in self.tables("push") if push.get("frame") == frame]
+            if len(felt) != 1:
+                self.refuse(f"the law admittance has {len(felt)} pushes on {frame!r}, expected one: add a [[push]]")
+            gains = (values.pop("mass"), values.pop("stiffness"), values.pop("damping"))
+            return sim.Admittance(frame, pose, *gains, felt[0], **values, controller_robot=own)
         return sim.OperationalSpace(
             frame, pose, values.pop("stiffness"), values.pop("damping"), **values, controller_robot=own
         )

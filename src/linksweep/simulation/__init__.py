@@ -1,7 +1,15 @@
 """Integrating forward dynamics in time: `simulate`, the laws that drive the joints, and what comes out."""
 
 from .answers import LimitExcess, Table, TrackingError, compare
-from .control.composed import FrictionCompensation, GravityCompensation, OperationalSpace, Push, Surface, saturated
+from .control.composed import (
+    Admittance,
+    FrictionCompensation,
+    GravityCompensation,
+    OperationalSpace,
+    Push,
+    Surface,
+    saturated,
+)
 from .control.motor import Motor
 from .control.sampled import Sampling
 from .ensembles import Ensemble, ensemble
@@ -15,6 +23,7 @@ from .storage import load
 
 __all__ = [
     "PD",
+    "Admittance",
     "ComputedTorque",
     "Constant",
     "Ensemble",

@@ -79,3 +79,10 @@ again.q.shape
 # %% simulation.saturated
 law = simulation.saturated(simulation.PD(home + 1.0, 1000.0, 10.0), 15.0)
 law.torque(0.0, home, [0.0, 0.0], arm)
+# %% simulation.Admittance
+turret = ls.robots.puma560()
+q = np.array([0.1, -0.5, 0.4, 0.2, 0.6, 0.0])
+push = simulation.Push("tool", [0, 0, 0, 5.0, 0, 0])
+law = simulation.Admittance("tool", turret.pose(q, "tool"), 2.0, 100.0, 20.0, push)
+run = ls.simulate(turret, q, torque=law, duration=0.2, disturbance=push, progress=False)
+(turret.pose(run.q[-1], "tool") - turret.pose(q, "tool"))[:3, 3]

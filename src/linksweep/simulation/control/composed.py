@@ -186,6 +186,69 @@ class Push(Law):
         return f"Push({self.frame!r}, {shown(self.wrench.tolist())}, {self.start:g}, {self.end:g})"
 
 
+class Admittance(OperationalSpace):
+    """The frame moves like a body on a spring and a damper that the measured wrench pushes, whatever the robot weighs:
+
+        mass * acceleration = stiffness * error + damping * (wanted twist - twist) + wrench
+
+    mass, stiffness, damping: one number or six, [angular (kg m^2, N m/rad, N m s/rad); linear (kg, N/m, N s/m)] in the
+    base's directions. wrench: what a sensor at the frame's origin reads, [moment; force] in the same directions: six
+    numbers, a function of an array of times that gives (n, 6), or the `Push` that the simulation has. In C it is an
+    input. target, posture and the others are those of `OperationalSpace`; stiffness 0 is for hand guiding.
+    """
+
+    def __init__(
+        self, frame: str, target: Any, mass: Any, stiffness: Any, damping: Any, wrench: Any, *, posture: Any = None,
+        kp_posture: Any = 10.0, kd_posture: Any = 2.0, gravity: bool = True, controller_robot: Robot | None = None,
+    ):  # fmt: skip
+        super().__init__(
+            frame, target, stiffness, damping, posture=posture, kp_posture=kp_posture, kd_posture=kd_posture,
+            gravity=gravity, decoupled=True, controller_robot=controller_robot,
+        )  # fmt: skip
+        self.mass = real_array("Admittance: mass", mass)
+        if not (self.mass > 0.0).all():
+            raise ArgumentError(f"Admittance: mass is {shown(mass)}, expected numbers above 0.")
+        if isinstance(wrench, Push) and wrench.frame != frame:
+            raise ArgumentError(
+                f"Admittance: wrench is a push at {wrench.frame!r}, expected one at the law's frame {frame!r}."
+            )
+        sensed = isinstance(wrench, Push) or callable(wrench)
+        self.wrench: Any = wrench if sensed else real_array("Admittance: wrench", wrench, 6)
+
+    def form(self, robot: Robot) -> Form:
+        return self._seen(TaskSpace(self.frame, self.posture is not None, self.gravity, True, True))
+
+    def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
+        if isinstance(self.wrench, Push):
+            sensed = self.wrench.signals(robot, grid)["wrench"]
+        elif callable(self.wrench):
+            sensed = Signal(self._sensed(grid.times), grid.rows)
+        else:
+            sensed = Signal(self.wrench[None], 0)
+        return super().signals(robot, grid) | {"wrench": sensed}
+
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+        wanted = super().at(robot, grid)
+        if isinstance(self.wrench, Push):
+            pushed = self.wrench.at(robot, grid)
+            return lambda t: wanted(t) | pushed(t)
+        if callable(self.wrench):
+            return lambda t: wanted(t) | {"wrench": self._sensed(np.array([t]))[0]}
+        return lambda t: wanted(t) | {"wrench": self.wrench}
+
+    def _sensed(self, t: np.ndarray) -> np.ndarray:
+        found = real_array("Admittance: what wrench(t) gives", self.wrench(t), 6)
+        if found.ndim != 2 or len(found) != len(t):
+            raise ArgumentError(f"Admittance: wrench(t) gives shape {found.shape}, expected ({len(t)}, 6).")
+        return found
+
+    def constants(self, robot: Robot) -> dict[str, np.ndarray]:
+        return super().constants(robot) | {"mass": gain(self, "mass", 6)}
+
+    def __repr__(self) -> str:
+        return f"Admittance({self.frame!r}, mass={shown(self.mass.tolist())})"
+
+
 class Surface(Law):
     """A flat table under a tool: it pushes the origin of a frame out, and lets it go.
 

@@ -153,27 +153,35 @@ class TaskSpace(Form):
     """A spring and a damper between a frame and where it should be; a posture where the frame does not notice.
 
     decoupled: they give accelerations of the frame, each row its own, whatever the robot's inertia and rates.
+    admits: and so does a measured wrench, as on a body of the given masses: m a = stiffness e + damping e' + wrench.
     """
 
     frame: str
     posture: bool
     gravity: bool
     decoupled: bool = False
+    admits: bool = False
 
     def signals(self) -> Sizes:
-        return {"pose_ref": 12, "twist_ref": 6}
+        wanted: Sizes = {"pose_ref": 12, "twist_ref": 6}
+        return wanted | {"wrench": 6} if self.admits else wanted
 
     def constants(self) -> Sizes:
         gains: Sizes = {"stiffness": 6, "damping": 6}
+        gains |= {"mass": 6} if self.admits else {}
         return gains | {"posture": "q", "kp_posture": "v", "kd_posture": "v"} if self.posture else gains
 
     def torque(self, dynamics: Dynamics, q: Values, qd: Values, given: Given) -> Values:
         J, T = dynamics.jacobian(self.frame, q), dynamics.pose(self.frame, q)
         F = frame_impedance(J, T, qd, given)
+        if self.admits:
+            F = [(f + w) / m for f, w, m in zip(F, given["wrench"], given["mass"], strict=True)]
         inertia = TaskInertia(J, dynamics.mass_matrix(q)) if self.posture or self.decoupled else None
         if inertia is not None and self.decoupled:
             bias = dynamics.frame_bias(self.frame, q, qd)
             F = inertia.force([a - b for a, b in zip(F, bias, strict=True)])
+        if self.admits:  # which the frame feels by itself
+            F = [f - w for f, w in zip(F, given["wrench"], strict=True)]
         tau: Values = transpose_times(J, F)  # Khatib (5)
         if inertia is not None and self.posture:
             error = tracking_error(dynamics.model, q, given["posture"])
