@@ -1,5 +1,6 @@
 """`robot.factor`: M = L D L^T for any joints, by sweeps, with matrices on request and nothing that can be changed."""
 
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import functools

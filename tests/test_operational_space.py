@@ -1,5 +1,6 @@
 """The operational space by recursion against J M^-1 J^T, Pinocchio, and the accelerations that forces make."""
 
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import numpy as np

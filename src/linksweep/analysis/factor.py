@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..catalogue.functions import Request
 from ..catalogue.requests import make_request
@@ -26,7 +27,7 @@ class Factor:
     read-only.
     """
 
-    def __init__(self, q: Any, nv: int, blocks: Sequence[slice], run: Run):
+    def __init__(self, q: ArrayLike, nv: int, blocks: Sequence[slice], run: Run):
         """blocks: the rates of each joint that has several."""
         self._nv, self._blocks, self._run = nv, tuple(blocks), run
         D = run("factor", q, np.ones(nv, np.float16))  # whatever is wrong with q is said here; its type is kept
@@ -47,7 +48,7 @@ class Factor:
             D[..., block, block] = np.swapaxes(columns[..., : block.stop - block.start, block], -1, -2)
         return D
 
-    def solve(self, b: Any) -> np.ndarray:
+    def solve(self, b: ArrayLike) -> np.ndarray:
         """M^-1 b: (I - H Psi L)^T D^-1 (I - H Psi L) b, (4.16)."""
         return self._run("solve", self.q, self._checked(b))
 
@@ -131,9 +132,9 @@ class FactorMethods:
         nv: Any
 
         def _function(self, requests: tuple[Request, ...]) -> Run: ...
-        def warn_if_singular(self, what: str, q: Any, where: Any = None) -> bool: ...
+        def warn_if_singular(self, what: str, q: ArrayLike, where: Any = None) -> bool: ...
 
-    def factor(self, q: Any) -> Factor:
+    def factor(self, q: ArrayLike) -> Factor:
         """The mass matrix as (I + H Phi L) D (I + H Phi L)^T, with `solve`, `logdet`, `colour`, `whiten`."""
         blocks = [link.rates for link in self.canonical.links]
         found = Factor(q, self.nv, [block for block in blocks if block.stop - block.start > 1], self._run)

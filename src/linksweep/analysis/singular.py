@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..algorithms.mass_matrix.inertia_ratio import half_trace
 from ..catalogue.functions import FUNCTIONS, Request
@@ -65,7 +66,7 @@ class SingularMethods:
         joints = zip(self.joint_names, self.canonical.joints, strict=True)
         return tuple(name for name, link in joints if zero[link.rates].any())
 
-    def singular(self, q: Any) -> np.ndarray:
+    def singular(self, q: ArrayLike) -> np.ndarray:
         """Which joints are singular in the poses q: booleans (..., joints), in the order of `joint_names`.
 
         There a joint moves next to no inertia, its acceleration is not determined, and M has no inverse. The inertia D
@@ -101,7 +102,7 @@ class SingularMethods:
             return make_function(Recipe(self.canonical, (request,)), None, 1, chosen_backend(None), watched)
         return Watched(self, request, self._function((request,)))
 
-    def warn_if_singular(self, what: str, q: Any, where: Callable[[tuple[int, ...]], str] | None = None) -> bool:
+    def warn_if_singular(self, what: str, q: ArrayLike, where: Callable[[tuple[int, ...]], str] | None = None) -> bool:
         """One warning about the poses q (..., nq) if any is singular; where: says by its index which one."""
         if self._least_ratio > threshold("float32" if getattr(q, "dtype", None) == np.float32 else "float64"):
             return False
@@ -138,7 +139,7 @@ class Watched:
     def _closeness(self) -> CompiledFunction:
         return self.robot._function((CLOSENESS,))
 
-    def __call__(self, *args: Any, out: Any = None) -> Any:
+    def __call__(self, *args: Any, out: np.ndarray | None = None) -> Any:
         result = self.function(*args) if out is None else self.function(*args, out=out)
         limit = self.limits.get(result.dtype)
         if limit is None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
@@ -35,9 +36,18 @@ class Wrench(NamedTuple):
 
 
 def wrench_from_torques(
-    robot: Robot, q: Any, qd: Any, tau: Any, frame: str, qdd: Any = None, *, noise: Any = 1.0, prior: Any = None,
-    reference: str = "world_aligned", dissipation: bool = False,
-) -> Wrench:  # fmt: skip
+    robot: Robot,
+    q: ArrayLike,
+    qd: ArrayLike,
+    tau: ArrayLike,
+    frame: str,
+    qdd: ArrayLike | None = None,
+    *,
+    noise: ArrayLike = 1.0,
+    prior: ArrayLike | None = None,
+    reference: str = "world_aligned",
+    dissipation: bool = False,
+) -> Wrench:
     qdd = np.zeros(robot.nv) if qdd is None else qdd
     explained = robot.inverse_dynamics(q, qd, qdd, dissipation=dissipation)
     refuse_foreign("tau", tau)
@@ -47,7 +57,7 @@ def wrench_from_torques(
 
 
 def wrench_from_residual(
-    robot: Robot, q: Any, residual: Any, frame: str, *, noise: Any = 1.0, prior: Any = None,
+    robot: Robot, q: ArrayLike, residual: Any, frame: str, *, noise: ArrayLike = 1.0, prior: ArrayLike | None = None,
     reference: str = "world_aligned",
 ) -> Wrench:  # fmt: skip
     """The wrench that explains torques (..., nv) which the model does not."""
@@ -114,7 +124,7 @@ class MomentumObserver:
         self._integral: Any = 0.0
         self._before: tuple[np.ndarray, np.ndarray] | None = None
 
-    def __call__(self, q: Any, qd: Any, tau: Any) -> np.ndarray:
+    def __call__(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike) -> np.ndarray:
         """The external torques (..., nv) as they are known by now; tau is what held since the last call."""
         q, qd, tau = (np.asarray(x, float) for x in (q, qd, tau))
         M, C, g = self._terms(q, qd)

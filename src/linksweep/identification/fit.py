@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
 from linksweep.identification.doubts import remark_delay, remark_misfit, remark_units, remark_unknown
@@ -132,7 +133,7 @@ class Fit:
         return tuple(self.names[k] for k in kept)
 
     @one_thread()
-    def predict(self, t: Any, q: Any, qd: Any = None) -> np.ndarray:
+    def predict(self, t: ArrayLike, q: ArrayLike, qd: ArrayLike | None = None) -> np.ndarray:
         """Torques (rows, nv) at the rows of another log, whose positions are filtered as this one's were."""
         log = read_log(self.columns, t, q, np.zeros(np.shape(q)), qd, None, Remarks(quiet=True))
         samples = samples_of(log, self.cutoff)
@@ -193,11 +194,27 @@ class Fit:
 
 @one_thread()
 def identify(
-    robot: Any, t: Any, q: Any, tau: Any, qd: Any = None, *, cutoff: float | None = None, method: str = "weighted",
-    unknown: Sequence[str] = USUAL, drives: Any = None, stribeck: Any = None, weights: Any = None,
-    slow: float | None = None, delay: Any = 0.0, every: int | None = None, grouping_by: str = "rule",
-    prior_torque: float | None = None, prior_weight: float = 1.0, reference: Any = None, control: Any = None,
-) -> Fit:  # fmt: skip
+    robot: Any,
+    t: ArrayLike,
+    q: ArrayLike,
+    tau: ArrayLike,
+    qd: ArrayLike | None = None,
+    *,
+    cutoff: float | None = None,
+    method: str = "weighted",
+    unknown: Sequence[str] = USUAL,
+    drives: Any = None,
+    stribeck: Any = None,
+    weights: ArrayLike | None = None,
+    slow: float | None = None,
+    delay: Any = 0.0,
+    every: int | None = None,
+    grouping_by: str = "rule",
+    prior_torque: float | None = None,
+    prior_weight: float = 1.0,
+    reference: Any = None,
+    control: Any = None,
+) -> Fit:
     """Fit the numbers of a robot to measured torques.
 
     t: (rows,) seconds. q, tau, qd: (rows, nv), in the order of `robot.joint_names`; several trajectories as lists of

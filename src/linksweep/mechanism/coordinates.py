@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..description.model import Model
 from ..errors import ArgumentError
@@ -36,19 +37,19 @@ class CoordinateMethods:
         """Random coordinates (nq,): within finite limits, angles in [-pi, pi], uniform rotations."""
         return random(self.canonical, self.model, rng)
 
-    def normalize(self, q: Any) -> np.ndarray:
+    def normalize(self, q: ArrayLike) -> np.ndarray:
         """The same coordinates (..., nq) with quaternions of length 1."""
         return normalize(self.canonical, q)
 
-    def integrate(self, q: Any, v: Any, dt: Any = 1.0) -> np.ndarray:
+    def integrate(self, q: ArrayLike, v: ArrayLike, dt: Any = 1.0) -> np.ndarray:
         """Coordinates (..., nq) after moving with the constant rates v (..., nv) for a time dt."""
         return integrate(self.canonical, q, v, dt)
 
-    def difference(self, q0: Any, q1: Any) -> np.ndarray:
+    def difference(self, q0: ArrayLike, q1: Any) -> np.ndarray:
         """The constant rates (..., nv) that lead from q0 to q1 in a time 1: integrate(q0, difference(q0, q1)) is q1."""
         return difference(self.canonical, q0, q1)
 
-    def coordinate_rates(self, q: Any, v: Any) -> np.ndarray:
+    def coordinate_rates(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """dq/dt (..., nq) of the rates v (..., nv): q' = Omega(q) v, (b.3)-(b.5) of Rodriguez & Kreutz."""
         return coordinate_rates(self.canonical, q, v)
 
@@ -68,7 +69,7 @@ def random(model: CanonicalModel, described: Model, rng: np.random.Generator) ->
     return q
 
 
-def normalize(model: CanonicalModel, q: Any) -> np.ndarray:
+def normalize(model: CanonicalModel, q: ArrayLike) -> np.ndarray:
     q = real_vectors("q", q, model.nq)
     out = q.copy()
     for link in model.links:
@@ -77,7 +78,7 @@ def normalize(model: CanonicalModel, q: Any) -> np.ndarray:
     return out
 
 
-def integrate(model: CanonicalModel, q: Any, v: Any, dt: Any) -> np.ndarray:
+def integrate(model: CanonicalModel, q: ArrayLike, v: ArrayLike, dt: Any) -> np.ndarray:
     refuse_foreign("dt", dt)
     q, v = real_vectors("q", q, model.nq), real_vectors("v", v, model.nv)
     moved, dtype = v * np.asarray(dt, dtype=float)[..., None], np.result_type(q, v)
@@ -90,7 +91,7 @@ def integrate(model: CanonicalModel, q: Any, v: Any, dt: Any) -> np.ndarray:
     return _by_joint(model, q, moved, "coordinates", of_joint).astype(dtype, copy=False)
 
 
-def difference(model: CanonicalModel, q0: Any, q1: Any) -> np.ndarray:
+def difference(model: CanonicalModel, q0: ArrayLike, q1: Any) -> np.ndarray:
     a, b = real_vectors("q0", q0, model.nq), real_vectors("q1", q1, model.nq)
     if model.is_euclidean:
         return b - a
@@ -101,7 +102,7 @@ def difference(model: CanonicalModel, q0: Any, q1: Any) -> np.ndarray:
     return _by_joint(model, a, b, "rates", of_joint)
 
 
-def coordinate_rates(model: CanonicalModel, q: Any, v: Any) -> np.ndarray:
+def coordinate_rates(model: CanonicalModel, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     q, v = real_vectors("q", q, model.nq), real_vectors("v", v, model.nv)
     if model.is_euclidean:
         return np.zeros_like(q) + v

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
 
@@ -45,7 +46,7 @@ class Followed:
 
 
 def follow(
-    robot: Robot, frame: str, path: Path, times: Any, q0: Any = None, *, position_only: bool = False,
+    robot: Robot, frame: str, path: Path, times: ArrayLike, q0: ArrayLike | None = None, *, position_only: bool = False,
     limits: bool = True, tolerance: float = 1e-10,
 ) -> Followed:  # fmt: skip
     """The joint motion that leads the frame along the path, at increasing times (k,).

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
 from linksweep.support.messages import shown
@@ -51,9 +52,18 @@ class InverseKinematics:
 
 
 def inverse_kinematics(
-    robot: Robot, target: Any, frame: str, q0: Any = None, *, position_only: bool = False, limits: bool = True,
-    tolerance: float = 1e-10, restarts: int = 62, iterations: int = 30, seed: int = 0,
-) -> InverseKinematics:  # fmt: skip
+    robot: Robot,
+    target: ArrayLike,
+    frame: str,
+    q0: ArrayLike | None = None,
+    *,
+    position_only: bool = False,
+    limits: bool = True,
+    tolerance: float = 1e-10,
+    restarts: int = 62,
+    iterations: int = 30,
+    seed: int = 0,
+) -> InverseKinematics:
     """Coordinates at which the frame stands at the targets (..., 4, 4), poses in the base frame.
 
     q0 (..., nq): where to start, which finds the solution near it and keeps joints that do not carry the frame; None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
 from ..analysis.symbolic import LIMIT, Options, Symbolic, symbolic, written_size
 from ..catalogue.defaults import DETAILED
 from ..catalogue.parameters import TEN
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalModel
 from ..support.messages import nearest, shown
+from ..support.numbers import Named
 from ..tracing.program import Array, Program
 
 if TYPE_CHECKING:
@@ -37,10 +40,20 @@ class AnalysisMethods:
         def _extra_arguments(self, options: tuple[Any, ...]) -> tuple[Any, ...]: ...
 
     def explain(
-        self, function: str, method: str | None = None, *, q: Any = None, qd: Any = None, qdd: Any = None,
-        tau: Any = None, f_ext: Any = None, dissipation: bool = False, base_motion: Any = None, symbols: bool = False,
+        self,
+        function: str,
+        method: str | None = None,
+        *,
+        q: ArrayLike | None = None,
+        qd: ArrayLike | None = None,
+        qdd: ArrayLike | None = None,
+        tau: ArrayLike | None = None,
+        f_ext: Named | None = None,
+        dissipation: bool = False,
+        base_motion: ArrayLike | None = None,
+        symbols: bool = False,
         limit: int | None = None,
-    ) -> Explanation:  # fmt: skip
+    ) -> Explanation:
         """Walk a recursion link by link: each line's equation, formula and numbers, to print, show or save.
 
         function: "inverse_dynamics", "forward_dynamics", "bias_forces" or "gravity_forces". method: as there; None

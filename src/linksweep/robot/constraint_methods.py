@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..catalogue.details import Details
 from ..catalogue.requests import make_requests
 from ..description.constraints import Constraint, Spring
 from ..errors import ArgumentError
 from ..support.messages import listing, nearest, shown
+from ..support.numbers import Named
 from .operational_methods import OperationalMethods
 
 if TYPE_CHECKING:
@@ -60,9 +62,9 @@ class ConstraintMethods(OperationalMethods):
 
         def _edited(self, model: Model) -> Robot: ...
         def _extra_arguments(self, options: tuple[Any, ...]) -> tuple[Any, ...]: ...
-        def integrate(self, q: Any, v: Any, dt: Any = 1.0) -> np.ndarray: ...
-        def normalize(self, q: Any) -> np.ndarray: ...
-        def mass_matrix(self, q: Any, method: str | None = None, out: Any = None) -> np.ndarray: ...
+        def integrate(self, q: ArrayLike, v: ArrayLike, dt: Any = 1.0) -> np.ndarray: ...
+        def normalize(self, q: ArrayLike) -> np.ndarray: ...
+        def mass_matrix(self, q: ArrayLike, method: str | None = None, out: np.ndarray | None = None) -> np.ndarray: ...
 
     def with_constraints(self, constraints: Sequence[Constraint]) -> Robot:
         """The same robot, its coordinates unchanged, with these constraints between its frames besides its own.
@@ -113,26 +115,32 @@ class ConstraintMethods(OperationalMethods):
 
     # what the constraints ask
 
-    def constraint_error(self, q: Any, out: Any = None) -> np.ndarray:
+    def constraint_error(self, q: ArrayLike, out: np.ndarray | None = None) -> np.ndarray:
         """How far the pose is from meeting its constraints, (..., rows): metres, and radians along the axes of b."""
         return self._dynamics("constraint_error", (q,), None, (), out)
 
-    def constraint_jacobian(self, q: Any, out: Any = None) -> np.ndarray:
+    def constraint_jacobian(self, q: ArrayLike, out: np.ndarray | None = None) -> np.ndarray:
         """K (..., rows, nv): K qd are the rates of `constraint_error`, which the constraints hold at 0."""
         return self._dynamics("constraint_jacobian", (q,), None, (), out)
 
-    def constraint_bias(self, q: Any, qd: Any, out: Any = None) -> np.ndarray:
+    def constraint_bias(self, q: ArrayLike, qd: ArrayLike, out: np.ndarray | None = None) -> np.ndarray:
         """k = dK/dt qd (..., rows): accelerations meet K qdd + k = 0."""
         return self._dynamics("constraint_bias", (q, qd), None, (), out)
 
     def constraint_forces(
-        self, q: Any, qd: Any, tau: Any, f_ext: Any = None, dissipation: bool = False, base_motion: Any = None
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        tau: ArrayLike,
+        f_ext: Named | None = None,
+        dissipation: bool = False,
+        base_motion: ArrayLike | None = None,
     ) -> np.ndarray:
         """What each constraint exerts on its frame a, (..., constraints, 6): [moment; force] at its origin, along the
         base's axes."""
         return self._dynamics("constraint_forces", (q, qd, tau), None, (f_ext, dissipation, base_motion), None)
 
-    def project(self, q: Any, tolerance: float = CLOSES, iterations: int = 100) -> np.ndarray:
+    def project(self, q: ArrayLike, tolerance: float = CLOSES, iterations: int = 100) -> np.ndarray:
         """The pose (..., nq) that meets the constraints, reached from q by Newton steps that are least in the metric M.
 
         An error says the gap where there is none to be found.
@@ -165,11 +173,11 @@ class ConstraintMethods(OperationalMethods):
         better = np.abs(self.constraint_error(after)).max(axis=-1) < gap
         return np.where(better[..., None], after, q)
 
-    def project_velocity(self, q: Any, qd: Any, out: Any = None) -> np.ndarray:
+    def project_velocity(self, q: ArrayLike, qd: ArrayLike, out: np.ndarray | None = None) -> np.ndarray:
         """The rates (..., nv) that the constraints allow, nearest to qd in the metric M: what an impact leaves."""
         return self._dynamics("allowed_rates", (q, qd), None, (), out)
 
-    def mobility(self, q: Any, tolerance: float = 1e-9) -> Mobility:
+    def mobility(self, q: ArrayLike, tolerance: float = 1e-9) -> Mobility:
         """Rank, freedoms, redundant rows and singular poses of the constraints at one pose (nq,)."""
         q = self.normalize(q)
         if q.ndim != 1:
@@ -205,7 +213,7 @@ class ConstraintMethods(OperationalMethods):
             best = max(best, _rank(self.constraint_jacobian(near), tolerance))
         return best
 
-    def tangent_basis(self, q: Any, near: Any = None) -> np.ndarray:
+    def tangent_basis(self, q: ArrayLike, near: ArrayLike | None = None) -> np.ndarray:
         """An orthonormal basis (nv, freedoms) of the rates that the constraints allow at one pose.
 
         It is turned, within the space that it spans, as near as it can be to `near`, a basis of before (which makes it
@@ -228,7 +236,7 @@ class ConstraintMethods(OperationalMethods):
         u, _, v = np.linalg.svd(basis.T @ goal)
         return basis @ (u @ v)
 
-    def tangent_mass_matrix(self, q: Any, near: Any = None) -> np.ndarray:
+    def tangent_mass_matrix(self, q: ArrayLike, near: ArrayLike | None = None) -> np.ndarray:
         """The mass matrix (freedoms, freedoms) on `tangent_basis`."""
         basis = self.tangent_basis(q, near)
         return basis.T @ self.mass_matrix(q) @ basis
@@ -249,10 +257,20 @@ class ConstraintMethods(OperationalMethods):
         return arrays[0], Details(zip(("qdd", "multipliers", "constraint_forces"), arrays, strict=True))
 
     def closed_inverse_dynamics(
-        self, q: Any, qd: Any, qdd: Any, f_ext: Any = None, dissipation: bool = False, base_motion: Any = None,
-        details: bool = False, *, actuated: Sequence[str] | None = None, weights: Any = None, preferred: Any = None,
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        f_ext: Named | None = None,
+        dissipation: bool = False,
+        base_motion: ArrayLike | None = None,
+        details: bool = False,
+        *,
+        actuated: Sequence[str] | None = None,
+        weights: ArrayLike | None = None,
+        preferred: Any = None,
         tolerance: float = 1e-6,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """Joint torques (..., nv) that produce qdd under the constraints; by details=True with the multipliers.
 
         Where constraints leave a choice: the torques of the `actuated` joints (names; None: all but free ones) nearest
@@ -288,7 +306,7 @@ class ConstraintMethods(OperationalMethods):
             return tau
         return tau, Details(tau=tau, multipliers=np.reshape([x[1] for x in found], (*batch, K.shape[-2])))
 
-    def project_acceleration(self, q: Any, qd: Any, qdd: Any) -> np.ndarray:
+    def project_acceleration(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
         """The accelerations (..., nv) that the constraints allow at qd, nearest to qdd in the metric M."""
         moving = self.forward_dynamics(q, qd, self._tree_torques(q, qd, qdd))  # type: ignore[attr-defined]
         return moving

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
     from ..analysis.wrench import MomentumObserver, Wrench
@@ -12,9 +14,18 @@ class ContactMethods:
     """The part of `Robot` that says what pushes it."""
 
     def wrench_from_torques(
-        self, q: Any, qd: Any, tau: Any, frame: str, qdd: Any = None, *, noise: Any = 1.0, prior: Any = None,
-        reference: str = "world_aligned", dissipation: bool = False,
-    ) -> Wrench:  # fmt: skip
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        tau: ArrayLike,
+        frame: str,
+        qdd: ArrayLike | None = None,
+        *,
+        noise: ArrayLike = 1.0,
+        prior: ArrayLike | None = None,
+        reference: str = "world_aligned",
+        dissipation: bool = False,
+    ) -> Wrench:
         """The wrench on a frame that explains measured torques: (wrench, covariance, mismatch), batches as elsewhere.
 
         wrench (..., 6): [moment; force] that the environment applies at the frame's origin, in the base's directions
@@ -26,9 +37,8 @@ class ContactMethods:
         """
         from ..analysis.wrench import wrench_from_torques
 
-        return wrench_from_torques(
-            self, q, qd, tau, frame, qdd, noise=noise, prior=prior, reference=reference, dissipation=dissipation  # type: ignore[arg-type]
-        )  # fmt: skip
+        terms = {"noise": noise, "prior": prior, "reference": reference, "dissipation": dissipation}
+        return wrench_from_torques(self, q, qd, tau, frame, qdd, **terms)  # pyright: ignore[reportArgumentType]
 
     def momentum_observer(self, dt: float, gain: float = 50.0, dissipation: bool = False) -> MomentumObserver:
         """An observer of external torques by momentum, without accelerations: call it every dt with (q, qd, tau).

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..description.couplings import coupled
 from ..description.model import Coupling
@@ -54,18 +55,18 @@ class CouplingMethods:
         """The robot in which every joint is free; itself, where none follows another."""
         return self._edited(replace(self.model, couplings=()) if self.model.couplings else self.model)
 
-    def expand(self, q: Any) -> np.ndarray:
+    def expand(self, q: ArrayLike) -> np.ndarray:
         """Coordinates (..., nq) of `uncoupled`: G q + c."""
         own = _checked("q", q, self.nq)
         to_q, _, shift = self._expansion
         return own @ to_q.T.astype(own.dtype) + shift.astype(own.dtype)
 
-    def expand_rates(self, v: Any) -> np.ndarray:
+    def expand_rates(self, v: ArrayLike) -> np.ndarray:
         """Rates or accelerations (..., nv) of `uncoupled`: G v."""
         own = _checked("v", v, self.nv)
         return own @ self._expansion[1].T.astype(own.dtype)
 
-    def reduce_forces(self, tau: Any) -> np.ndarray:
+    def reduce_forces(self, tau: ArrayLike) -> np.ndarray:
         """Joint forces (..., nv) that do the same work as these of `uncoupled`: G^T tau."""
         full = _checked("tau", tau, len(self._expansion[1]))
         return full @ self._expansion[1].astype(full.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..analysis.singular import threshold
 from ..catalogue.functions import Request, wants_loops
@@ -12,6 +13,7 @@ from ..catalogue.requests import checked_flag, make_requests
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
 from ..support import settings
+from ..support.numbers import Named
 
 
 class DerivativeMethods:
@@ -34,9 +36,15 @@ class DerivativeMethods:
         raise NotImplementedError
 
     def inverse_dynamics_derivatives(
-        self, q: Any, qd: Any, qdd: Any, f_ext: Any = None, out: Any = None, dissipation: bool = False,
-        base_motion: Any = None,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        f_ext: Named | None = None,
+        out: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+        dissipation: bool = False,
+        base_motion: ArrayLike | None = None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The derivatives (..., nv, nv) of the torques by q, by qd and by qdd, which is the mass matrix.
 
         By q they are along the rates of joints: entry [i, k] is what torque i changes by when joint k moves with rate
@@ -60,9 +68,15 @@ class DerivativeMethods:
         return found
 
     def forward_dynamics_derivatives(
-        self, q: Any, qd: Any, tau: Any, f_ext: Any = None, out: Any = None, dissipation: bool = False,
-        base_motion: Any = None,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        tau: ArrayLike,
+        f_ext: Named | None = None,
+        out: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+        dissipation: bool = False,
+        base_motion: ArrayLike | None = None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The derivatives (..., nv, nv) of the accelerations by q, by qd and by tau, which is the inverse of M where
         there are no constraints.
 

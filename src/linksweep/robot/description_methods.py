@@ -23,6 +23,7 @@ from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
 from ..support.messages import nearest, shown
 from ..support.notebook import html_table
+from ..support.numbers import Named
 
 if TYPE_CHECKING:
     from .robot import Robot
@@ -112,7 +113,13 @@ class DescriptionMethods:
         """The motor inertia seen at each rate, (nv,), kg m^2 or kg."""
         return self._of_rates("armature")
 
-    def with_limits(self, lower: Any = None, upper: Any = None, velocity: Any = None, effort: Any = None) -> Robot:
+    def with_limits(
+        self,
+        lower: Named | None = None,
+        upper: Named | None = None,
+        velocity: Named | None = None,
+        effort: Named | None = None,
+    ) -> Robot:
         """The same robot with other limits: {joint: number}, one number for all joints, or an array.
 
         Arrays have one number for each joint, or for each coordinate (lower, upper) or rate (velocity, effort), as
@@ -130,7 +137,7 @@ class DescriptionMethods:
             _check_limits(name, bounds)
         return self._with_joints({name: {"limits": bounds} for name, bounds in limits.items()})
 
-    def with_dissipation(self, damping: Any = None, friction: Any = None) -> Robot:
+    def with_dissipation(self, damping: Named | None = None, friction: Named | None = None) -> Robot:
         """The same robot with other damping or Coulomb friction: {joint: number}, a number for all, or an array.
 
         Arrays have one number for each joint or for each rate. What is not given stays.
@@ -141,12 +148,12 @@ class DescriptionMethods:
                 changes.setdefault(name, {})[what] = _checked_size(what, name, value)
         return self._with_joints(changes)
 
-    def with_armature(self, armature: Any) -> Robot:
+    def with_armature(self, armature: Named) -> Robot:
         """The same robot with other motor inertias: {joint: number}, a number for all, or an array as `armature`."""
         found = self._given("armature", armature).items()
         return self._with_joints({name: {"armature": _checked_size("armature", name, value)} for name, value in found})
 
-    def with_inertia(self, inertia: Any) -> Robot:
+    def with_inertia(self, inertia: Named) -> Robot:
         """The same robot with other bodies: {link: body}, or an array (links, 10) in the order of `link_names`.
 
         A body is ten numbers in the frame that bears the link's name, as `linksweep.body` makes them and as

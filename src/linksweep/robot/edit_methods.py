@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
 from ..description.model import Model
 from ..description.snapping import snapped
 from . import editing
@@ -46,7 +48,7 @@ class EditMethods(DescriptionMethods):
         """
         return self._edited(editing.subchain(self.model, base, tip, fold))
 
-    def placed(self, pose: Any) -> Robot:
+    def placed(self, pose: ArrayLike) -> Robot:
         """The same robot with its base at `pose` (4, 4) in the world, in which poses, Jacobians and gravity then are.
 
         The world is its new base; its former base stays as a frame.
@@ -55,7 +57,7 @@ class EditMethods(DescriptionMethods):
 
         return self._edited(placed(self.model, pose))
 
-    def with_frame(self, name: str, on: str, pose: Any = None) -> Robot:
+    def with_frame(self, name: str, on: str, pose: ArrayLike | None = None) -> Robot:
         """The same robot with one named frame more, at `pose` (4, 4) in the link or frame `on`."""
         from .scenes import with_frame
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..catalogue.requests import make_requests
 from ..description.constraints import Constraint, as_placement
@@ -68,7 +69,7 @@ class Grasp:
     one arm; `arms` are the robots in the order in which contacts name them. Arrays have any leading batch shape.
     """
 
-    def __init__(self, body: Any, contacts: Sequence[Contact], gravity: Any = None):
+    def __init__(self, body: Any, contacts: Sequence[Contact], gravity: Sequence[float] | None = None):
         given: tuple[Any, ...] = tuple(contacts) if isinstance(contacts, (list, tuple)) else (contacts,)
         self.contacts: tuple[Contact, ...] = given
         if not self.contacts or not all(isinstance(contact, Contact) for contact in self.contacts):
@@ -146,7 +147,7 @@ class Grasp:
 
     def forward_dynamics(
         self, q: Sequence[Any], qd: Sequence[Any], tau: Sequence[Any], object_pose: Any, object_twist: Any,
-        wrench: Any = None, *, check: bool = True,
+        wrench: ArrayLike | None = None, *, check: bool = True,
     ) -> GraspDynamics:  # fmt: skip
         """Accelerations of arms and object, and contact forces; q, qd, tau: one array for each arm.
 
@@ -169,7 +170,7 @@ class Grasp:
 
     def inverse_dynamics(
         self, q: Sequence[Any], qd: Sequence[Any], object_pose: Any, object_twist: Any, object_acceleration: Any,
-        wrench: Any = None, *, internal: Any = None, sharing: Any = None, qdd: Sequence[Any] | None = None,
+        wrench: ArrayLike | None = None, *, internal: Any = None, sharing: Any = None, qdd: Sequence[Any] | None = None,
         check: bool = True,
     ) -> tuple[list[np.ndarray], np.ndarray]:  # fmt: skip
         """Torques for each arm that move the object as wanted, and the contact forces (..., contacts, 6) on it.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
 if TYPE_CHECKING:
     from ..motion import Followed, InverseKinematics, Path
 
@@ -11,13 +13,15 @@ if TYPE_CHECKING:
 class KinematicsMethods:
     """The part of `Robot` that finds joint coordinates for a frame."""
 
-    def inverse_kinematics(self, target: Any, frame: str, q0: Any = None, **options: Any) -> InverseKinematics:
+    def inverse_kinematics(
+        self, target: ArrayLike, frame: str, q0: ArrayLike | None = None, **options: Any
+    ) -> InverseKinematics:
         """Coordinates that put the frame at the targets (..., 4, 4): see `linksweep.motion.inverse_kinematics`."""
         from ..motion import inverse_kinematics
 
         return inverse_kinematics(self, target, frame, q0, **options)  # pyright: ignore[reportArgumentType]
 
-    def follow(self, path: Path, frame: str, times: Any, q0: Any = None, **options: Any) -> Followed:
+    def follow(self, path: Path, frame: str, times: ArrayLike, q0: ArrayLike | None = None, **options: Any) -> Followed:
         """The joint motion that leads the frame along a path, at times (k,): see `linksweep.motion.follow`."""
         from ..motion import follow
 

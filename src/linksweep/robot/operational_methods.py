@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..catalogue.requests import make_requests
 from ..errors import ArgumentError, SingularError
@@ -50,25 +51,49 @@ class OperationalMethods(BodyMethods):
         def _function(self, requests: Any) -> CompiledFunction: ...
 
     def frame_velocity(
-        self, q: Any, qd: Any, frame: str, out: Any = None, *, reference: str = "world_aligned"
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        frame: str,
+        out: np.ndarray | None = None,
+        *,
+        reference: str = "world_aligned",
     ) -> np.ndarray:
         """The frame's velocity (..., 6), [angular; linear]: the Jacobian of the same reference times qd."""
         return self._dynamics(("frame_velocity", frame, reference), (q, qd), None, (), out)
 
     def frame_acceleration(
-        self, q: Any, qd: Any, qdd: Any, frame: str, out: Any = None, *, reference: str = "world_aligned"
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        frame: str,
+        out: np.ndarray | None = None,
+        *,
+        reference: str = "world_aligned",
     ) -> np.ndarray:
         """The frame's acceleration (..., 6), the time derivative of `frame_velocity`; gravity is no part of it."""
         return self._dynamics(("frame_acceleration", frame, reference), (q, qd, qdd), None, (), out)
 
     def jacobian_bias(
-        self, q: Any, qd: Any, frame: str, out: Any = None, *, reference: str = "world_aligned"
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        frame: str,
+        out: np.ndarray | None = None,
+        *,
+        reference: str = "world_aligned",
     ) -> np.ndarray:
         """dJ/dt qd (..., 6): the acceleration of the frame while no joint accelerates."""
         return self._dynamics(("jacobian_bias", frame, reference), (q, qd), None, (), out)
 
     def operational_inertia_inverse(
-        self, q: Any, frame: str | Sequence[str], out: Any = None, *, reference: str = "world_aligned"
+        self,
+        q: ArrayLike,
+        frame: str | Sequence[str],
+        out: np.ndarray | None = None,
+        *,
+        reference: str = "world_aligned",
     ) -> np.ndarray:
         """Omega = J M^-1 J^T (..., 6, 6): the acceleration of the frame for each unit of force at it.
 
@@ -77,7 +102,12 @@ class OperationalMethods(BodyMethods):
         return self._dynamics(("operational_inertia_inverse", _frames(frame), reference), (q,), None, (), out)
 
     def operational_inertia(
-        self, q: Any, frame: str | Sequence[str], damping: float | None = None, *, reference: str = "world_aligned"
+        self,
+        q: ArrayLike,
+        frame: str | Sequence[str],
+        damping: float | None = None,
+        *,
+        reference: str = "world_aligned",
     ) -> np.ndarray:
         """Lambda = (J M^-1 J^T)^-1 (..., 6, 6): the inertia that a force at the frame meets.
 
@@ -98,7 +128,7 @@ class OperationalMethods(BodyMethods):
         return _inverse(omega)
 
     def operational_space(
-        self, q: Any, qd: Any, frames: str | Sequence[str], damping: float | None = None, *,
+        self, q: ArrayLike, qd: ArrayLike, frames: str | Sequence[str], damping: float | None = None, *,
         reference: str = "world_aligned",
     ) -> OperationalSpace:  # fmt: skip
         """The operational space of one or several frames: see `OperationalSpace` for its fields."""
@@ -130,7 +160,9 @@ class OperationalMethods(BodyMethods):
         gravity = (inertia @ at_task(g)[..., None])[..., 0]
         return OperationalSpace(names, omega, inertia, bias, gravity, J, consistent, projector, rank)
 
-    def manipulability(self, q: Any, frame: str, *, rows: str = "all", reference: str = "world_aligned") -> np.ndarray:
+    def manipulability(
+        self, q: ArrayLike, frame: str, *, rows: str = "all", reference: str = "world_aligned"
+    ) -> np.ndarray:
         """Yoshikawa's measure (...), sqrt(det(J J^T)): 0 at a singular pose, and with fewer joints than rows.
 
         rows: "all" six, mixing radians and metres, or the "angular" or "linear" three alone.

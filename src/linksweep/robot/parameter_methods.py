@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..catalogue.parameters import TEN, body
 from ..compiled.function import Recipe, chosen_backend, make_function
@@ -57,7 +58,9 @@ class ParameterMethods:
         inertial = [f"{link}.{name}" for link in self.link_names for name in TEN]
         return (*inertial, *(f"{self.model.links[i].joint.name}.armature" for i in self.model.document_order))
 
-    def regressor(self, q: Any, qd: Any, qdd: Any, out: Any = None, packed: bool = False) -> np.ndarray:
+    def regressor(
+        self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, out: np.ndarray | None = None, packed: bool = False
+    ) -> np.ndarray:
         """Y (..., nv, 11 links): joint forces are Y @ standard_parameters.
 
         packed: only what is not zero by the structure of the robot (a link asks nothing of joints that do not move it),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..analysis.factor import FactorMethods
 from ..analysis.singular import SingularMethods
@@ -27,6 +28,7 @@ from ..support import settings
 from ..support.foreign import refuse_foreign
 from ..support.lazy import Once, lazy
 from ..support.messages import listing, shown
+from ..support.numbers import Named
 from .analysis_methods import AnalysisMethods
 from .checks import checked_dtype, is_numbers
 from .constraint_methods import ConstraintMethods
@@ -145,9 +147,18 @@ class Robot(
     # dynamics
 
     def inverse_dynamics(
-        self, q: Any, qd: Any, qdd: Any, method: str | None = None, f_ext: Any = None, out: Any = None,
-        dissipation: bool = False, base_motion: Any = None, details: bool = False, **closed: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        method: str | None = None,
+        f_ext: Named | None = None,
+        out: np.ndarray | None = None,
+        dissipation: bool = False,
+        base_motion: ArrayLike | None = None,
+        details: bool = False,
+        **closed: Any,
+    ) -> Any:
         """Joint torques and forces (..., nv) that produce the accelerations qdd.
 
         method: one of `methods("inverse_dynamics")`; None takes the first of them (for details, "newton_euler"). f_ext:
@@ -171,9 +182,17 @@ class Robot(
         return self._dynamics("inverse_dynamics", (q, qd, qdd), method, options, out)
 
     def forward_dynamics(
-        self, q: Any, qd: Any, tau: Any, method: str | None = None, f_ext: Any = None, out: Any = None,
-        dissipation: bool = False, base_motion: Any = None, details: bool = False,
-    ) -> Any:  # fmt: skip
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        tau: ArrayLike,
+        method: str | None = None,
+        f_ext: Named | None = None,
+        out: np.ndarray | None = None,
+        dissipation: bool = False,
+        base_motion: ArrayLike | None = None,
+        details: bool = False,
+    ) -> Any:
         """Joint accelerations (..., nv) that the torques tau produce.
 
         method: one of `methods("forward_dynamics")`; None takes the first of them (for details, "filter_smoother");
@@ -188,25 +207,31 @@ class Robot(
         return self._dynamics("forward_dynamics", (q, qd, tau), method, options, out)
 
     def bias_forces(
-        self, q: Any, qd: Any, method: str | None = None, f_ext: Any = None, out: Any = None,
-        dissipation: bool = False, base_motion: Any = None,
-    ) -> np.ndarray:  # fmt: skip
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        method: str | None = None,
+        f_ext: Named | None = None,
+        out: np.ndarray | None = None,
+        dissipation: bool = False,
+        base_motion: ArrayLike | None = None,
+    ) -> np.ndarray:
         """Torques (..., nv) that hold the joints unaccelerated: centrifugal, Coriolis, gravity and external."""
         return self._dynamics("bias_forces", (q, qd), method, _options(f_ext, dissipation, base_motion), out)
 
-    def gravity_forces(self, q: Any, method: str | None = None, out: Any = None) -> np.ndarray:
+    def gravity_forces(self, q: ArrayLike, method: str | None = None, out: np.ndarray | None = None) -> np.ndarray:
         """Torques (..., nv) that hold the robot still against gravity."""
         return self._dynamics("gravity_forces", (q,), method, (), out)
 
-    def mass_matrix(self, q: Any, method: str | None = None, out: Any = None) -> np.ndarray:
+    def mass_matrix(self, q: ArrayLike, method: str | None = None, out: np.ndarray | None = None) -> np.ndarray:
         """The joint-space inertia (..., nv, nv), armature included."""
         return self._dynamics("mass_matrix", (q,), method, (), out)
 
-    def mass_matrix_inverse(self, q: Any, method: str | None = None, out: Any = None) -> np.ndarray:
+    def mass_matrix_inverse(self, q: ArrayLike, method: str | None = None, out: np.ndarray | None = None) -> np.ndarray:
         """The inverse of the mass matrix (..., nv, nv), element by element, without M."""
         return self._dynamics("mass_matrix_inverse", (q,), method, (), out)
 
-    def influence(self, q: Any, point: Any) -> tuple[np.ndarray, np.ndarray]:
+    def influence(self, q: ArrayLike, point: str | tuple[str, ArrayLike]) -> tuple[np.ndarray, np.ndarray]:
         """First- and second-order influence coefficients G (..., 6, nv) and H (..., 6, nv, nv) of a point.
 
         Rows are [angular; linear] in the base's directions: the point moves by G qd and is accelerated by
@@ -218,7 +243,7 @@ class Robot(
         requests = make_requests(self, [(name, frame) for name in names], None)
         return self._function(requests)(q, offset)
 
-    def explicit_model(self, q: Any, method: str | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def explicit_model(self, q: ArrayLike, method: str | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """I* (..., nv, nv), P* (..., nv, nv, nv), g (..., nv): tau_i = I*_ij qdd_j + qd_j P*_ijk qd_k + g_i.
 
         method: "augmented_bodies", for serial chains, or "direct".
@@ -227,7 +252,9 @@ class Robot(
         gravity = "influence" if requests[0].method == "augmented_bodies" else None
         return self._function((*requests, make_request(self, "gravity_forces", gravity)))(q)
 
-    def coriolis_matrix(self, q: Any, qd: Any, method: str | None = None, out: Any = None) -> np.ndarray:
+    def coriolis_matrix(
+        self, q: ArrayLike, qd: ArrayLike, method: str | None = None, out: np.ndarray | None = None
+    ) -> np.ndarray:
         """C (..., nv, nv), by Christoffel's symbols where joints have one freedom: C qd are the velocity forces, and
         dM/dt - 2 C is skew, with M by the rates of joints (of a free base or a ball joint: in the body frame)."""
         return self._dynamics("coriolis_matrix", (q, qd), method, (), out)

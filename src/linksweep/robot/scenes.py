@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..description.assembly import check_body
 from ..description.constraints import as_placement
@@ -19,7 +20,7 @@ WORLD = "world"
 SEPARATOR = "/"
 
 
-def placed(model: Model, pose: Any) -> Model:
+def placed(model: Model, pose: ArrayLike) -> Model:
     """`model` with its base at `pose` (4, 4) in the world, which is its new base; gravity is the world's.
 
     The former base stays as a frame.
@@ -46,7 +47,7 @@ def placed(model: Model, pose: Any) -> Model:
     )  # fmt: skip
 
 
-def with_frame(model: Model, name: Any, on: Any, pose: Any) -> Model:
+def with_frame(model: Model, name: Any, on: Any, pose: ArrayLike | None) -> Model:
     """`model` with one named frame more, at `pose` (4, 4) in the frame `on`."""
     known = {frame.name: frame for frame in model.frames}
     if not isinstance(name, str) or not name:
@@ -62,7 +63,7 @@ def with_frame(model: Model, name: Any, on: Any, pose: Any) -> Model:
     return replace(model, frames=(*model.frames, Frame(name, host.link, placement, on)))
 
 
-def scene(parts: Mapping[str, Any], *, gravity: Any = None, name: str = "scene") -> Robot:
+def scene(parts: Mapping[str, Any], *, gravity: Sequence[float] | None = None, name: str = "scene") -> Robot:
     """Robots and bodies as one Robot whose base is the world.
 
     parts: {name: robot}, {name: (robot, pose)} with the pose (4, 4) of its base in the world, or {name: body}, the ten

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
 if TYPE_CHECKING:
     from ..viewer import Viewer
 
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
 class ViewMethods:
     """The part of `Robot` that shows it in the browser."""
 
-    def show(self, q: Any = None, t: Any = None, **options: Any) -> Viewer:
+    def show(self, q: ArrayLike | None = None, t: ArrayLike | None = None, **options: Any) -> Viewer:
         """Show the robot in the browser at q (nq,), or along q (samples, nq) at times t.
 
         Options: see `linksweep.viewer.show`.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..backends.rollout import Recording
 from ..backends.threads import checked_threads
@@ -34,8 +35,8 @@ LIMITS = ("record", "stop", "ignore")
 
 
 def simulate(
-    robot: Robot, q0: Any, qd0: Any = None, torque: Any = None, duration: float = 1.0, *, dt: float = 1e-3,
-    integrator: str = "rk4", every: int = 1, dissipation: bool = False, limits: str = "record",
+    robot: Robot, q0: ArrayLike, qd0: ArrayLike | None = None, torque: Any = None, duration: float = 1.0, *,
+    dt: float = 1e-3, integrator: str = "rk4", every: int = 1, dissipation: bool = False, limits: str = "record",
     method: str | None = None, dtype: Any = "float64", threads: int = 1, backend: str | None = None,
     events: Sequence[Callable[..., Any]] = (), rtol: float = 1e-9, atol: float = 1e-9, max_steps: int = 5_000,
     progress: bool = True, policy: Callable[..., Any] | None = None, control_period: float | None = None,

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..backends.llvm import MachineKernel
 from ..backends.threads import checked_threads, run_shared
@@ -80,7 +81,7 @@ class Stepper:
         self.robot, self.dt, self.dtype = robot, dt, np.dtype(dtype)
         self._kernel, self._threads = kernel, threads
 
-    def start(self, q0: Any, qd0: Any = None) -> State:
+    def start(self, q0: ArrayLike, qd0: ArrayLike | None = None) -> State:
         """A state at q0 (..., nq) and qd0 (..., nv; None: at rest), t = 0."""
         robot = self.robot
         q0 = robot.normalize(real_array("q0", q0, robot.nq))
@@ -91,7 +92,7 @@ class Stepper:
         q, qd = (np.array(np.broadcast_to(x, (*batch, x.shape[-1])), self.dtype, order="C") for x in (q0, qd0))
         return State(q, qd, np.full((1, 1), self.dt, self.dtype), self._kernel, self._threads)
 
-    def __call__(self, state: State, tau: Any) -> State:
+    def __call__(self, state: State, tau: ArrayLike) -> State:
         """Move the state on by dt with these torques (..., nv), held for the step; the state itself comes back."""
         if not isinstance(state, State):
             raise ArgumentError(f"step got {shown(state)}, expected a State: make one by step.start(q0).")

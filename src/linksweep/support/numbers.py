@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from .foreign import refuse_foreign
+
+Named = ArrayLike | Mapping[str, ArrayLike]  # an array for all, or some by the names of joints, links or frames
 
 
 def real_vectors(name: str, value: Any, size: int) -> np.ndarray:
