@@ -54,6 +54,7 @@ def test_machine_code_of_a_floating_base_far_from_the_origin():
         assert np.array_equal(C(near, qd), C(far, qd))  # nothing depends on where the base stands
 
 
+@pytest.mark.slow
 def test_proved_in_exact_arithmetic():
     report = ls.prove(pin_models.random_robot(("free", "revolute"), seed=7))
     assert report.ok, str(report)

@@ -80,6 +80,7 @@ def test_pins(name: str):
     assert not changed, "if on purpose, run python tests/test_counts.py --write: " + "; ".join(changed)
 
 
+@pytest.mark.slow
 def test_the_same_program_every_time():
     """Counts, caches and the last bit rely on it: no order may come from where objects lie in memory."""
     for function in ("inverse_dynamics", "forward_dynamics", "mass_matrix_inverse"):

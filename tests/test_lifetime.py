@@ -130,6 +130,7 @@ def many_cycles(count: int) -> None:
     assert len(os.listdir("/proc/self/fd")) == files
 
 
+@pytest.mark.slow
 def test_two_thousand_functions_leave_nothing_behind():
     in_process(many_cycles, 2000)
 

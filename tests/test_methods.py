@@ -261,6 +261,7 @@ def test_methods_that_need_a_chain_say_so_of_a_tree():
 # ---- Kozłowski: the two formulations of inverse dynamics are equal, link by link ------------------------------
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["random2", "random5", "random11", "stanford", "branched6"])
 def test_kozlowski_equality_of_the_formulations(name: str):
     """(3.24)-(3.44): x equal, and alpha = lambda + [0; w x v]: they are derivatives in different frames (ERRATA)."""
@@ -277,6 +278,7 @@ def test_kozlowski_equality_of_the_formulations(name: str):
     assert close(moved, classical.alpha, 1e-12)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["random5", "random11", "stanford", "branched6"])
 @pytest.mark.parametrize("method", ["boundary_value", "newton_euler", "kane"])
 def test_gravity_as_a_force_equals_gravity_through_the_base(name: str, method: str):
@@ -412,6 +414,7 @@ def test_tip_acceleration_is_the_second_derivative_of_the_tip(name: str):
 # ---- Rodriguez: the closed form, and the articulated body's parameters ----------------------------------------
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["random1", "random2", "random7", "random11", "stanford", "puma560"])
 def test_closed_form_components(name: str):
     """(69)-(72): a1 is M^-1 tau, the three make up qdd, and c is the diagonal of M^-1."""

@@ -58,6 +58,7 @@ def test_operations_are_linear_in_the_links():
     assert len(set(np.diff(totals))) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_frames_move_as_their_jacobians_say_and_as_in_pinocchio(reference: str):
     q, qd, qdd = state(TREE)

@@ -372,6 +372,7 @@ def test_large_robots_are_judged_as_loops():
         bot.forward_dynamics(q, np.zeros(70), np.zeros(70))
 
 
+@pytest.mark.slow
 def test_real_robots_are_singular_only_where_they_are():
     """Of example-robot-data: icub.urdf in its neutral pose, whose head and neck are point masses."""
     files = [f for f in importlib.metadata.files("example-robot-data") or [] if str(f).endswith(".urdf")]

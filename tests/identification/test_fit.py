@@ -98,6 +98,7 @@ def test_a_robot_whose_joints_mimic_others():
     assert fit.robot.couplings == coupled.couplings and again.shape == tau.shape
 
 
+@pytest.mark.slow
 def test_the_study_meets_its_checks(tmp_path: Path):
     written = studies.run("identify", tmp_path, iterations=8)
     assert written.ok, written
@@ -192,6 +193,7 @@ def test_mistakes_on_the_command_line(tmp_path: Path, words: list[str], sentence
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_excite_writes_a_motion(tmp_path: Path):
     done = run("excite", "puma560", "-o", "motion.csv", "--duration", 4, "--harmonics", 3, "--plot", "motion.png",
                "--box", "tool=-2,-2,-2:2,2,2", cwd=tmp_path)  # fmt: skip
