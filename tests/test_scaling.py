@@ -40,19 +40,22 @@ def beginning(chain: ls.Robot, n: int) -> ls.Robot:
 
 @pytest.mark.parametrize("function", LINEAR)
 def test_operations_per_link_are_constant(function: str):
-    """From 25 to 50 and to 100 links: as many for each further link, within what folds by chance."""
-    few, some, many = (operations(ls.robots.chain(n), function, True) for n in (25, 50, 100))
-    assert (many - some) / 50 == pytest.approx((some - few) / 25, rel=0.02)
+    """One chain and its beginnings, of 25, 50 and 75 links: as many for each further link."""
+    chain = ls.robots.chain(75)
+    few, some, many = (operations(beginning(chain, n), function, True) for n in (25, 50, 75))
+    if function == "poses":  # a Block writes the frames out, whose zeros and ones fold: 12 operations of 1,231
+        assert many - some == pytest.approx(some - few, rel=0.02)
+    else:
+        assert many - some == some - few > 0
 
 
 @pytest.mark.parametrize("function", LINEAR[:4])
 def test_written_out_too(function: str):
-    few, some, many = (operations(ls.robots.chain(n), function, False) for n in (8, 16, 32))
-    if function == "forward_dynamics":  # by a method for short chains and one for long ones
-        few, some, many = (
-            count(ls.robots.chain(n).recipe(function, method="fd3", rolled=False).trace()).total for n in (8, 16, 32)
-        )
-    assert (many - some) / 16 == pytest.approx((some - few) / 8, rel=0.03)
+    chain, method = ls.robots.chain(24), "fd3" if function == "forward_dynamics" else None  # else one by length
+    few, some, many = (
+        count(beginning(chain, n).recipe(function, method=method, rolled=False).trace()).total for n in (8, 16, 24)
+    )
+    assert many - some == some - few > 0
 
 
 @pytest.mark.parametrize("function", BY_PAIRS)
@@ -65,10 +68,11 @@ def test_operations_per_pair_are_constant(function: str):
 
 @pytest.mark.parametrize("function", list(OPERATIONS))
 def test_the_table_says_what_loops_run(function: str):
+    """Two numbers for each function leave out what the first link saves, whose parent stands still: 6 % at 20 links."""
     per_link, per_pair = OPERATIONS[function]
-    for n in (20, 40):
+    for n, near in ((20, 0.06), (40, 0.04)):
         found = operations(ls.robots.chain(n), function, True)
-        assert per_link * n + per_pair * n * (n - 1) / 2 == pytest.approx(found, rel=0.12)
+        assert per_link * n + per_pair * n * (n - 1) / 2 == pytest.approx(found, rel=near)
 
 
 def talos(**options: str) -> ls.Robot:

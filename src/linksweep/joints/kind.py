@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..spatial.algebra import ZERO_MOTION, Inertia, Motion, Sym, Vec
+from ..spatial.algebra import ZERO_MOTION, ZERO_VEC, Inertia, Motion, Sym, Vec
 from ..spatial.scalars import Scalar, is_zero
 from ..spatial.transforms import Rotation, Screw, Shift
 from .groups import Values
@@ -192,6 +192,19 @@ class JointKind:
     def pinocchio_rates(cls) -> Sequence[int]:
         """The place among Pinocchio's rates of each of its own."""
         return range(cls.nv)
+
+
+class AboutPoint:
+    """What joints have that turn about a point, their link's origin, which stays on the parent."""
+
+    @staticmethod
+    def split(body: Inertia, khalil: bool) -> tuple[Inertia, Inertia | None]:
+        """The mass may sit in that point, on the parent."""
+        return replace(body, mass=0.0), Inertia(body.mass, ZERO_VEC, NO_INERTIA)
+
+    @staticmethod
+    def travel(lower: float, upper: float, pitch: float) -> float:
+        return 0.0
 
 
 def unit_motion(index: int) -> Motion:

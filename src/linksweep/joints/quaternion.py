@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..spatial.algebra import ZERO_VEC, Inertia, Mat, Motion, Vec
+from ..spatial.algebra import Mat, Motion, Vec
 from ..spatial.scalars import Scalar, where
 from ..spatial.transforms import Rotation, Shift
 from .groups import (
@@ -23,7 +22,7 @@ from .groups import (
     unit,
     way,
 )
-from .kind import NO_INERTIA, QUATERNION, SLIDE, Entry, Factors, JointKind, unit_motion
+from .kind import QUATERNION, SLIDE, AboutPoint, Entry, Factors, JointKind, unit_motion
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +31,7 @@ NAMES_VALUES = True  # of its steps: see tracing/labels.py
 TURN = tuple(Entry(f"q{x}", f"quaternion {x}", QUATERNION) for x in "xyzw")
 
 
-class Spherical(JointKind):
+class Spherical(AboutPoint, JointKind):
     """Turns freely: q is a quaternion, rates the angular velocity in the link's frame."""
 
     name, letter = "spherical", "S"
@@ -83,15 +82,6 @@ class Spherical(JointKind):
     @classmethod
     def slopes(cls, q: Values) -> list[tuple[Scalar, tuple[Scalar | None, ...]]]:
         return _rotation_slopes(rotation_entries(q))
-
-    @staticmethod
-    def split(body: Inertia, khalil: bool) -> tuple[Inertia, Inertia | None]:
-        """The mass may sit at the centre of the joint, on the parent."""
-        return replace(body, mass=0.0), Inertia(body.mass, ZERO_VEC, NO_INERTIA)
-
-    @staticmethod
-    def travel(lower: float, upper: float, pitch: float) -> float:
-        return 0.0
 
 
 class Free(JointKind):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from ..spatial.algebra import ZERO_MOTION, ZERO_VEC, Inertia, Motion, Vec
+from ..spatial.algebra import ZERO_MOTION, ZERO_VEC, Motion, Vec
 from ..spatial.scalars import Scalar, cos, sin
 from ..spatial.transforms import Screw
 from .groups import Values
-from .kind import NO_INERTIA, Entry, Factors, JointKind, unit_motion
+from .kind import AboutPoint, Entry, Factors, JointKind, unit_motion
 
 NAMES_VALUES = True  # of its steps: see tracing/labels.py
 
 
-class Universal(JointKind):
+class Universal(AboutPoint, JointKind):
     """Turns about z, fixed in the parent, then about x, fixed in the link: q = (first angle, second angle)."""
 
     name, letter = "universal", "U"
@@ -37,12 +35,3 @@ class Universal(JointKind):
     @staticmethod
     def motion(kept: Values, quarters: int, turn: Values, slide: Scalar, pitch: Scalar) -> Factors:
         return Screw(2, kept[0], kept[1], 0.0), Screw(0, kept[2], kept[3], 0.0)
-
-    @staticmethod
-    def split(body: Inertia, khalil: bool) -> tuple[Inertia, Inertia | None]:
-        """The mass may sit at the centre of the cross, on the parent."""
-        return replace(body, mass=0.0), Inertia(body.mass, ZERO_VEC, NO_INERTIA)
-
-    @staticmethod
-    def travel(lower: float, upper: float, pitch: float) -> float:
-        return 0.0

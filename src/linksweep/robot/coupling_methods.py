@@ -16,9 +16,8 @@ from numpy.typing import ArrayLike
 
 from ..description.couplings import coupled
 from ..description.model import Coupling
-from ..errors import ArgumentError
-from ..support.foreign import refuse_foreign
 from ..support.lazy import lazy
+from ..support.numbers import real_vectors
 
 if TYPE_CHECKING:
     from ..description.model import Model
@@ -57,18 +56,18 @@ class CouplingMethods:
 
     def expand(self, q: ArrayLike) -> np.ndarray:
         """Coordinates (..., nq) of `uncoupled`: G q + c."""
-        own = _checked("q", q, self.nq)
+        own = real_vectors("q", q, self.nq)
         to_q, _, shift = self._expansion
         return own @ to_q.T.astype(own.dtype) + shift.astype(own.dtype)
 
     def expand_rates(self, v: ArrayLike) -> np.ndarray:
         """Rates or accelerations (..., nv) of `uncoupled`: G v."""
-        own = _checked("v", v, self.nv)
+        own = real_vectors("v", v, self.nv)
         return own @ self._expansion[1].T.astype(own.dtype)
 
     def reduce_forces(self, tau: ArrayLike) -> np.ndarray:
         """Joint forces (..., nv) that do the same work as these of `uncoupled`: G^T tau."""
-        full = _checked("tau", tau, len(self._expansion[1]))
+        full = real_vectors("tau", tau, len(self._expansion[1]))
         return full @ self._expansion[1].astype(full.dtype)
 
     @lazy
@@ -88,16 +87,3 @@ def expansion(model: CanonicalModel) -> tuple[np.ndarray, np.ndarray, np.ndarray
             blocks.append(block)
         shifts += [float(link.shift)] * link.nq
     return np.concatenate(q_blocks), np.concatenate(v_blocks), np.array(shifts)
-
-
-def _checked(name: str, value: Any, size: int) -> np.ndarray:
-    refuse_foreign(name, value)
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        array = np.array(None)
-    if array.dtype.kind not in "iuf" or array.ndim == 0 or array.shape[-1] != size:
-        raise ArgumentError(
-            f"{name} has shape {array.shape} and type {array.dtype}, expected real numbers of shape (..., {size})."
-        )
-    return array if array.dtype.kind == "f" else array.astype(float)
