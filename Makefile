@@ -13,8 +13,8 @@ OUT ?= out
 
 help:
 	@echo "make demo    set up .venv and run the PUMA 560 round trip into $(OUT)/"
-	@echo "make test    set up .venv with the test extras and run the whole suite"
-	@echo "make test-all  the suite and its slow tests (soak, abuse at scale, whole packages of files)"
+	@echo "make test    set up .venv with the test extras and run the suite, of broad tests every k-th case"
+	@echo "make test-all  every case of it, with the frameworks, and its slow tests (soak, abuse at scale, whole packages of files)"
 	@echo "make lint    ruff check, ruff format --check, pyright"
 	@echo "make format  let ruff rewrite the files"
 	@echo "make bench   measure against Pinocchio"
