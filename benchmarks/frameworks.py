@@ -1,48 +1,186 @@
-"""Forward dynamics of UR5 inside JAX: a call in a loop, a mapped batch, a scan, and what each takes to compile.
+"""Forward dynamics of UR5 inside JAX against packages that are written in JAX, and the gradient of a rollout.
 
-    python benchmarks/frameworks.py
+    pip install frax adam-robotics mujoco-mjx        (frax is the fastest of them)
+    python benchmarks/frameworks.py [--quick] [--peer frax] [--peer adam] [--peer mjx]
 
-No pure JAX package of rigid-body dynamics is among the test dependencies: these are our own figures, without a ratio.
+Every package gives its own forward dynamics, checked against ours; all run in this process and take turns. A call in a
+loop, a mapped batch, a scan, what each takes to compile (ours from nothing, without the disk cache), and the gradient
+of a loss through 1000 steps of 256 rollouts: theirs by JAX through a scan, ours by that and by
+`wrap(ls.rollout(...))`. Steps are semi-implicit Euler's, in float64.
 """
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
+import argparse
+import importlib.util
+import os
 import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-import jax
-import numpy as np
-from measure import alternate, example, load_quietly, time_of
+# What frax recommends for the CPU; the others gain or do not care.
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("JAX_ENABLE_X64", "1")
+os.environ.setdefault("LINKSWEEP_CACHE", "off")
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+from measure import example, heading, load_quietly, time_of
+
+import linksweep as ls
 from linksweep.jax import wrap
+
+DT = 1e-3
+PATIENCE = 60.0  # seconds: a side that has taken longer has had its turns
+Forward = Callable[[Any, Any, Any], Any]
+
+
+def frax(path: Path) -> Forward:
+    import frax
+
+    theirs = frax.Robot(str(path))
+    return lambda q, qd, tau: theirs.forward_dynamics(q, qd, tau, None)
+
+
+def adam(path: Path) -> Forward:
+    """Its articulated bodies are those of a free base: a fixed one takes the mass matrix and the bias of the joints."""
+    from adam.jax import KinDynComputations
+
+    robot = load_quietly(path)
+    theirs = KinDynComputations(str(path), list(robot.joint_names), gravity=np.array([*robot.gravity, 0, 0, 0]))
+    theirs.rbdalgos.math.factory._device = None  # where jit of JAX 0.10 refuses what adam 0.5 passes on
+    base, still = np.eye(4), np.zeros(6)
+
+    def forward(q: Any, qd: Any, tau: Any) -> Any:
+        M = theirs.mass_matrix(base, q)[6:, 6:]
+        h = theirs.bias_force(base, q, still, qd)[6:]
+        return jax.scipy.linalg.solve(M, tau - h, assume_a="pos")
+
+    return forward
+
+
+def mjx(path: Path) -> Forward:
+    """Its whole pipeline of a step's first half, with contacts and constraints turned off."""
+    import mujoco
+    from mujoco import mjx
+
+    model = mujoco.MjModel.from_xml_string(load_quietly(path).to_urdf())  # without the meshes, which it would load
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    theirs = mjx.put_model(model)
+    data = mjx.make_data(theirs)
+
+    def forward(q: Any, qd: Any, tau: Any) -> Any:
+        return mjx.forward(theirs, data.replace(qpos=q, qvel=qd, qfrc_applied=tau)).qacc
+
+    return forward
+
+
+PEERS = {"frax": ("frax", frax), "adam": ("adam", adam), "mjx": ("mujoco.mjx", mjx)}
+
+
+def installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def taking_turns(sides: dict[str, Callable[[], Any]], rounds: int) -> dict[str, tuple[float, float]]:
+    """Seconds of the first call, which compiles, and the best of some more."""
+    first, best, spent = {}, dict.fromkeys(sides, float("inf")), dict.fromkeys(sides, 0.0)
+    for name, side in sides.items():
+        began = time.perf_counter()
+        jax.block_until_ready(side())
+        first[name] = time.perf_counter() - began
+    for _ in range(rounds):
+        for name, side in sides.items():
+            if spent[name] < PATIENCE:
+                began = time.perf_counter()
+                jax.block_until_ready(side())
+                taken = time.perf_counter() - began
+                spent[name], best[name] = spent[name] + taken, min(best[name], taken)
+    return {name: (first[name] - best[name], best[name]) for name in sides}
+
+
+def report(what: str, count: int, found: dict[str, tuple[float, float]]) -> None:
+    """Each side; ratios are to the first, which is ours."""
+    compiled, ours = next(iter(found.values()))
+    for name, (first, best) in found.items():
+        ratio = "" if best == ours else f"; {best / ours:.0f}x the time, {first / max(compiled, 1e-9):.1f}x to compile"
+        print(f"{what}, {name}: {time_of(best / count)}, compiled in {first:.2f} s{ratio}", flush=True)
+
+
+def step_of(forward: Forward) -> Any:
+    def step(state: Any, tau: Any) -> Any:
+        q, qd = state
+        qd = qd + DT * forward(q, qd, tau)
+        q = q + DT * qd
+        return (q, qd), (q, qd)
+
+    return step
 
 
 def main() -> None:
-    jax.config.update("jax_enable_x64", True)
-    robot = load_quietly(example("ur5_robot.urdf"))
-    forward = wrap(robot.compile("forward_dynamics"))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer turns, and 100 steps in the place of 1000")
+    parser.add_argument("--peer", choices=PEERS, action="append", help="against these; frax unless told")
+    options = parser.parse_args()
+    rounds, steps = (3, 100) if options.quick else (9, 1000)
+    path = example("ur5_robot.urdf")
+    robot = load_quietly(path)
     q, qd, tau = np.random.default_rng(0).uniform(-1, 1, (3, 4096, robot.nv))
+    print(heading(), f"jax {jax.__version__}")
+    forwards: dict[str, Forward] = {"linksweep": wrap(robot.compile("forward_dynamics"))}
+    for name in options.peer or ["frax"]:
+        module, make = PEERS[name]
+        if not installed(module):
+            print(f"{name} is not installed: figures are ours alone")
+            continue
+        forwards[name] = make(path)
 
-    def step(state: Any, _: Any = None) -> Any:
-        q, qd = state
-        qd = qd + 1e-3 * forward(q, qd, tau[0])
-        return (q + 1e-3 * qd, qd), None
+    found = taking_turns({k: partial(jax.jit(f), q[0], qd[0], tau[0]) for k, f in forwards.items()}, rounds)
+    for name, forward in forwards.items():
+        error = np.abs(forward(q[0], qd[0], tau[0]) - robot.forward_dynamics(q[0], qd[0], tau[0])).max()
+        print(f"{name}: farthest from ours {error:.1e} rad/s2")
+    report("one call", 1, found)
 
-    loop = jax.jit(lambda q, qd: jax.lax.fori_loop(0, 1000, lambda _, state: step(state)[0], (q, qd)))
-    mapped = jax.jit(jax.vmap(forward))
-    scan = jax.jit(jax.vmap(lambda q, qd: jax.lax.scan(step, (q, qd), None, 1000)[0]))
-    sides: Any = (
-        ("a step of fori_loop", 1000, loop, (q[0], qd[0])),
-        ("vmap 4096, a sample", 4096, mapped, (q, qd, tau)),
-        ("scan of 1000 steps, vmap 256, a step", 256_000, scan, (q[:256], qd[:256])),
-    )
-    for name, count, function, args in sides:
-        began = time.perf_counter()
-        jax.block_until_ready(function(*args))
-        first = time.perf_counter() - began
-        (best,) = alternate([lambda f=function, a=args: jax.block_until_ready(f(*a))], 3)
-        print(f"{name}: {time_of(best / count)}; first call {first:.2f} s")
+    def loop(forward: Forward) -> Any:
+        step = step_of(forward)
+        turn = lambda _, state: step(state, tau[0])[0]  # noqa: E731
+        return jax.jit(lambda q, qd: jax.lax.fori_loop(0, steps, turn, (q, qd)))
+
+    sides = {k: partial(loop(f), q[0], qd[0]) for k, f in forwards.items()}
+    report("a step of fori_loop", steps, taking_turns(sides, rounds))
+    sides = {k: partial(jax.jit(jax.vmap(f)), q, qd, tau) for k, f in forwards.items()}
+    report("vmap 4096, a sample", 4096, taking_turns(sides, rounds))
+
+    few, torques = slice(256), jnp.asarray(np.random.default_rng(1).uniform(-5, 5, (steps, 256, robot.nv)))
+
+    def scanned(forward: Forward) -> Any:
+        return lambda q, qd, taus: jax.lax.scan(step_of(jax.vmap(forward)), (q, qd), taus)[1]
+
+    rolls = {k: scanned(f) for k, f in forwards.items()}
+    sides = {k: partial(jax.jit(f), q[few], qd[few], torques) for k, f in rolls.items()}
+    report(f"scan of {steps} steps, vmap 256, a step", 256 * steps, taking_turns(sides, rounds))
+
+    whole = wrap(ls.rollout(robot, DT, integrator="semi_implicit_euler"))
+
+    def states(q: Any, qd: Any, taus: Any) -> Any:
+        return tuple(x[1:] for x in whole(q, qd, taus))
+
+    slopes = {
+        name: jax.jit(jax.grad(lambda taus, f=f: sum((x**2).mean() for x in f(q[few], qd[few], taus))))
+        for name, f in {"linksweep rollout": states, **rolls}.items()
+    }
+    sides = {k: partial(f, torques) for k, f in slopes.items()}
+    report(f"gradient through {steps} steps, 256 rollouts", 1, taking_turns(sides, rounds))
+    ours, *others = (np.asarray(f(torques)) for f in slopes.values())
+    print(f"gradients differ by {max(np.abs(x - ours).max() / np.abs(ours).max() for x in others):.1e} of the largest")
 
 
 if __name__ == "__main__":

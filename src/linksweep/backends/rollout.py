@@ -70,6 +70,8 @@ def run(
     kernel: Callable[..., None], recording: Recording, feeds: Sequence[Feed], first: int, last: int, threads: int
 ) -> None:
     """Fill the records first + 1 ... last of the states, and first ... last - 1 of the results."""
+    if not recording.count:
+        return
     if isinstance(kernel, MachineKernel):
         _run_machine(kernel, recording, feeds, first, last, threads)
     else:

@@ -19,7 +19,9 @@ SMALL = 400  # entries of a Jacobian that is formed, whatever it is multiplied w
 def checked(f: Any) -> CompiledFunction:
     """A function that a framework can take in, its parameters varying from sample to sample like other inputs."""
     if not isinstance(f, CompiledFunction):
-        raise ArgumentError(f"wrap got {shown(f)}, expected a compiled function: robot.compile('inverse_dynamics').")
+        raise ArgumentError(
+            f"wrap got {shown(f)}, expected a compiled function or a rollout: robot.compile('inverse_dynamics')."
+        )
     if f.backend != "llvm":
         raise BackendError(f"wrap got {f.name} of the interpreter, expected machine code: leave backend= out.")
     if f.recipe.details:

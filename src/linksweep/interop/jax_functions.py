@@ -14,6 +14,7 @@ from ..backends.xla import capsule
 from ..compiled.function import CompiledFunction
 from ..compiled.xla import handler
 from ..errors import ArgumentError
+from ..simulation.gradient import Rollout
 from .derived import by_products, checked, jacobian, product, product_arguments
 
 try:
@@ -26,16 +27,22 @@ except ImportError as error:
         "linksweep.jax needs the package jax, which is not installed: pip install linksweep[jax]"
     ) from error
 
+from .jax_rollouts import wrap_rollout
+
 _registered: set[str] = set()
 
 
-def wrap(f: CompiledFunction) -> Any:
-    """A function of JAX arrays that runs the machine code of `f`, a function from `robot.compile`.
+def wrap(f: CompiledFunction | Rollout) -> Any:
+    """A function of JAX arrays that runs the machine code of `f`, a function from `robot.compile` or `ls.rollout`.
 
     It takes arrays (..., size) in the order of `f.inputs`, or by their names, and gives one array, or a tuple of
     several. It works under jit, vmap (without copies), scan, grad, jacfwd, jacrev and hessian, in float32 and float64,
     on the CPU. Derivatives by q are by its numbers, as JAX understands them: with quaternions not along the rates.
+
+    A rollout takes q0, qd0, tau and gives q, qd. It works under jit, vmap, grad and jacrev, through a callback.
     """
+    if isinstance(f, Rollout):
+        return wrap_rollout(f)
     function = checked(f)
     names, single = function.inputs, len(function.outputs) == 1
     call = _differentiable(function)

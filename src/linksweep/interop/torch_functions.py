@@ -15,6 +15,7 @@ import numpy as np
 from ..compiled.cache import make_key
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
+from ..simulation.gradient import Rollout
 from .derived import by_products, checked, jacobian, product, product_arguments
 
 try:
@@ -24,17 +25,23 @@ except ImportError as error:
         "linksweep.torch needs the package torch, which is not installed: pip install linksweep[torch]"
     ) from error
 
+from .torch_rollouts import wrap_rollout
+
 _library = torch.library.Library("linksweep", "FRAGMENT")
 _made: dict[str, _Wrapped] = {}
 
 
-def wrap(f: CompiledFunction) -> Any:
-    """A function of tensors on the CPU that runs the machine code of `f`, a function from `robot.compile`.
+def wrap(f: CompiledFunction | Rollout) -> Any:
+    """A function of tensors on the CPU that runs the machine code of `f`, from `robot.compile` or `ls.rollout`.
 
     It takes tensors (..., size) in the order of `f.inputs`, or by their names, and gives one tensor, or a tuple of
     several; leading axes broadcast. Memory is shared, nothing is copied. autograd, double backward, torch.func and
     torch.compile work. Derivatives by q are by its numbers: with quaternions not along the rates.
+
+    A rollout takes q0, qd0, tau and gives q, qd; it can be differentiated once, in reverse.
     """
+    if isinstance(f, Rollout):
+        return wrap_rollout(f)
     return _wrapped(checked(f)).outer
 
 

@@ -85,9 +85,7 @@ class Rollout:
 
     def __call__(self, q0: Any, qd0: Any, tau: Any) -> tuple[np.ndarray, np.ndarray]:
         """The states before the first step and after each."""
-        start, torques, batch = self._checked(q0, qd0, tau)
-        states = self._states(start, torques, 1)
-        return tuple(x.reshape(len(x), *batch, x.shape[-1]) for x in states)  # type: ignore[return-value]
+        return self.forward(*self._checked(q0, qd0, tau))
 
     def vjp(
         self, q0: Any, qd0: Any, tau: Any, w_q: Any = None, w_qd: Any = None
@@ -95,12 +93,46 @@ class Rollout:
         """The gradients by q0, qd0 and tau of a loss whose own are w_q (steps + 1, ..., nq) by the states' q and w_qd
         by their qd (None: zeros). Gradients by q are by its numbers; each rollout of the batch has its own.
         """
-        start, torques, batch = self._checked(q0, qd0, tau)
-        steps, n = torques.shape[:2]
+        given = self._checked(q0, qd0, tau)
+        steps, batch = len(given[2]), self.batch(*(x.shape for x in given))
         weights = [
-            self._weights(name, value, (steps + 1, *batch, x.shape[-1]))
-            for name, value, x in zip(("w_q", "w_qd"), (w_q, w_qd), start, strict=True)
+            self._weights(name, value, (steps + 1, *batch, size))
+            for name, value, size in (("w_q", w_q, self.robot.nq), ("w_qd", w_qd, self.robot.nv))
         ]
+        return self.backward(*given, *weights)
+
+    def batch(self, q0: tuple[int, ...], qd0: tuple[int, ...], tau: tuple[int, ...]) -> tuple[int, ...]:
+        """The leading axes of the results, from the shapes of the arguments; what does not fit is refused."""
+        robot = self.robot
+        for name, shape, size in (("q0", q0, robot.nq), ("qd0", qd0, robot.nv), ("tau", tau, robot.nv)):
+            if not shape or shape[-1] != size:
+                raise ArgumentError(f"{name} has shape {shape}, expected (..., {size}).")
+        if len(tau) < 2 or not tau[0]:
+            raise ArgumentError(
+                f"tau has shape {tau}, expected (steps, ..., {robot.nv}) with at least one step: a row of "
+                f"torques for each step."
+            )
+        return broadcast_batch(q0=q0[:-1], qd0=qd0[:-1], tau=tau[1:-1])
+
+    def backward_batch(self, q0: Any, qd0: Any, tau: Any, w_q: Any, w_qd: Any) -> tuple[int, ...]:
+        """The same of gradients: weights may have further leading axes."""
+        return broadcast_batch(rollouts=self.batch(q0, qd0, tau), w_q=w_q[1:-1], w_qd=w_qd[1:-1])
+
+    def forward(self, q0: np.ndarray, qd0: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The call itself, on arrays whose shapes fit; a rollout that holds NaN or infinity becomes NaN."""
+        batch = self.batch(q0.shape, qd0.shape, tau.shape)
+        start, torques = self._flat(q0, qd0, tau, batch)
+        states = self._states(start, torques, 1)
+        return tuple(x.reshape(len(x), *batch, x.shape[-1]) for x in states)  # type: ignore[return-value]
+
+    def backward(
+        self, q0: np.ndarray, qd0: np.ndarray, tau: np.ndarray, w_q: np.ndarray, w_qd: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`vjp` on arrays whose shapes fit; leading axes of the weights broadcast with the others."""
+        batch = self.backward_batch(*(x.shape for x in (q0, qd0, tau, w_q, w_qd)))
+        start, torques = self._flat(q0, qd0, tau, batch)
+        steps, n = torques.shape[:2]
+        weights = [_in_rows(w, batch) for w in (w_q, w_qd)]
         stretch = math.ceil(math.sqrt(steps))
         kept = self._states(start, torques[: steps // stretch * stretch], stretch)
         slopes = np.empty_like(torques)
@@ -139,32 +171,28 @@ class Rollout:
         run(self._kernel(StepRecipe), Recording(states, results, every), feeds, 0, records, self._threads)
         return states
 
-    def _checked(self, q0: Any, qd0: Any, tau: Any) -> tuple[list[np.ndarray], np.ndarray, tuple[int, ...]]:
-        """The start (n, size), the torques (steps, n, nv), and the batch."""
+    def _checked(self, q0: Any, qd0: Any, tau: Any) -> list[np.ndarray]:
         robot = self.robot
         given = [real_array("q0", q0, robot.nq), real_array("qd0", qd0, robot.nv), real_array("tau", tau, robot.nv)]
-        if given[2].ndim < 2 or not len(given[2]):
-            raise ArgumentError(
-                f"tau has shape {given[2].shape}, expected (steps, ..., {robot.nv}) with at least one step: a row of "
-                f"torques for each step."
-            )
-        batch = broadcast_batch(q0=given[0].shape[:-1], qd0=given[1].shape[:-1], tau=given[2].shape[1:-1])
-        steps = len(given[2])
-        check_memory("the rollout", (steps + 1, *batch, robot.nq + 4 * robot.nv))
-        tau_rows = given[2].reshape(steps, *(1,) * (len(batch) - given[2].ndim + 2), *given[2].shape[1:])
+        batch = self.batch(*(x.shape for x in given))
+        check_memory("the rollout", (len(given[2]) + 1, *batch, robot.nq + 4 * robot.nv))
+        return given
+
+    def _flat(
+        self, q0: np.ndarray, qd0: np.ndarray, tau: np.ndarray, batch: tuple[int, ...]
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """The start (n, size) and the torques (steps, n, nv)."""
         n = math.prod(batch)
-        torques = np.ascontiguousarray(np.broadcast_to(tau_rows, (steps, *batch, robot.nv))).reshape(steps, n, -1)
-        start = [np.array(np.broadcast_to(x, (*batch, x.shape[-1]))).reshape(n, x.shape[-1]) for x in given[:2]]
-        return start, torques, batch
+        start = [np.broadcast_to(x, (*batch, x.shape[-1])).reshape(n, x.shape[-1]) for x in (q0, qd0)]
+        return start, _in_rows(tau, batch)
 
     def _weights(self, name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-        rows = (shape[0], math.prod(shape[1:-1]), shape[-1])
         if value is None:
-            return np.zeros(rows)
+            return np.zeros(shape)
         given = real_array(name, value, shape[-1])
         if given.shape != shape:
             raise ArgumentError(f"{name} has shape {given.shape}, expected {shape}: one for each state.")
-        return given.reshape(rows)
+        return given
 
     def __repr__(self) -> str:
         return f"<Rollout of {self.robot.name}, dt {self.dt:g} s>"
@@ -197,6 +225,13 @@ def rollout(
         robot.canonical, (request,), integrator=integrator, law=Constant(np.zeros(robot.nv)).form(robot)
     )
     return Rollout(robot, positive("dt", dt), recipe, chosen_backend(backend), checked_threads(threads))
+
+
+def _in_rows(x: np.ndarray, batch: tuple[int, ...]) -> np.ndarray:
+    """(moments, ..., size) -> (moments, n, size), float64, every rollout of the batch with its own."""
+    aligned = x.reshape(len(x), *(1,) * (len(batch) - x.ndim + 2), *x.shape[1:])
+    whole = np.broadcast_to(aligned, (len(x), *batch, x.shape[-1]))
+    return np.ascontiguousarray(whole, dtype=np.float64).reshape(len(x), math.prod(batch), x.shape[-1])
 
 
 def _backward(x: np.ndarray) -> np.ndarray:

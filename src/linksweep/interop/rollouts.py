@@ -1,0 +1,43 @@
+"""What rollouts in JAX and PyTorch share: where a mapped axis goes, and the sum over axes that were shared.
+
+q0, qd0 are (..., size) and their slopes too; torques, states and weights have moments first: (moments, ..., size).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..simulation.gradient import Rollout
+
+FIRST = 0, 0, 1, 1, 1  # the first leading axis of q0, qd0, tau and the weights of q, qd; slopes as the first three
+
+
+def result_shapes(roll: Rollout, shapes: Sequence[Any]) -> list[tuple[int, ...]]:
+    """Of q, qd from the shapes of q0, qd0, tau; with those of the weights, of the three slopes."""
+    nq, nv, steps = roll.robot.nq, roll.robot.nv, shapes[2][0]
+    if len(shapes) == 3:
+        batch = roll.batch(*map(tuple, shapes))
+        return [(steps + 1, *batch, nq), (steps + 1, *batch, nv)]
+    batch = roll.backward_batch(*map(tuple, shapes))
+    return [(*batch, nq), (*batch, nv), (steps, *batch, nv)]
+
+
+def mapped_first(arrays: Sequence[Any], mapped: Sequence[bool], moved: Callable[[Any, int, int], Any]) -> list[Any]:
+    """Arrays of which some have a mapped axis at 0: it becomes the first leading one of all. `moved`: moveaxis."""
+    leading = [x.ndim - first - 1 - is_mapped for x, first, is_mapped in zip(arrays, FIRST, mapped, strict=False)]
+    placed = []
+    for x, first, is_mapped, own in zip(arrays, FIRST, mapped, leading, strict=False):
+        if is_mapped:
+            x = moved(x, 0, first)
+            x = x.reshape(*x.shape[: first + 1], *(1,) * (max(leading) - own), *x.shape[first + 1 :])
+        placed.append(x)
+    return placed
+
+
+def summed(slope: Any, shape: Sequence[int], first: int) -> Any:
+    """Over the leading axes along which an argument of this shape was shared."""
+    extra = len(slope.shape) - len(shape)
+    shared = [*range(first, first + extra)]
+    shared += [k + extra for k in range(first, len(shape) - 1) if shape[k] == 1 and slope.shape[k + extra] != 1]
+    return slope.sum(tuple(shared)).reshape(tuple(shape)) if shared else slope
