@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from linksweep.robot.robot import Robot
 
 WHO = "inverse_kinematics_branches"
-POLISHED, STEPS = 1e-14, 2  # m and rad that Newton's steps aim at, and how many there are at most
+POLISHED, STEPS = 1e-13, 10  # m and rad that Newton's steps aim at; one or two do but next to singular poses
 SAME = 1e-6  # rad or m: branches this near to each other are one, at the pose where they meet
 RESTARTS = 2  # of the search for a target without solutions
 EDGE = 1e-9  # rad or m: this far outside its limits a joint is put on them
@@ -92,7 +92,7 @@ def inverse_kinematics_branches(
         which = np.arange(i, min(i + BLOCK, len(flat.targets)))
         parts.append(_block(robot, flat.take(which), form, starts[which], q0 is None))
     arrays = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-    return Branches(*(array.reshape(*shape, *array.shape[1:])[()] for array in arrays), form=form.name)
+    return Branches(*(array.reshape((*shape, *array.shape[1:]))[()] for array in arrays), form=form.name)
 
 
 @dataclass

@@ -18,7 +18,17 @@ from .series import SLACK, Track
 
 
 class Unsolvable(Exception):
-    """Why a chain has no closed form here, as part of a sentence."""
+    """Why a chain has no closed form here, as part of a sentence about three of its axes.
+
+    off: how far (m or rad) they are from what is wanted of them; 0 where they are, and something else is missing.
+    """
+
+    def __init__(self, reason: str, off: float = 0.0) -> None:
+        super().__init__(reason)
+        self.off = off
+
+
+FLAT = "meet in a point, but the other three joints cannot move it out of a surface"
 
 
 class Place(NamedTuple):
@@ -48,10 +58,9 @@ def _two_turns(first: Screw, second: Screw, third: Screw, track: Track, point: F
     r1, r2, n, a, cosine, sine = common_normal(first, second, size)
     L, square = track.along(second.w, r2), track.squared(r2)
     parallel, level, meet = sine == 0.0, L.is_constant(EXACT * size), abs(a) <= EXACT * size
-    if (parallel and (level or meet)) or (meet and square.is_constant(EXACT * size * size)):
-        raise Unsolvable("the first three joints move the wrist along a surface only")
-    if square.is_constant(EXACT * size * size) and level:
-        raise Unsolvable("the third joint does not move the wrist")
+    steady = square.is_constant(EXACT * size * size)  # as far from axis 2 whatever joint 3 does
+    if (parallel and (level or meet)) or (steady and (level or meet)):
+        raise Unsolvable(FLAT)
 
     def solve(c: FloatArray, near: FloatArray) -> Place:
         way = c - r1
@@ -96,7 +105,7 @@ def _turn_and_slide(first: Screw, second: Screw, third: Screw, track: Track, poi
     r1, w2, k = first.r, second.w, float(dot(first.w, second.w).item())
     height, level = track.along(first.w, r1), abs(k) <= EXACT
     if level and height.is_constant(EXACT * size):
-        raise Unsolvable("the first three joints move the wrist in a plane only")
+        raise Unsolvable(FLAT)
 
     def solve(c: FloatArray, near: FloatArray) -> Place:
         way = c - r1
@@ -123,7 +132,7 @@ def _slide_and_turn(first: Screw, second: Screw, third: Screw, track: Track, poi
     r2, w1, k = second.r, first.w, float(dot(first.w, second.w).item())
     height, square, level = track.along(second.w, r2), track.squared(r2), abs(k) <= EXACT
     if level and height.is_constant(EXACT * size):
-        raise Unsolvable("the first three joints move the wrist in a plane only")
+        raise Unsolvable(FLAT)
 
     def solve(c: FloatArray, near: FloatArray) -> Place:
         way = c - r2
@@ -149,7 +158,7 @@ def _two_slides(first: Screw, second: Screw, third: Screw, track: Track, point: 
     n = cross(first.w, second.w)
     across = track.along(n)
     if across.is_constant(EXACT * size):
-        raise Unsolvable("the first three joints move the wrist in a plane only")
+        raise Unsolvable(FLAT)
     by_first, by_second = cross(second.w, n), cross(n, first.w)
 
     def solve(c: FloatArray, near: FloatArray) -> Place:

@@ -19,16 +19,16 @@ class ParallelAxes:
         """The first joint's axis may depend on the target (3, N, 1): the solution is told."""
         off = max(float(norm(cross(screws[1].w, screw.w)).item()) for screw in screws[2:4])
         if not all(screw.turns for screw in screws):
-            raise Unsolvable("some of its joints slide")
+            raise Unsolvable("and all others do not belong to revolute joints", np.inf)
         if off > EXACT:
-            raise Unsolvable(f"three of its axes are {off:.2g} rad off being parallel")
+            raise Unsolvable(f"are {off:.2g} rad off being parallel", off)
         self.screws, self.size, self.w = screws, size, screws[1].w
         self.bend = Bend(screws[1], *screws[4:])
         self.normal = common_normal(screws[4], screws[5], size)
         self.side = across(self.w)
         self.elbow = self._flat(Track(screws[2], screws[3].r), screws[1].r)
         if self.elbow.is_constant(EXACT * size * size):
-            raise Unsolvable("two of its parallel axes are one")
+            raise Unsolvable("are parallel, but two of them are one")
 
     def __call__(self, motion: Motion, near: FloatArray, first: Screw | None = None) -> Place:
         first = self.screws[0] if first is None else first

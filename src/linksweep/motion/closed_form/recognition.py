@@ -27,22 +27,30 @@ class Backward:
         return Place(place.q[::-1], place.free)
 
 
+def backward(form: Any) -> Callable[..., Solver]:
+    return lambda screws, size: Backward(form, screws, size)
+
+
+FORMS: tuple[tuple[str, str, Callable[..., Solver]], ...] = (
+    ("spherical wrist", "4, 5 and 6", SphericalWrist),
+    ("spherical wrist at the base", "1, 2 and 3", backward(SphericalWrist)),
+    ("parallel axes", "2, 3 and 4", ParallelAxes),
+    ("parallel axes", "3, 4 and 5", backward(ParallelAxes)),
+    ("parallel axes", "1, 2 and 3", CyclicParallelAxes),
+    ("parallel axes", "4, 5 and 6", backward(CyclicParallelAxes)),
+)
+
+
 def recognised(screws: tuple[Screw, ...]) -> tuple[str, Solver]:
     """What the chain is called and how it is solved; Unsolvable says what it lacks."""
     points = np.stack([screw.r.reshape(3) for screw in screws])
     size = float(np.ptp(points, axis=0).max()) or 1.0
-    why: list[str] = []
-    forms: tuple[tuple[str, Callable[..., Any]], ...] = (
-        ("spherical wrist", SphericalWrist),
-        ("spherical shoulder", lambda *given: Backward(SphericalWrist, *given)),
-        ("parallel axes of joints 2, 3 and 4", ParallelAxes),
-        ("parallel axes of joints 3, 4 and 5", lambda *given: Backward(ParallelAxes, *given)),
-        ("parallel axes of joints 1, 2 and 3", CyclicParallelAxes),
-        ("parallel axes of joints 4, 5 and 6", lambda *given: Backward(CyclicParallelAxes, *given)),
-    )
-    for name, form in forms:
+    nearest: dict[bool, tuple[float, str]] = {}  # of both sorts of forms the one that is nearly there
+    for name, joints, form in FORMS:
         try:
-            return name, form(screws, size)
+            return f"{name}: joints {joints}", form(screws, size)
         except Unsolvable as reason:
-            why.append(str(reason))
-    raise Unsolvable(f"{why[0]}, and {why[2]}")
+            sort = name == "parallel axes"
+            if sort not in nearest or reason.off < nearest[sort][0]:
+                nearest[sort] = reason.off, f"the axes of joints {joints} {reason}"
+    raise Unsolvable(", and ".join(text for _, text in nearest.values()))

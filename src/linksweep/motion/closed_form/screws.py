@@ -35,8 +35,8 @@ class Screw(NamedTuple):
 
     def angle(self, start: Any, end: Any, otherwise: Any, size: float = 1.0) -> tuple[FloatArray, np.ndarray]:
         """The angle that turns one vector to another, and where any does, `otherwise`: both are along the axis."""
-        along = dot(self.w, start)
-        sine, cosine = dot(self.w, cross(start, end)), dot(start, end) - along * dot(self.w, end)
+        start, end = cross(self.w, start), cross(self.w, end)  # both, or what is along the axis drowns what is across
+        sine, cosine = dot(self.w, cross(start, end)), dot(start, end)
         free = np.hypot(sine, cosine) <= (FREE * size) ** 2
         return np.where(free, otherwise, np.arctan2(sine, cosine)), free
 

@@ -20,7 +20,8 @@ class SphericalWrist:
     def __init__(self, screws: tuple[Screw, ...], size: float) -> None:
         centre, miss = meeting_point(screws[3:])
         if miss > EXACT * size:
-            raise Unsolvable(f"the axes of its last three joints pass each other by {miss:.2g} m")
+            how = f"pass each other by {miss:.2g} m" if miss < np.inf else "do not all belong to revolute joints"
+            raise Unsolvable(how, miss)
         self.screws, self.centre = screws, centre
         self.bend = Bend(*screws[3:])
         self.arm = arm_of(screws[:3], centre, size)
@@ -51,7 +52,7 @@ class Bend:
         cosines = [float(dot(a.w, b.w).item()) for a, b in ((first, middle), (middle, last))]
         sines = [float(norm(cross(a.w, b.w)).item()) for a, b in ((first, middle), (middle, last))]
         if min(sines) <= EXACT:
-            raise Unsolvable("two neighbouring axes of its wrist are parallel")
+            raise Unsolvable("are as wanted, but next to two parallel or identical axes")
         self.alpha, self.beta = (math.atan2(s, c) for s, c in zip(sines, cosines, strict=True))
         self.cosines = cosines[0] * cosines[1]
         b = float(dot(first.w, cross(middle.w, last.w)).item())
