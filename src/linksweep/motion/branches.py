@@ -47,10 +47,11 @@ EDGE = 1e-9  # rad or m: this far outside its limits a joint is put on them
 class Branches:
     """All solutions for targets of shape (...), at most b of each.
 
-    q (..., b, nq): the solutions, nearest to q0 first, and NaN after the last. count (...): how many there are. singular
-    (..., b): at this one branches meet, or it stands for a family of solutions: a joint that may be anywhere is where q0
-    has it. reason (...): "converged", or why there is none, and position_error (m), rotation_error (rad): how near the
-    frame can be brought, as `InverseKinematics` has them. form: the property of the arm that gives the solutions.
+    q (..., b, nq): the solutions, nearest to q0 first, and NaN after the last. count (...): how many there are.
+    singular (..., b): at this one branches meet, or it stands for a family of solutions: a joint that may be anywhere
+    is where q0 has it. reason (...): "converged", or why there is none, in the words of `InverseKinematics`.
+    position_error (m), rotation_error (rad): the largest of the solutions or, where there is none, how near a short
+    search could bring the frame. form: the property of the arm that gives the solutions.
     """
 
     q: FloatArray
@@ -73,11 +74,11 @@ def inverse_kinematics_branches(
 ) -> Branches:
     """All coordinates at which the frame stands at the targets (..., 4, 4), poses in the base frame, in closed form.
 
-    The frame must be carried by six joints, revolute or prismatic, of which the last three or the first three turn about
-    axes that meet in a point, or six revolute ones with three parallel axes in a row; an ArgumentError says what is
-    missing. q0 (..., nq): which turns of the joints are preferred, and which solution of a family (see `Branches`); joints
-    that do not carry the frame stay there. None: the neutral coordinates. limits: solutions outside the joint limits are
-    left out. tolerance: of the poses, in m and rad. A target without solutions is no error.
+    The frame must be carried by six joints, revolute or prismatic, of which the last three or the first three turn
+    about axes that meet in a point, or six revolute ones with three parallel axes in a row; an ArgumentError says what
+    is missing. q0 (..., nq): which turns of the joints are preferred, and which solution of a family (see `Branches`);
+    joints that do not carry the frame stay there. None: the neutral coordinates. limits: solutions outside the joint
+    limits are left out. tolerance: of the poses, in m and rad. A target without solutions is no error.
     """
     check_flags(limits=limits)
     check_tolerance(tolerance, WHO)

@@ -205,9 +205,7 @@ def _targets(target: Any, position_only: bool) -> FloatArray:
     return checked_poses("inverse_kinematics", "target", target)
 
 
-def starts_of(
-    robot: Robot, q0: Any, shape: tuple[int, ...], who: str = "inverse_kinematics"
-) -> FloatArray:
+def starts_of(robot: Robot, q0: Any, shape: tuple[int, ...], who: str = "inverse_kinematics") -> FloatArray:
     q = finite(who, "q0", q0)
     try:
         if q.shape[-1:] != (robot.nq,):
@@ -215,8 +213,7 @@ def starts_of(
         whole = np.broadcast_to(q, (*shape, robot.nq))
     except ValueError:
         raise ArgumentError(
-            f"{who} got q0 of shape {q.shape}, expected ({robot.nq},) or one row per target, "
-            f"{(*shape, robot.nq)}."
+            f"{who} got q0 of shape {q.shape}, expected ({robot.nq},) or one row per target, {(*shape, robot.nq)}."
         ) from None
     return robot.normalize(whole.reshape(-1, robot.nq))
 

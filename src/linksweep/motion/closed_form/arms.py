@@ -1,8 +1,8 @@
 """Three joints that bring a point to a place: e1 e2 e3 p = c.
 
-The third joint's coordinate u is found first: x = e2 e3 p must be a point that joint 1 can bring to c. Two turning joints
-ask for Pieper's quartic, which falls apart where their axes meet or are parallel, or the third axis is parallel to the
-second.
+The third joint's coordinate u is found first: x = e2 e3 p must be a point that joint 1 can bring to c. Two turning
+joints ask for Pieper's quartic, which falls apart where their axes meet or are parallel, or the third axis is parallel
+to the second.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Six turning joints of which the second, third and fourth have parallel axes.
 
-Those three move points in planes across w: H = e2 e3 e4 = e1^-1 G e6^-1 e5^-1 leaves w, and places along w, as they are.
+Those three move points across w: H = e2 e3 e4 = e1^-1 G e6^-1 e5^-1 leaves w, and heights along w, as they are.
 """
 
 from __future__ import annotations

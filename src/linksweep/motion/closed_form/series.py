@@ -1,7 +1,7 @@
 """Functions of one joint's coordinate u, and their zeros.
 
-A point that a revolute joint carries goes round a circle, so that what is asked of it is a sum of powers of z = exp(iu),
-z^-d to z^d; of a prismatic joint it is a polynomial in u. Both multiply by convolution.
+A point that a revolute joint carries goes round a circle, so that what is asked of it is a sum of powers of
+z = exp(iu), z^-d to z^d; of a prismatic joint it is a polynomial in u. Both multiply by convolution.
 """
 
 from __future__ import annotations
@@ -105,7 +105,9 @@ class Track:
         """back: as the joint goes by -u."""
         self.turning = screw.turns
         if not screw.turns:
-            self.parts = [Series(np.stack(np.broadcast_arrays(p, w)), False) for p, w in zip(point, screw.w, strict=True)]
+            self.parts = [
+                Series(np.stack(np.broadcast_arrays(p, w)), False) for p, w in zip(point, screw.w, strict=True)
+            ]
             return
         r = 0.0 if direction else screw.r
         along = dot(screw.w, point - r) * screw.w
