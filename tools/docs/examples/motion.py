@@ -43,3 +43,7 @@ motion.Quintic([[0.0], [1.0]], [0.0, 2.0])(1.0)
 motion.QuinticSpline([[0.0], [1.0], [0.0]], [0.0, 1.0, 2.0])(1.0).q
 # %% motion.Trapezoid
 motion.Trapezoid([[0.0], [1.0]], velocity=1.0, acceleration=2.0).duration
+# %% motion.inverse_kinematics_branches
+puma = ls.robots.puma560()
+found = motion.inverse_kinematics_branches(puma, puma.pose(np.full(6, 0.5), "tool"), "tool", limits=False)
+found.count, found.q[0]
