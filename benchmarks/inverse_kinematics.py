@@ -62,18 +62,23 @@ def measure(name: str, file: str, frame: str) -> dict[str, Any]:
     right = inside & (distance <= 1e-9) & (angle <= 1e-9)
     if (found.solved & ~right).any():
         raise SystemExit(f"{name}: a solution is reported that is none.")
-    cold, warm, single = alternate(
+    try:
+        branches = robot.inverse_kinematics_branches(wanted, frame).count.mean()
+    except ls.ArgumentError:  # seven joints
+        branches = 0.0
+    cold, warm, single, closed = alternate(
         (
             lambda: robot.inverse_kinematics(wanted, frame),
             lambda: robot.inverse_kinematics(wanted, frame, q + 0.05, limits=False),
             lambda: [robot.inverse_kinematics(pose, frame) for pose in wanted[:20]],
+            (lambda: robot.inverse_kinematics_branches(wanted, frame)) if branches else (lambda: None),
         ),
         ROUNDS,
     )
     return {
         "robot": name, "solved": float(right.mean()), "distance": float(distance[right].max()),
         "angle": float(angle[right].max()), "restarts": float(found.restarts.mean()), "cold": cold / COUNT,
-        "warm": warm / COUNT, "single": single / 20,
+        "warm": warm / COUNT, "single": single / 20, "branches": float(branches), "closed": closed / COUNT,
     }  # fmt: skip
 
 
@@ -84,11 +89,22 @@ def main() -> None:
     print(heading())
     print(f"{COUNT} random poses of each robot, within its joint limits, tolerance 1e-10 (m, rad)\n")
     results = [measure(name, *arm) for name, arm in ARMS.items()]
-    columns = ("robot", "solved", "worst (m)", "worst (rad)", "restarts", "cold", "warm", "one at a time")
+    columns = (
+        "robot",
+        "solved",
+        "worst (m)",
+        "worst (rad)",
+        "restarts",
+        "cold",
+        "warm",
+        "one at a time",
+        "all branches",
+    )
     rows = [
         (
             row["robot"], f"{100 * row['solved']:.1f} %", f"{row['distance']:.1e}", f"{row['angle']:.1e}",
             f"{row['restarts']:.2f}", *(time_of(row[key]) for key in ("cold", "warm", "single")),
+            f"{row['branches']:.1f} in {time_of(row['closed'])}" if row["branches"] else "no closed form",
         )
         for row in results
     ]  # fmt: skip

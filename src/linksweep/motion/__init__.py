@@ -1,6 +1,7 @@
 """Motions of joints and of frames, and the joint motions that a frame's motion needs."""
 
 from .base import JointMotion, Motion
+from .branches import Branches, inverse_kinematics_branches
 from .cartesian import Arc, FrameMotion, Line, Path
 from .cycloid import Cycloid
 from .following import Followed, follow
@@ -12,6 +13,7 @@ from .trapezoid import Trapezoid
 
 __all__ = [
     "Arc",
+    "Branches",
     "CubicSpline",
     "Cycloid",
     "Followed",
@@ -27,6 +29,7 @@ __all__ = [
     "Trapezoid",
     "follow",
     "inverse_kinematics",
+    "inverse_kinematics_branches",
 ]
 
 

@@ -35,7 +35,7 @@ class Chain:
         self.function = robot.compile([("pose", frame), ("jacobian", frame)], dtype="float64")
         model, links = robot.model, robot.canonical.links
         place = next(f for f in model.frames if f.name == frame)
-        carrying = robot.canonical.path(place.link)
+        carrying = self.carrying = robot.canonical.path(place.link)
         nq = robot.nq
         self.lower, self.upper = np.full(nq, -np.inf), np.full(nq, np.inf)
         self.moves = np.zeros(nq, bool)
@@ -68,6 +68,7 @@ class Chain:
         self.at_once: dict[Any, Any] = {}  # descents in machine code, by position_only and limited
         self.options: dict[Any, Any] = {}  # the last ones, as they take them
         self.size = (nq,)
+        self.form: Any = None  # the closed form of its solutions, or why there is none: see branches.py
         self._descents: dict[tuple[bool, bool], Any] = {}
         self._made: dict[tuple[int, bool], tuple[FloatArray, FloatArray]] = {}
 

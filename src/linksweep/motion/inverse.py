@@ -80,7 +80,7 @@ def inverse_kinematics(
     _check_numbers(tolerance, restarts, iterations, seed)
     targets = _targets(target, position_only)
     chain = chain_of(robot, frame)
-    starts = None if q0 is None else _starts(robot, q0, targets.shape[:-2])
+    starts = None if q0 is None else starts_of(robot, q0, targets.shape[:-2])
     shape = targets.shape[:-2]
     flat = Task(chain, targets.reshape(-1, 4, 4), position_only, limits, float(tolerance), iterations)
     parts = [
@@ -205,16 +205,15 @@ def _targets(target: Any, position_only: bool) -> FloatArray:
     return checked_poses("inverse_kinematics", "target", target)
 
 
-def _starts(robot: Robot, q0: Any, shape: tuple[int, ...]) -> FloatArray:
-    q = finite("inverse_kinematics", "q0", q0)
+def starts_of(robot: Robot, q0: Any, shape: tuple[int, ...], who: str = "inverse_kinematics") -> FloatArray:
+    q = finite(who, "q0", q0)
     try:
         if q.shape[-1:] != (robot.nq,):
             raise ValueError
         whole = np.broadcast_to(q, (*shape, robot.nq))
     except ValueError:
         raise ArgumentError(
-            f"inverse_kinematics got q0 of shape {q.shape}, expected ({robot.nq},) or one row per target, "
-            f"{(*shape, robot.nq)}."
+            f"{who} got q0 of shape {q.shape}, expected ({robot.nq},) or one row per target, {(*shape, robot.nq)}."
         ) from None
     return robot.normalize(whole.reshape(-1, robot.nq))
 
@@ -225,10 +224,14 @@ def check_flags(**flags: Any) -> None:
             raise ArgumentError(f"{name} is {shown(value)}, expected True or False.")
 
 
-def _check_numbers(tolerance: Any, restarts: Any, iterations: Any, seed: Any) -> None:
-    size = finite("inverse_kinematics", "tolerance", tolerance)
+def check_tolerance(tolerance: Any, who: str = "inverse_kinematics") -> None:
+    size = finite(who, "tolerance", tolerance)
     if size.shape != () or not size > 0.0:
-        raise ArgumentError(f"inverse_kinematics got tolerance {shown(tolerance)}, expected one number above 0.")
+        raise ArgumentError(f"{who} got tolerance {shown(tolerance)}, expected one number above 0.")
+
+
+def _check_numbers(tolerance: Any, restarts: Any, iterations: Any, seed: Any) -> None:
+    check_tolerance(tolerance)
     ranges = {"restarts": (restarts, 0, STARTS - 1), "iterations": (iterations, 1, 10**6), "seed": (seed, 0, 2**63)}
     for name, (value, least, most) in ranges.items():
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:

@@ -28,13 +28,13 @@ class Task:
 
     def misses(self, q: FloatArray) -> FloatArray:
         """How far (N, 2) the poses at q are off: angle (rad; 0 if it does not matter) and distance (m)."""
-        report = self._descended(q, 0)[1]
+        report = self.descended(q, 0)[1]
         return np.stack([2.0 * np.arcsin(np.minimum(0.5 * report.turn, 1.0)), report.distance], axis=1)
 
     def descend(self, q: FloatArray) -> Descent:
         """One descent from each start q (N, nq)."""
         start = self.chain.within(q) if self.limited else q
-        best, report = self._descended(start, self.iterations)
+        best, report = self.descended(start, self.iterations)
         lost = np.isnan(report.status)  # numbers that overflow lead nowhere
         if lost.any():
             best[lost] = start[lost]
@@ -43,7 +43,8 @@ class Task:
             np.where(lost, 0, report.iterations).astype(int), report.status == RAN_OUT,
         )  # fmt: skip
 
-    def _descended(self, q: FloatArray, iterations: int) -> tuple[FloatArray, Report]:
+    def descended(self, q: FloatArray, iterations: int) -> tuple[FloatArray, Report]:
+        """The best coordinates of one descent from each start, as they are, and its report."""
         function = self.chain.descent(self.position_only, self.limited)
         best, report = function(self.targets, np.array([self.tolerance, iterations], float), q)
         return best, Report(*report.T)

@@ -112,6 +112,10 @@ by_q.shape
 found = robot.inverse_kinematics(robot.pose(q, "tool"), "tool", q0=q + 0.1)
 assert found.solved and np.allclose(robot.pose(found.q, "tool"), robot.pose(q, "tool"))
 found.q
+# %% Robot.inverse_kinematics_branches
+found = robot.inverse_kinematics_branches(robot.pose(q, "tool"), "tool", limits=False)
+assert np.allclose(robot.pose(found.q[: found.count], "tool"), robot.pose(q, "tool"))
+found.q[: found.count].round(3)
 # %% Robot.jacobian
 J = arm.jacobian([0.0, np.pi / 2], "tool")
 assert np.allclose(J[:2], 0)  # angular about x and y: it is a planar arm
