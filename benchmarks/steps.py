@@ -2,8 +2,8 @@
 
     python benchmarks/steps.py [--robots FILE ...] [--links 6 12 30 46 60 61] [--written-out-up-to 60] [--json FILE]
 
-Robots of real geometry and chains of general geometry, 64 rollouts, one thread. "taken" is what `simulate` does by itself (STEP_WRITTEN_OUT in
-simulation/fixed_step.py). The first call is in seconds of the processor, so that a busy machine does not count.
+Robots of real geometry and chains of general geometry, 64 rollouts, one thread. "taken" is what `simulate` does by
+itself (simulation/fixed_step.py). The first call is in seconds of the processor, so that a busy machine does not count.
 """
 
 from __future__ import annotations
