@@ -18,7 +18,7 @@ import numpy as np
 from measure import alternate, example, heading, table, time_of, write_json
 
 import linksweep as ls
-from linksweep.catalogue.defaults import OPERATIONS, predicted_operations
+from linksweep.catalogue.defaults import predicted_operations
 
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics")
 SHORT, LONG = 30, 1000
@@ -85,7 +85,7 @@ def by_cost(rounds: int, quick: bool) -> list[dict[str, Any]]:
         for function in COSTED:
             predicted = predicted_operations(robot.canonical, function, 0)
             row: dict[str, Any] = {"robot": name, "function": function, "predicted": predicted}
-            row["loops"] = _of_loops(robot, function)
+            row["loops"] = predicted_operations(robot.canonical, function, 0, loops=True)
             args = (q, v, x)[: 1 if function.startswith("mass") else 2 if function == "coriolis_matrix" else 3]
             forms = {"rolled": True} | ({"unrolled": False} if predicted <= LARGEST else {})
             compiled = {form: robot.compile(function, rolled=loops) for form, loops in forms.items()}
@@ -98,17 +98,6 @@ def by_cost(rounds: int, quick: bool) -> list[dict[str, Any]]:
             rows.append(row)
             print(f"  {name} {function}", flush=True)
     return rows
-
-
-def _of_loops(robot: ls.Robot, function: str) -> float:
-    """What the loops run: the same for each link, whatever its geometry."""
-    per_link, per_pair = OPERATIONS[function]
-    inner: list[int] = []
-    total = 0.0
-    for link in robot.canonical.links:
-        inner.append(0 if link.parent < 0 else inner[link.parent] + robot.canonical.links[link.parent].nv)
-        total += per_link + per_pair * inner[-1] * link.nv
-    return total
 
 
 def cost_table(rows: list[dict[str, Any]]) -> str:

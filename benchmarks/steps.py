@@ -52,8 +52,7 @@ def measured(name: str, robot: ls.Robot, written_out_up_to: int, rounds: int) ->
     row = {"robot": name, "n": n, "operations": stages, "loops": times[0], "loops_first": kernels[0][1]}
     if len(forms) == 2:
         row |= {"written": times[1], "written_first": kernels[1][1]}
-    small = n <= fixed_step.ROLL_ABOVE and stages <= fixed_step.STEP_WRITTEN_OUT
-    return row | {"taken": "written out" if small else "loops"}
+    return row | {"taken": "written out" if fixed_step.written_out(robot.canonical, "rk4") else "loops"}
 
 
 def main() -> None:
