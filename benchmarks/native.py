@@ -69,7 +69,9 @@ def library() -> ctypes.CDLL:
     """LINKSWEEP_NATIVE, or one that is built for this process alone."""
     given = os.environ.get("LINKSWEEP_NATIVE")
     if given:
-        found = ctypes.CDLL(given)
+        if not Path(given).exists():
+            raise Unavailable(f"there is no {given}: build it with benchmarks/native.py")
+        found = ctypes.CDLL(str(Path(given).absolute()))
     else:
         with tempfile.TemporaryDirectory(prefix="native-pinocchio-") as folder:  # loaded: the file may go
             found = ctypes.CDLL(str(build(Path(folder) / "native.so")))
@@ -96,7 +98,7 @@ class Native:
                 [model.parents[k + 1]], axis, _flat(model.jointPlacements[k + 1]), [inertia.mass], inertia.lever,
                 [shape[0, 0], shape[0, 1], shape[1, 1], shape[0, 2], shape[1, 2], shape[2, 2]],
             ])  # fmt: skip
-        frames = [frame for frame in model.frames if str(frame.type) == "BODY"]  # as many as linksweep has
+        frames = [frame for frame in model.frames if frame.type.name == "BODY"]  # as many as linksweep has
         framed = np.array([[_parent(frame), *_flat(frame.placement)] for frame in frames])
         kinds = (ctypes.c_char_p * len(joints))(*(joint.shortname().encode() for joint in joints))
         self.nv = model.nv
@@ -127,4 +129,7 @@ def _flat(placement: Any) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    print(build(Path(sys.argv[1] if len(sys.argv) > 1 else "native.so").absolute()))
+    try:
+        print(build(Path(sys.argv[1] if len(sys.argv) > 1 else "native.so").absolute()))
+    except Unavailable as reason:
+        sys.exit(f"Pinocchio in C++: {reason}")

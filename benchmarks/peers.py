@@ -38,7 +38,7 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
 LENGTHS, BATCHES = (2, 4, 8, 16, 32, 64, 128), (1, 4, 16, 64, 256, 1024, 4096, 65_536)
 BATCH, FEW = 4096, 256  # samples, and of peers that are called one by one
 TURN = 0.002  # seconds: short beside a time slice, so that a busy machine leaves good turns
-JAX_UP_TO = 9  # joints; XLA takes minutes for more
+JAX_UP_TO = 6  # joints; XLA takes minutes for many more
 SAME = 1e-6  # of the largest result
 
 Side = tuple[Callable[[], Any], int]  # one turn, and how many samples that is

@@ -88,10 +88,10 @@ def by_cost(rounds: int, quick: bool) -> list[dict[str, Any]]:
             row["loops"] = predicted_operations(robot.canonical, function, 0, loops=True)
             args = (q, v, x)[: 1 if function.startswith("mass") else 2 if function == "coriolis_matrix" else 3]
             forms = {"rolled": True} | ({"unrolled": False} if predicted <= LARGEST else {})
-            compiled = {form: robot.compile(function, rolled=loops) for form, loops in forms.items()}
+            compiled = {form: f for form, loops in forms.items() if (f := _compiled(robot, function, loops))}
             outs = {form: f(*args) for form, f in compiled.items()}
             sides = [lambda f=f, o=outs[form], a=args: f(*a, out=o) for form, f in compiled.items()]
-            row |= {form: t / FEW for form, t in zip(forms, alternate(sides, rounds, TURN), strict=True)}
+            row |= {form: t / FEW for form, t in zip(compiled, alternate(sides, rounds, TURN), strict=True)}
             if "unrolled" in compiled:
                 row["counted"] = compiled["unrolled"].counts.total
             row["taken"] = "loops" if robot.compile(function).program.rolled else "written out"
@@ -100,14 +100,22 @@ def by_cost(rounds: int, quick: bool) -> list[dict[str, Any]]:
     return rows
 
 
+def _compiled(robot: ls.Robot, function: str, loops: bool) -> Any:
+    """None where the method has no form as loops."""
+    try:
+        return robot.compile(function, rolled=loops)
+    except ls.ArgumentError:
+        return None
+
+
 def cost_table(rows: list[dict[str, Any]]) -> str:
     cells = [("", "predicted", "counted", "written out", "predicted", "loops", "loops / written out", "taken")]
     for row in rows:
-        both = "unrolled" in row
+        loops, written = (time_of(row[form]) if form in row else "-" for form in ("rolled", "unrolled"))
         cells.append((
-            f"{row['robot']}: {row['function']}", f"{row['predicted']:,.0f}", f"{row['counted']:,}" if both else "-",
-            time_of(row["unrolled"]) if both else "-", f"{row['loops']:,.0f}", time_of(row["rolled"]),
-            f"{row['rolled'] / row['unrolled']:.2f}x" if both else "-", row["taken"],
+            f"{row['robot']}: {row['function']}", f"{row['predicted']:,.0f}",
+            f"{row['counted']:,}" if "counted" in row else "-", written, f"{row['loops']:,.0f}", loops,
+            f"{row['rolled'] / row['unrolled']:.2f}x" if "-" not in (loops, written) else "-", row["taken"],
         ))  # fmt: skip
     return table(cells)
 
@@ -118,7 +126,8 @@ def main() -> None:
     parser.add_argument("--table", nargs="*", choices=TABLES, default=TABLES)
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
-    os.environ["LINKSWEEP_CACHE"] = "off"  # compile times are measured here
+    if "lengths" in options.table:
+        os.environ["LINKSWEEP_CACHE"] = "off"  # compile times are measured here
     rounds, sizes = (3, (12, 20)) if options.quick else (9, (12, 20, 30, 45, 60, 80, 100))
 
     print(heading())
