@@ -18,7 +18,7 @@ help:
 	@echo "make lint    ruff check, ruff format --check, pyright"
 	@echo "make format  let ruff rewrite the files"
 	@echo "make bench   measure against Pinocchio"
-	@echo "make bench-all  measure every function of five robots against Pinocchio and the store bandwidth"
+	@echo "make bench-all  measure every function of five robots, and every peer that installs: tables, JSON, plots in $(OUT)/"
 	@echo "make docs    build the documentation into site/, warnings are errors"
 	@echo "make pictures  draw the moving picture of the README again"
 	@echo "make dist    build wheel and sdist, install the wheel in a fresh environment and try it"
@@ -63,8 +63,17 @@ format: $(VENV)/dev.stamp
 bench: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/against_pinocchio.py
 
-bench-all: $(VENV)/test.stamp
-	$(BIN)/python benchmarks/all_functions.py --json $(OUT)/bench-all.json
+# Peers beside Pinocchio and MuJoCo, which the tests bring: what does not install is left out, and named in the run.
+PEERS ?= casadi jax adam-robotics mujoco-mjx cmeel-eigen
+$(VENV)/peers.stamp: $(VENV)/test.stamp
+	for peer in $(PEERS); do $(PIP) install --quiet "$$peer" || echo "bench-all goes without $$peer" >&2; done
+	touch $@
+
+bench-all: $(VENV)/peers.stamp
+	mkdir -p $(OUT)
+	$(BIN)/python benchmarks/native.py $(OUT)/native.so || echo "bench-all goes without Pinocchio in C++" >&2
+	LINKSWEEP_NATIVE=$(OUT)/native.so $(BIN)/python benchmarks/peers.py --json $(OUT)/peers.json --plots $(OUT)
+	LINKSWEEP_NATIVE=$(OUT)/native.so $(BIN)/python benchmarks/all_functions.py --json $(OUT)/all_functions.json
 
 docs: $(VENV)/docs.stamp
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

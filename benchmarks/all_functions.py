@@ -1,10 +1,12 @@
-"""Every function of robot.functions on five robots, beside Pinocchio from Python and the machine's store bandwidth.
+"""Every function of robot.functions on five robots, beside Pinocchio in C++ and from Python, and the store bandwidth.
 
     python benchmarks/all_functions.py [--robot NAME ...] [--function NAME ...] [--quick] [--json FILE]
 
 One thread, results written into `out=`. A row passes if linksweep is ten times as fast as Pinocchio, or writes its
 results at 70 % of the bandwidth of plain stores measured in the same run; LOSS marks the others, SLOWER what is slower
-than Pinocchio. Functions that Pinocchio has not are held against the bandwidth alone.
+than Pinocchio. Pinocchio is its C++ in a C++ loop that drops its results (native.py), where that can be built, and else
+called from Python. Functions that Pinocchio has not are held against the bandwidth alone. "new" is our time where the
+result is a new array.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import native
 import numpy as np
 import pinocchio as pin
 from measure import alternate, example, heading, table, time_of, write_json
@@ -29,8 +32,15 @@ ROBOTS = {
 }  # fmt: skip
 BATCH, LARGEST = 4096, 256 * 2**20  # samples, and bytes of a result
 TIMES, SHARE = 10.0, 0.7  # of Pinocchio's time, of the store bandwidth
+ROWS, TURN = 64, 0.002  # of Pinocchio, and seconds: short beside a time slice, so that a busy machine leaves good turns
 FRAMED = ("pose", "jacobian", "jacobian_derivative", "point_jacobian", "point_jacobian_derivative", "first_influence",
-          "second_influence", "frame_velocity", "frame_acceleration", "jacobian_bias")  # fmt: skip
+          "second_influence", "frame_velocity", "frame_acceleration", "jacobian_bias",
+          "operational_inertia_inverse")  # fmt: skip
+ALIKE = {  # what native_pinocchio.cpp calls, where it has no function of that name
+    "packed_regressor": "regressor", "point_jacobian": "jacobian", "first_influence": "jacobian",
+    "point_jacobian_derivative": "jacobian_derivative", "jacobian_bias": "frame_acceleration",
+    "effective_inertia": "mass_matrix",
+}  # fmt: skip
 
 Rival = Callable[[Any, Any, Any, Any, Any], Any]
 RIVALS: dict[str, Rival] = {  # of model, data, q, v and a third vector
@@ -72,6 +82,24 @@ def load(name: str) -> tuple[ls.Robot, Any]:
     return robot, pin.buildModelFromUrdf(str(path), *([pin.JointModelFreeFlyer()] if base else []))
 
 
+def rivals(robot: ls.Robot, model: Any, function: str, q: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
+    """Pinocchio's sides of a function, ROWS samples a turn."""
+    few = q[:ROWS]
+    v, a = rng.uniform(-1, 1, (2, len(few), robot.nv))
+    q, v, a = (np.ascontiguousarray(x) for x in conventions.to_pinocchio(robot, model, q=few, v=v, a=a))
+    found: dict[str, Any] = {}
+    if function in RIVALS:
+        data, rows = model.createData(), list(zip(q, v, a, strict=True))
+        found["python"] = lambda: [RIVALS[function](model, data, *row) for row in rows]
+    try:
+        side, name = native.Native(model), ALIKE.get(function, function)
+    except native.Unavailable:
+        return found
+    if side.has(name, q, v, a):
+        found["native"] = lambda: side(name, q, v, a)
+    return found
+
+
 def measured(robot: ls.Robot, model: Any, function: str, bandwidth: float, rounds: int) -> dict[str, Any]:
     """Seconds for one sample of each side, and what bounds ours. An error in words where it does not apply."""
     item: Any = (function, robot.model.frames[-1].name) if function in FRAMED else function
@@ -89,18 +117,14 @@ def measured(robot: ls.Robot, model: Any, function: str, bandwidth: float, round
     args = [given[name] for name in compiled.inputs]
     out = compiled(*args)
     first = time.perf_counter() - began
-    sides = [lambda: compiled(*args, out=out)]
-    rows: list[Any] = []
-    if function in RIVALS:
-        data, v, a = model.createData(), *rng.uniform(-1, 1, (2, batch, robot.nv))
-        rows = list(zip(*(x[:256] for x in conventions.to_pinocchio(robot, model, q=q, v=v, a=a)), strict=True))
-        sides.append(lambda: [RIVALS[function](model, data, *row) for row in rows])
-    seconds = alternate(sides, rounds)
-    ours = seconds[0] / batch
-    found = {"ours": ours, "bytes": size, "share": size / ours / bandwidth, "first_call": first}
-    if rows:
-        found |= {"theirs": seconds[1] / len(rows), "ratio": seconds[1] / len(rows) / ours}
-    return found
+    sides = {"ours": lambda: compiled(*args, out=out), "new": lambda: compiled(*args)}
+    sides |= rivals(robot, model, function, q, rng)
+    seconds = dict(zip(sides, alternate(list(sides.values()), rounds, TURN), strict=True))
+    found: dict[str, Any] = {name: seconds[name] / batch for name in ("ours", "new")}
+    found |= {name: seconds[name] / min(ROWS, batch) for name in ("python", "native") if name in seconds}
+    found |= {"bytes": size, "share": size / found["ours"] / bandwidth, "first_call": first}
+    theirs = found.get("native", found.get("python"))
+    return found if theirs is None else found | {"ratio": theirs / found["ours"]}
 
 
 def verdict(row: dict[str, Any]) -> str:
@@ -124,13 +148,16 @@ def main() -> None:
         robot, model = load(name)
         for function in options.function or robot.functions:
             try:
-                found = measured(robot, model, function, bandwidth, 2 if options.quick else 5)
+                found = measured(robot, model, function, bandwidth, 3 if options.quick else 15)
             except (ls.LinksweepError, KeyError, ValueError) as error:
                 found = {"error": str(error).splitlines()[0][:80]}
             rows.append({"robot": name, "function": function, **found})
-            print(cells(rows[-1])[0], cells(rows[-1])[1], flush=True)
+            print("  ", *cells(rows[-1]), flush=True)
     print()
-    print(table([("", "linksweep", "Pinocchio", "ratio", "of stores", "first call", ""), *map(cells, rows)]))
+    print(table([("", "linksweep", "new", "C++", "Python", "ratio", "of stores", ""), *map(cells, rows)]))
+    marks = [verdict(row) for row in rows if "error" not in row]
+    losses, slower, alone = (marks.count(mark) for mark in ("LOSS", "SLOWER", "-"))
+    print(f"{len(marks)} rows: {losses} LOSS, {slower} SLOWER, {alone} without a peer and below the share (-)")
     if options.json:
         Path(options.json).parent.mkdir(parents=True, exist_ok=True)
     write_json(options.json, [{"robot": "", "function": "plain stores", "bandwidth": bandwidth}, *rows])
@@ -139,10 +166,10 @@ def main() -> None:
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
     title = f"{row['robot']}: {row['function']}"
     if "error" in row:
-        return title, row["error"], "", "", "", "", ""
-    theirs, ratio = (time_of(row["theirs"]), f"{row['ratio']:.1f}x") if "ratio" in row else ("", "")
-    share, first = f"{row['share']:.0%}", time_of(row["first_call"])
-    return title, time_of(row["ours"]), theirs, ratio, share, first, verdict(row)
+        return title, row["error"], "", "", "", "", "", ""
+    theirs = (time_of(row[name]) if name in row else "-" for name in ("native", "python"))
+    ratio = f"{row['ratio']:.1f}x" if "ratio" in row else "-"
+    return title, time_of(row["ours"]), time_of(row["new"]), *theirs, ratio, f"{row['share']:.0%}", verdict(row)
 
 
 if __name__ == "__main__":

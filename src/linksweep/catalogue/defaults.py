@@ -86,13 +86,17 @@ def default_method(function: str, model: CanonicalModel, loops: bool = False) ->
     return next((rule.method for rule in RULES.get(function, ()) if rule.holds(structure)), "")
 
 
-def predicted_operations(model: CanonicalModel, function: str, results: int, derivative: bool = False) -> float:
+def predicted_operations(
+    model: CanonicalModel, function: str, results: int, derivative: bool = False, loops: bool = False
+) -> float:
     """Of the program written out, from the robot's structure alone: what loops would run, less what folds.
 
-    results: entries of them. tests/catalogue/test_defaults.py holds this against programs.
+    results: entries of them. loops: what they run, whatever the geometry.
+    tests/catalogue/test_defaults.py holds this against programs.
     """
     per_link, per_pair = DERIVATIVE if derivative else OPERATIONS.get(function, OTHERS)
-    share = [1.0 if function in COMMON_FRAME or _is_general(link) else FOLDED for link in model.links]
+    whole = loops or function in COMMON_FRAME
+    share = [1.0 if whole or _is_general(link) else FOLDED for link in model.links]
     inner: list[int] = []  # freedoms between the base and a link
     total = 0.0 if function in OPERATIONS or derivative else float(RESULT * results)
     for link, part in zip(model.links, share, strict=True):

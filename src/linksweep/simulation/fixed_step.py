@@ -16,6 +16,7 @@ from ..catalogue.defaults import ROLL_ABOVE, predicted_operations
 from ..catalogue.functions import Request
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
+from ..mechanism.canonical import CanonicalModel
 from .checks import broadcast_batch, check_memory
 from .columns import ColumnKernel
 from .control.forms import Form
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from ..robot.robot import Robot
 
 STEP_WRITTEN_OUT = 60_000  # predicted operations of all stages; LLVM takes a minute for twice as many
+SMALL_STEP, FOLDS = 12_000, 0.8  # up to so many, or where no more than this share is left of what loops would run,
+# a step that is written out is faster (benchmarks/steps.py)
 LOOPED_UP_TO = 300  # links; what joins the stages is written out, and beyond takes LLVM longer than a robot is worth
 _PIECE = 0.1  # seconds of work between two looks at the clock, and at whether the user wants to stop
 
@@ -50,14 +53,23 @@ def step_kernel(
 @functools.lru_cache(maxsize=32)
 def _compiled_step(recipe: StepRecipe, dtype: str, backend: str) -> Any:
     links = len(recipe.model.links)
-    stages = STAGES[recipe.integrator] * predicted_operations(recipe.model, "forward_dynamics", 0)
-    if links <= ROLL_ABOVE and stages <= STEP_WRITTEN_OUT:
+    if written_out(recipe.model, recipe.integrator):
         return CompiledFunction(recipe, dtype, 1, backend).kernel(dtype)
     if links <= LOOPED_UP_TO and _loops_serve(recipe):
         return CompiledFunction(replace(recipe, loops=True), dtype, 1, backend).kernel(dtype)
     if links <= ROLL_ABOVE:
         return CompiledFunction(recipe, dtype, 1, backend).kernel(dtype)
     return ColumnKernel(recipe, dtype, backend)
+
+
+def written_out(model: CanonicalModel, integrator: str) -> bool:
+    """Whether a step is one straight program, by the operations predicted of it and of loops over the links."""
+    stages = STAGES[integrator]
+    operations = stages * predicted_operations(model, "forward_dynamics", 0)
+    in_loops = stages * predicted_operations(model, "forward_dynamics", 0, loops=True)
+    if len(model.links) > ROLL_ABOVE or operations > STEP_WRITTEN_OUT:
+        return False
+    return operations <= SMALL_STEP or operations <= FOLDS * in_loops
 
 
 def _loops_serve(recipe: StepRecipe) -> bool:

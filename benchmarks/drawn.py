@@ -1,0 +1,150 @@
+"""Pictures of a run of peers.py: from its rows, or from the text that it printed and docs/benchmarks.md quotes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+TITLES = {  # the first word of a row: its table, and what it counts
+    "n": re.compile(r"^n = (\d+): (\w+)$"),
+    "batch": re.compile(r"^batch (\d+): (\w+)$"),
+    "robot": re.compile(r"^([\w, ]+): (\w+)$"),
+}
+TABLES = {"n": "lengths", "batch": "batches", "robot": "robots"}
+
+
+def rows_of(text: str) -> list[dict[str, Any]]:
+    """The rows of a printed run, as peers.py writes them to JSON."""
+    rows: list[dict[str, Any]] = []
+    names: list[str] = []
+    for line in text.splitlines():
+        cells = re.split(r"\s{2,}", line.strip())
+        if cells[0] == "linksweep":
+            names = cells
+            continue
+        found = next(((key, m) for key, pattern in TITLES.items() if (m := pattern.match(cells[0]))), None)
+        if found is None or not names or len(cells) <= len(names):
+            continue
+        key, match = found
+        row: dict[str, Any] = {"table": TABLES[key], "function": match[2], "times": {}}
+        row[key] = match[1] if key == "robot" else int(match[1])
+        for name, cell in zip(names, cells[1:], strict=False):
+            if name == "of floor":
+                row["share"] = float(cell.rstrip("%")) / 100
+            elif " " in cell:
+                row["times"][name] = float(cell.split()[0]) * SECONDS[cell.split()[1]]
+        rows.append(row)
+    return rows
+
+
+def _panels(count: int, height: float = 3.6) -> tuple[Any, Sequence[Any]]:
+    from linksweep.plots.figures import new_figure, style
+
+    figure = new_figure(4.6 * count, height)
+    axes = [figure.add_subplot(1, count, k + 1) for k in range(count)]
+    for one in axes:
+        style(one)
+    return figure, axes
+
+
+def _color(names: Sequence[str], name: str) -> str:
+    from linksweep.plots.figures import COLORS
+
+    return "#0072B2" if name == "linksweep" else [c for c in COLORS if c != "#0072B2"][(names.index(name) - 1) % 6]
+
+
+def _curves(rows: list[dict[str, Any]], table: str, key: str, label: str) -> Any:
+    rows = [row for row in rows if row["table"] == table]
+    functions = list(dict.fromkeys(row["function"] for row in rows))
+    names = list(dict.fromkeys(name for row in rows for name in row["times"]))
+    figure, panels = _panels(len(functions))
+    for axes, function in zip(panels, functions, strict=True):
+        for name in names:
+            points = [(row[key], 1e9 * row["times"][name]) for row in rows
+                      if row["function"] == function and name in row["times"]]  # fmt: skip
+            axes.loglog(*zip(*points, strict=True), "o-", markersize=4, color=_color(names, name), label=name)
+        axes.set_title(function.replace("_", " "), fontsize=10)
+        axes.set(xlabel=label, ylabel="ns a sample")
+    panels[0].legend(fontsize=8, frameon=False)
+    return figure
+
+
+def by_length(rows: list[dict[str, Any]]) -> Any:
+    """Time of a sample against the number of links."""
+    return _curves(rows, "lengths", "n", "links of a chain")
+
+
+def by_batch(rows: list[dict[str, Any]]) -> Any:
+    """Time of a sample against the length of the batch."""
+    return _curves(rows, "batches", "batch", "samples in a call, UR5")
+
+
+def by_peer(rows: list[dict[str, Any]]) -> Any:
+    """Every side of every robot, on a logarithmic scale."""
+    rows = [row for row in rows if row["table"] == "robots"]
+    functions = list(dict.fromkeys(row["function"] for row in rows))
+    robots = list(dict.fromkeys(row["robot"] for row in rows))
+    names = list(dict.fromkeys(name for row in rows for name in row["times"]))
+    figure, panels = _panels(len(functions), 0.8 + 0.17 * len(names) * len(robots))
+    height = 0.8 / len(names)
+    for axes, function in zip(panels, functions, strict=True):
+        for k, name in enumerate(names):
+            places, values = [], []
+            for row in rows:
+                if row["function"] == function and name in row["times"]:
+                    places.append(robots.index(row["robot"]) + height * (k - (len(names) - 1) / 2))
+                    values.append(1e9 * row["times"][name])
+            axes.barh(places, values, height=0.92 * height, color=_color(names, name), label=name)
+        axes.set_xscale("log")
+        axes.set_yticks(range(len(robots)), robots if axes is panels[0] else [""] * len(robots))
+        axes.invert_yaxis()
+        axes.grid(axis="y", visible=False)
+        axes.set_title(function.replace("_", " "), fontsize=10)
+        axes.set_xlabel("ns a sample, less is better")
+    handles, labels = panels[0].get_legend_handles_labels()
+    for axes in panels[1:]:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            if label not in labels:
+                handles.append(handle)
+                labels.append(label)
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8, frameon=False)
+    return figure
+
+
+def floor_share(rows: list[dict[str, Any]]) -> Any:
+    """How much of the time is multiply-adds and angles at the machine's full rate."""
+    rows = [row for row in rows if row["table"] == "robots"]
+    functions = list(dict.fromkeys(row["function"] for row in rows))
+    robots = list(dict.fromkeys(row["robot"] for row in rows))
+    figure, (axes,) = _panels(1, 3.0)
+    figure.set_size_inches(7.2, 3.0)
+    from linksweep.plots.figures import COLORS
+
+    for k, function in enumerate(functions):
+        found = {row["robot"]: 100 * row["share"] for row in rows if row["function"] == function}
+        places = [robots.index(robot) + 0.26 * (k - 1) for robot in found]
+        bars = axes.bar(places, list(found.values()), width=0.24, color=COLORS[2 + k], label=function.replace("_", " "))
+        axes.bar_label(bars, fmt="%.0f", fontsize=7, padding=1)
+    axes.axhline(100, color="0.4", linewidth=0.8, linestyle="--")
+    axes.set_xticks(range(len(robots)), robots)
+    axes.set(ylabel="% of the floor", ylim=(0, 115))
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    return figure
+
+
+PICTURES: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
+    "peers": by_peer, "lengths": by_length, "batches": by_batch, "floor": floor_share,
+}  # fmt: skip
+
+
+def save(rows: list[dict[str, Any]], folder: Path) -> list[Path]:
+    from linksweep import plots
+
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.svg" for name in PICTURES]
+    for path, draw in zip(paths, PICTURES.values(), strict=True):
+        plots.save(draw(rows), path)
+    return paths
