@@ -167,10 +167,10 @@ def test_gravity_askew_and_none():
         (lambda: ls.robots.planar(2).symbolic("mass_matrix", parameters=("gravity", "dimensions")), "name them first"),
         (lambda: ls.robots.planar(2).symbolic("mass_matrix", parameters=("dimensions", "inertia")), "payloads only"),
         (lambda: ls.robots.planar(2).explain("inverse_dynamics", parameters=()), "need symbols=True"),
-        (lambda: ls.robots.planar(3).symbolic("forward_dynamics", simplify=True), r"numbers for letters (parameters=())"),
-        (lambda: ls.robots.planar(3).symbolic("mass_matrix", limit=5), r"numbers for letters (parameters=())"),
+        (lambda: ls.robots.planar(3).symbolic("forward_dynamics", simplify=True), "for letters (parameters=())"),
+        (lambda: ls.robots.planar(3).symbolic("mass_matrix", limit=5), "numbers for letters (parameters=())"),
         (lambda: ls.robots.planar(2).compile("mass_matrix", parameters=("dimension",)), "did you mean 'dimensions'"),
-        (lambda: ls.robots.planar(2).symbolic("bias_forces").lambdify()(np.zeros(2)), "expected q (..., 2), qd (..., 2)"),
+        (lambda: ls.robots.planar(2).symbolic("bias_forces").lambdify()(np.zeros(2)), "expected q (..., 2), qd (..."),
     ],
 )  # fmt: skip
 def test_mistakes(call: Any, words: str):

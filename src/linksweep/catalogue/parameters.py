@@ -148,12 +148,11 @@ def parameter_sets(robot: Robot, wanted: Any) -> tuple[ParameterSet, ...]:
 
 def _check_order(sets: Sequence[ParameterSet]) -> None:
     """Each is applied to what those before it left: nothing may be replaced that another one has put there."""
-    if any(isinstance(found, Dimensions) for found in sets):
-        if not all(isinstance(found, kind) for found, kind in zip(sets, (Dimensions, *[Payload] * len(sets)))):
-            raise ArgumentError(
-                "parameters: 'dimensions' stand for all numbers of the arm: name them first, and beside them payloads "
-                "only."
-            )
+    kinds = [type(found) for found in sets]
+    if Dimensions in kinds and kinds != [Dimensions, *[Payload] * (len(sets) - 1)]:
+        raise ArgumentError(
+            "parameters: 'dimensions' stand for all numbers of the arm: name them first, and beside them payloads only."
+        )
     touched: dict[int, str] = {}
     for found in sets:
         if isinstance(found, Inertias):
@@ -194,8 +193,8 @@ def _parameter_set(robot: Robot, name: str) -> ParameterSet:
         letters = dimensions(model)
         if letters is None:
             raise ArgumentError(
-                f"parameters: {robot.name} is no planar arm, expected one chain of joints that turn about parallel axes, "
-                f"with every origin and mass centre in one plane, for 'dimensions': name 'inertia' or 'gravity'."
+                f"parameters: {robot.name} is no planar arm, expected one chain of joints that turn about parallel "
+                f"axes, with every origin and mass centre in one plane, for 'dimensions': name 'inertia' or 'gravity'."
             )
         return letters
     raise ArgumentError(
