@@ -38,11 +38,11 @@ def pictures() -> list[Any]:
     scene = Scene(robot, q, axes=False, frames=(robot.ee,), com=False)
     scene.figure(None, "")
     scene.axes = figure.add_axes((-0.04, -0.03, 0.56, 1.06), projection="3d", computed_zorder=False)
-    beside = figure.add_axes((0.58, 0.15, 0.39, 0.74))
+    beside = figure.add_axes((0.58, 0.26, 0.39, 0.64))
     drawn = [beside.plot([], [], label=name, **line_style(k))[0] for k, name in enumerate(robot.joint_names)]
     beside.set(xlim=(0, SECONDS), ylim=(tau.min() - 5, tau.max() + 5), xlabel="time (s)", ylabel="torque (N m)")
     beside.set_title("robot.inverse_dynamics(q, qd, qdd)", fontsize=10, family="monospace")
-    beside.legend(loc="upper right", ncols=3, fontsize=7, frameon=False)
+    figure.legend(handles=drawn, loc="lower center", bbox_to_anchor=(0.775, 0.0), ncols=3, fontsize=8, frameon=False)
     style(beside)
     found = []
     for k in range(PICTURES - 1):  # the last is the first again

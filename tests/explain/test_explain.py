@@ -257,9 +257,9 @@ def test_symbols_give_the_same_numbers(function: str, method: str):
     bot = ls.robots.planar(2)
     if method == "filter_smoother_ud":
         with pytest.raises(ArgumentError, match="compares numbers on its way"):
-            bot.explain(function, method, symbols=True)
+            bot.explain(function, method, symbols=True, parameters=())
         return
-    found = bot.explain(function, method, symbols=True)
+    found = bot.explain(function, method, symbols=True, parameters=())
     given = sample(bot, function)
     names = [symbol for name in given for symbol in found.given[name]]
     assert [str(name) for name in names[:3]] == ["q1", "q2", "qd1"]
@@ -283,7 +283,7 @@ def test_symbols_take_no_numbers_and_have_a_limit():
         ls.robots.puma560().explain("inverse_dynamics", symbols=True, limit=500)
     found = ls.robots.planar(1).explain("inverse_dynamics", symbols=True, dissipation=True)
     assert "sin(q1)" in str(found) or "cos(q1)" in str(found)
-    tau = ls.robots.planar(2).explain("gravity_forces", "kane", symbols=True).result[1]
+    tau = ls.robots.planar(2).explain("gravity_forces", "kane", symbols=True, parameters=()).result[1]
     assert [str(x) for x in tau] == ["2943*cos(q1)/200 + 981*cos(q1 + q2)/200", "981*cos(q1 + q2)/200"]
 
 

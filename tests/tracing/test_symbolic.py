@@ -49,7 +49,7 @@ ROBOTS = {"planar2": ls.robots.planar(2), "planar3": ls.robots.planar(3), "turn 
 @pytest.mark.parametrize("item", FUNCTIONS, ids=name_of)
 @pytest.mark.parametrize("robot", ROBOTS.values(), ids=ROBOTS)
 def test_equals_the_numeric_function(robot: ls.Robot, item: Any, simplify: bool):
-    found = robot.symbolic(item, simplify=simplify)
+    found = robot.symbolic(item, simplify=simplify, parameters=())
     numeric = robot.compile(item)
     assert tuple(found.symbols) == numeric.inputs
     inputs = np.random.default_rng(3).uniform(-2, 2, (len(found.symbols), 4, robot.nv))
@@ -61,7 +61,7 @@ def test_equals_the_numeric_function(robot: ls.Robot, item: Any, simplify: bool)
 def test_every_method_gives_the_same_torques(method: str):
     """Not to rounding: the same polynomial, coefficient by coefficient."""
     robot = ls.robots.planar(2)
-    one, other = (robot.symbolic("inverse_dynamics", m, simplify=True) for m in (method, "newton_euler"))
+    one, other = (robot.symbolic("inverse_dynamics", m, simplify=True, parameters=()) for m in (method, "newton_euler"))
     assert one.expressions == other.expressions
 
 
@@ -90,7 +90,7 @@ def test_two_link_arm_is_the_textbooks(simplify: bool):
     robot, M, _ = two_links()
     inverse = sp.Matrix([[M[1, 1], -M[0, 1]], [-M[1, 0], M[0, 0]]]) / (M[0, 0] * M[1, 1] - M[0, 1] ** 2)
     for name, expected in (("mass_matrix", M), ("effective_inertia", M), ("mass_matrix_inverse", inverse)):
-        difference = robot.symbolic(name, simplify=simplify).expressions - expected
+        difference = robot.symbolic(name, simplify=simplify, parameters=()).expressions - expected
         assert difference.applyfunc(lambda x: sp.simplify(sp.expand_trig(x))) == sp.zeros(2, 2), name
 
 
@@ -131,7 +131,7 @@ def test_arm_of_letters():
 def test_coriolis_terms_are_christoffel_symbols_of_the_textbooks_matrix():
     robot, M, q2 = two_links()
     q = (sp.Symbol("q1", real=True), q2)
-    P = robot.symbolic("inertia_power", simplify=True).expressions
+    P = robot.symbolic("inertia_power", simplify=True, parameters=()).expressions
     for i in range(2):
         for j in range(2):
             for k in range(2):
@@ -142,18 +142,20 @@ def test_coriolis_terms_are_christoffel_symbols_of_the_textbooks_matrix():
 def test_simplified_puts_equal_terms_together():
     robot = ls.robots.planar(2)
     q1, q2 = sp.symbols("q1 q2", real=True)
-    pose = robot.symbolic(("pose", "tool"), simplify=True).expressions
+    pose = robot.symbolic(("pose", "tool"), simplify=True, parameters=()).expressions
     assert pose[0, 0] == sp.cos(q1 + q2) and pose[0, 3] == sp.cos(q1) + sp.cos(q1 + q2)
-    M = robot.symbolic("mass_matrix", simplify=True).expressions
+    M = robot.symbolic("mass_matrix", simplify=True, parameters=()).expressions
     assert M[0, 0] == sp.cos(q2) + sp.Rational(5, 3)
-    written, short = (robot.symbolic("inverse_dynamics", "kane", simplify=s).operations for s in (False, True))
+    written, short = (
+        robot.symbolic("inverse_dynamics", "kane", simplify=s, parameters=()).operations for s in (False, True)
+    )
     assert short < written
 
 
 def test_inverse_has_one_denominator():
     """The determinant of M but for a number, and M times the inverse is the identity: in exact fractions."""
     robot = ls.robots.planar(3)
-    M, inverse = (robot.symbolic(name, simplify=True) for name in ("mass_matrix", "mass_matrix_inverse"))
+    M, inverse = (robot.symbolic(name, simplify=True, parameters=()) for name in ("mass_matrix", "mass_matrix_inverse"))
     assert len({sp.fraction(x)[1] for x in inverse.flat}) == 1
     angles = [2 * sp.atan(sp.Rational(k, 5)) for k in (1, -2, 7)]  # their sines and cosines are fractions
     values = dict(zip(M.symbols["q"], angles, strict=True))
@@ -163,15 +165,15 @@ def test_inverse_has_one_denominator():
 
 def test_names_and_numbers():
     robot = ls.robots.planar(2)
-    by_joint = robot.symbolic("inverse_dynamics", names="joints")
+    by_joint = robot.symbolic("inverse_dynamics", names="joints", parameters=())
     assert [str(s) for s in by_joint.symbols["qdd"]] == ["qdd_joint1", "qdd_joint2"]
-    assert robot.symbolic("mass_matrix").expressions.atoms(sp.Float) == set()
-    assert robot.symbolic("mass_matrix", numbers="float").expressions.atoms(sp.Float)
-    floats = robot.symbolic("mass_matrix", numbers="float", simplify=True)
+    assert robot.symbolic("mass_matrix", parameters=()).expressions.atoms(sp.Float) == set()
+    assert robot.symbolic("mass_matrix", numbers="float", parameters=()).expressions.atoms(sp.Float)
+    floats = robot.symbolic("mass_matrix", numbers="float", simplify=True, parameters=())
     assert abs(float(floats.expressions[1, 1]) - 1 / 3) < 1e-15
     with pytest.warns(ls.ModelWarning, match="root_joint"):  # a base without mass
         free = ls.robots.planar(1).with_base("floating")
-    names = [str(s) for s in free.symbolic("potential_energy", names="joints").symbols["q"]]
+    names = [str(s) for s in free.symbolic("potential_energy", names="joints", parameters=()).symbols["q"]]
     assert names[:2] == ["q_root_joint_1", "q_root_joint_2"] and names[-1] == "q_joint1"
 
 
@@ -209,7 +211,7 @@ def test_fractions(number: float, fraction: Fraction):
 )
 def test_bad_arguments(arguments: tuple[Any, ...], options: dict[str, Any], words: str):
     with pytest.raises(ls.ArgumentError) as error:
-        ls.robots.planar(3).symbolic(*arguments, **options)
+        ls.robots.planar(3).symbolic(*arguments, **options, parameters=())
     assert words in str(error.value) and "\n" not in str(error.value)
 
 
@@ -230,6 +232,6 @@ def test_without_sympy():
 
 @pytest.mark.parametrize("inputs", [(), (1.0, 2.0), (np.zeros(3), np.zeros(2)), (np.zeros(2),) * 3])
 def test_lambdify_says_which_arrays_it_takes(inputs: tuple[object, ...]):
-    function = ls.robots.planar(2).symbolic("bias_forces").lambdify()
+    function = ls.robots.planar(2).symbolic("bias_forces", parameters=()).lambdify()
     with pytest.raises(ls.ArgumentError, match=r"expected q \(\.\.\., 2\), qd \(\.\.\., 2\)"):
         function(*inputs)

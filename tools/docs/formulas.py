@@ -44,7 +44,7 @@ def _completed(table: str) -> str:
         assert found, f"this row of a table of equations cannot be read: {row}"
         code = found["code"].replace(r"\|", "|")
         rows.append(f"| {found['equation']} | {formula_of(code)} | {found['line']} | `{found['code']}` |")
-    return "\n".join(rows) + "\n"
+    return '<div class="equations" markdown>\n\n' + "\n".join(rows) + "\n\n</div>\n"
 
 
 def formula_of(code: str) -> str:

@@ -8,9 +8,10 @@ of polynomials in the sines and cosines, with sin^2 = 1 - cos^2 applied all alon
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from ..errors import ArgumentError, BackendError
@@ -40,16 +41,21 @@ class Symbolic:
     """A function of a robot as SymPy expressions.
 
     expressions: a Matrix (a column for one axis), an Array for three axes, or one expression. symbols: those of each
-    input, in order, by the input's name. shape: that of the numeric function's result.
+    input, in order, by the input's name. shape: that of the numeric function's result. values: of letters that stand
+    for numbers of the robot, these numbers, as `expressions.subs` takes them.
     """
 
     function: str
     expressions: Any
     symbols: dict[str, tuple[Any, ...]]
     shape: tuple[int, ...]
+    values: dict[Any, Any] = field(default_factory=dict)
 
     def lambdify(self, modules: Any = "numpy") -> Callable[..., Any]:
-        """A function of arrays (..., size), one for each input, that evaluates the expressions."""
+        """A function of arrays (..., size), one for each input, that evaluates the expressions.
+
+        Inputs that `values` has numbers for may be left out.
+        """
         import numpy as np
 
         flat = self.flat
@@ -59,6 +65,9 @@ class Symbolic:
             for name, x in zip(self.symbols, inputs, strict=False):
                 refuse_foreign(f"{self.function}: {name}", x)
             arrays = [np.asarray(x) for x in inputs]
+            left_out = [[self.values.get(s) for s in several] for several in list(self.symbols.values())[len(arrays) :]]
+            if not any(value is None for several in left_out for value in several):
+                arrays += [np.array(several, dtype=float) for several in left_out]
             sizes = [len(symbols) for symbols in self.symbols.values()]
             if [x.shape[-1:] for x in arrays] != [(size,) for size in sizes]:
                 wanted = ", ".join(f"{name} (..., {size})" for name, size in zip(self.symbols, sizes, strict=True))
@@ -113,11 +122,12 @@ def written_size(program: Program) -> int:
 @dataclass(frozen=True)
 class Options:
     """simplify: as fractions of polynomials. numbers: exact fractions ("rational") or "float". limit: of operations
-    written out, or, simplified, of terms on the way."""
+    written out, or, simplified, of terms on the way. way_out: what else may be done about what is too long."""
 
     simplify: bool = False
     numbers: str = "rational"
     limit: int = LIMIT
+    way_out: str = ""
 
     def __post_init__(self) -> None:
         if self.numbers not in NUMBERS:
@@ -127,19 +137,20 @@ class Options:
 
 
 def symbolic(
-    program: Program, symbol_names: dict[str, Sequence[str]], options: Options, what: str, inverted: bool = False
-) -> Symbolic:
+    program: Program, symbol_names: dict[str, Sequence[str]], options: Options, what: str, inverted: bool = False,
+    own: Mapping[str, float] = MappingProxyType({}),
+) -> Symbolic:  # fmt: skip
     """The one result of a written-out Program as expressions.
 
     symbol_names: of each input's elements. what: the function, for messages. inverted: the inverse of a matrix, if
-    simplified.
+    simplified. own: the robot's numbers for letters among these.
     """
     sp = sympy()
     simplify, limit, size = options.simplify, options.limit, written_size(program)
     if not simplify and size > limit:
         raise ArgumentError(
-            f"{what} takes {size:,} operations written out, more than limit={limit:,}: take fewer joints, a simpler "
-            f"function, simplify=True, or a larger limit."
+            f"{what} takes {size:,} operations written out, more than limit={limit:,}: take {options.way_out}fewer "
+            f"joints, a simpler function, simplify=True, or a larger limit."
         )
     symbols = {
         array.name: tuple(sp.Symbol(name, real=True) for name in symbol_names[array.name]) for array in program.inputs
@@ -149,13 +160,14 @@ def symbolic(
     if simplify:
         from .symbolic_fractions import simplified
 
-        values = simplified(program, written, limit, what, inverted)
+        values = simplified(program, written, options, what, inverted)
         if options.numbers == "float":
             values = [value.evalf(17) for value in values]
     else:
         values = written.results(program)
     shape = program.outputs[0].shape
-    return Symbolic(what, _shaped(sp, values, shape), symbols, shape)
+    known = {s: written.number(own[str(s)]) for several in symbols.values() for s in several if str(s) in own}
+    return Symbolic(what, _shaped(sp, values, shape), symbols, shape, known)
 
 
 def _shaped(sp: Any, values: list[Any], shape: tuple[int, ...]) -> Any:

@@ -11,11 +11,14 @@ import math
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
 from ..tracing.expression import Node, Operand
 from ..tracing.program import Program
+
+if TYPE_CHECKING:
+    from .symbolic import Options
 
 TRIGONOMETRIC = ("sin", "cos")
 SUMS_UP_TO = 100  # terms; to look for sums of angles in more takes SymPy long
@@ -30,7 +33,7 @@ class Ratio:
     lower: Any
 
 
-def simplified(program: Program, written: Any, limit: int, what: str, inverted: bool = False) -> list[Any]:
+def simplified(program: Program, written: Any, options: Options, what: str, inverted: bool = False) -> list[Any]:
     """The results as expressions. `written` makes SymPy expressions of leaves, sines and numbers.
 
     inverted: of a square result, the inverse, by cofactors over the determinant.
@@ -41,7 +44,7 @@ def simplified(program: Program, written: Any, limit: int, what: str, inverted: 
     for node in body.nodes:
         if node.op == "input":
             written.known[node] = written.expression(node)
-    field = _Fractions(nodes, written, limit, what)
+    field = _Fractions(nodes, written, options, what)
     values: dict[Node, Ratio] = {}
 
     def value(x: Operand) -> Ratio:
@@ -74,9 +77,9 @@ def _needed(results: Sequence[Operand]) -> list[Node]:
 class _Fractions:
     """The arithmetic. The ring's variables are the cosine and the sine of each angle, then the other inputs."""
 
-    def __init__(self, nodes: list[Node], written: Any, limit: int, what: str):
+    def __init__(self, nodes: list[Node], written: Any, options: Options, what: str):
         sp = self.sp = written.sp
-        self.limit, self.what, self.written = limit, what, written
+        self.limit, self.way_out, self.what, self.written = options.limit, options.way_out, what, written
         trigonometric = [written.expression(node) for node in nodes if node.op in TRIGONOMETRIC]
         angles = list(dict.fromkeys(angle for x in trigonometric for angle in _angles(sp, x)))
         inputs = [written.known[node] for node in nodes if node.op == "input"]
@@ -117,7 +120,9 @@ class _Fractions:
         if lower.is_ground:
             return Ratio(upper.quo_ground(lower.LC), self.ring.one)
         upper, lower = upper.cancel(lower)
-        return Ratio(upper, lower) if lower.const() >= 0 else Ratio(-upper, -lower)
+        # one form of the two: below, the number is positive, or, of letters alone, most of the terms are
+        sign = lower.const() or sum(1 if c > 0 else -1 for c in lower.coeffs()) or lower.LC
+        return Ratio(upper, lower) if sign > 0 else Ratio(-upper, -lower)
 
     def total(self, polynomials: Iterable[Any]) -> Any:
         return self.reduced(functools.reduce(operator.add, polynomials, self.ring.zero))
@@ -125,8 +130,8 @@ class _Fractions:
     def guard(self, terms: int) -> None:
         if terms > self.limit:
             raise ArgumentError(
-                f"{self.what} grows to {terms:,} terms, more than limit={self.limit:,}: take fewer joints, a simpler "
-                f"function, or a larger limit."
+                f"{self.what} grows to {terms:,} terms, more than limit={self.limit:,}: take {self.way_out}fewer "
+                f"joints, a simpler function, or a larger limit."
             )
 
     def inverse(self, matrix: list[Ratio]) -> list[Ratio]:

@@ -1,4 +1,4 @@
-"""Numbers of a robot that a compiled function takes as arguments: a payload, inertias, armatures, gravity.
+"""Numbers of a robot that a compiled function takes as arguments: a payload, inertias, armatures, gravity, letters.
 
 They are inputs at the level of parameters: known before the call, so that work among them is done once for a batch
 (and is not counted, which is the papers' convention). A set makes, from a model and its values, the model that the
@@ -25,12 +25,13 @@ from ..spatial.algebra import Inertia, Mat, Sym, Transform, Vec
 from ..spatial.scalars import Scalar
 from ..spatial.transforms import Rotation, Shift
 from ..support.messages import nearest, shown
+from .dimensions import Dimensions, dimensions
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
 
 TEN = ("m", "mx", "my", "mz", "XX", "YY", "ZZ", "XY", "XZ", "YZ")
-KINDS = ("payload", "inertia", "armature", "gravity")
+KINDS = ("payload", "inertia", "armature", "gravity", "dimensions")
 
 
 class ParameterSet(Protocol):
@@ -131,7 +132,8 @@ def with_body(link: CanonicalLink, own: Inertia) -> CanonicalLink:
 
 
 def parameter_sets(robot: Robot, wanted: Any) -> tuple[ParameterSet, ...]:
-    """From names as `compile` takes: "payload", "payload:frame", "inertia", "inertia:link", "armature", "gravity"."""
+    """From names as `compile` takes: "payload", "payload:frame", "inertia", "inertia:link", "armature", "gravity",
+    "dimensions"."""
     names = (wanted,) if isinstance(wanted, str) else wanted
     if not isinstance(names, (tuple, list)) or not all(isinstance(name, str) for name in names):
         raise ArgumentError(
@@ -146,6 +148,11 @@ def parameter_sets(robot: Robot, wanted: Any) -> tuple[ParameterSet, ...]:
 
 def _check_order(sets: Sequence[ParameterSet]) -> None:
     """Each is applied to what those before it left: nothing may be replaced that another one has put there."""
+    kinds = [type(found) for found in sets]
+    if Dimensions in kinds and kinds != [Dimensions, *[Payload] * (len(sets) - 1)]:
+        raise ArgumentError(
+            "parameters: 'dimensions' stand for all numbers of the arm: name them first, and beside them payloads only."
+        )
     touched: dict[int, str] = {}
     for found in sets:
         if isinstance(found, Inertias):
@@ -182,9 +189,17 @@ def _parameter_set(robot: Robot, name: str) -> ParameterSet:
         return Armatures((len(model.links),))
     if kind == "gravity" and not where:
         return Gravity()
+    if kind == "dimensions" and not where:
+        letters = dimensions(model)
+        if letters is None:
+            raise ArgumentError(
+                f"parameters: {robot.name} is no planar arm, expected one chain of joints that turn about parallel "
+                f"axes, with every origin and mass centre in one plane, for 'dimensions': name 'inertia' or 'gravity'."
+            )
+        return letters
     raise ArgumentError(
         f"parameters: there is no {name!r}{nearest(kind, KINDS)}, expected 'payload' or 'payload:frame', 'inertia' or "
-        f"'inertia:link', 'armature', 'gravity'."
+        f"'inertia:link', 'armature', 'gravity', 'dimensions'."
     )
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..analysis.symbolic import Options, symbolic, written_size
 from ..catalogue.details import quantities
+from ..catalogue.dimensions import Dimensions, dimensions
 from ..catalogue.functions import FUNCTIONS, Request, signature
+from ..catalogue.parameters import ParameterSet
 from ..description.model import BASE, Model
 from ..errors import ArgumentError
-from ..mechanism.canonical import canonical
+from ..mechanism.canonical import CanonicalModel, canonical
 from ..support.foreign import refuse_foreign
 from ..tracing.program import Array
 from ..tracing.unrolled import UnrolledRun, UnrolledTrace
@@ -42,11 +45,26 @@ def explain(model: Model, request: Request, given: Mapping[str, Any]) -> Explana
         ) from None
 
 
-def explain_symbols(model: Model, request: Request, names: Callable[[Array], Sequence[str]], limit: int) -> Explanation:
-    """The same with symbols for all inputs, named by `names`: every number is a SymPy expression."""
+def explain_symbols(
+    model: Model, request: Request, parameters: Sequence[ParameterSet],
+    names: Callable[[Array, Sequence[ParameterSet]], Sequence[str]], limit: int,
+) -> Explanation:  # fmt: skip
+    """The same with symbols for all inputs, named by `names`: every number is a SymPy expression.
+
+    parameters: numbers of the robot that are symbols too.
+    """
     described = canonical(model, described_frames=True)
-    inputs, _ = signature(described, [request])
-    tracer = UnrolledTrace(described, inputs)
+    # letters stand for what is not 0, which depends on the frames
+    sets = [dimensions(described) or each if isinstance(each, Dimensions) else each for each in parameters]
+    inputs, _ = signature(described, [request], sets)
+
+    def lettered(given: Sequence[Sequence[Any]]) -> CanonicalModel:
+        found = described
+        for chosen, values in zip(sets, given[len(inputs) - len(sets) :], strict=True):
+            found = chosen.apply(found, values)
+        return found
+
+    tracer = UnrolledTrace(described, inputs, lettered)
     found = _explained(model, tracer, request)
     places = [*(line.values for _, _, line in found.lines), found.quantities, found.given]
     arrays = [(place, name, np.asarray(value, dtype=object)) for place in places for name, value in place.items()]
@@ -62,7 +80,9 @@ def explain_symbols(model: Model, request: Request, names: Callable[[Array], Seq
             f"operations written out as it is, more than limit={limit:,}: take another method, or numbers."
         )
     options = Options(simplify=not choices, limit=limit)
-    written = iter(symbolic(program, {array.name: names(array) for array in inputs}, options, what).flat)
+    written = iter(symbolic(program, {array.name: names(array, sets) for array in inputs}, options, what).flat)
+    letters = {letter: what for each in sets if isinstance(each, Dimensions) for letter, what in each.meanings.items()}
+    found = replace(found, meanings={**found.meanings, **letters})
     for place, name, array in arrays:
         expressions = np.empty(array.size, dtype=object)
         expressions[:] = [next(written) for _ in range(array.size)]

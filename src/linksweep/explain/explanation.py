@@ -86,8 +86,9 @@ class Explanation:
 
     @property
     def symbols(self) -> dict[str, str]:
-        """What the names in the lines mean."""
+        """What the names in the lines mean, and the letters for numbers of the robot."""
         used = {name for _, _, line in self.lines for name in line.values}
+        used |= {str(letter) for letter in self.given.get("dimensions", ())}
         return {name: meaning for name, meaning in self.meanings.items() if name in used}
 
     @property

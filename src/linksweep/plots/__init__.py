@@ -1,10 +1,10 @@
 """Plots of results and of robots. Needs the extra `plot` (Matplotlib), no screen, and touches no global state.
 
-Every function gives a Matplotlib Figure; `save` writes it whole or not at all. Curves differ in line style as well as
-in colour, and the colours are those of Okabe and Ito: legible in grey and to the colour-blind.
+Every function gives a Matplotlib Figure, `animate` an Animation; `save` writes it whole or not at all. Curves differ in
+line style as well as in colour, and the colours are those of Okabe and Ito: legible in grey and to the colour-blind.
 """
 
-from linksweep.plots.animation import animate
+from linksweep.plots.animation import Animation, animate
 from linksweep.plots.channels import Channel, channels
 from linksweep.plots.charts import bars, errors, lines
 from linksweep.plots.figures import save
@@ -13,6 +13,7 @@ from linksweep.plots.series import overlaid, panels, phase, time_series, torque_
 from linksweep.plots.sketch import sketch
 
 __all__ = [
+    "Animation",
     "Channel",
     "animate",
     "bars",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import tempfile
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +14,66 @@ from linksweep.errors import ArgumentError, BackendError
 from linksweep.plots.figures import new_figure, numbers, plain
 from linksweep.plots.sketch import Scene
 from linksweep.support.files import write_atomically
+from linksweep.support.progress import ProgressBar
 
 MOST_PICTURES = 100_000  # hours of drawing
 
 
-def animate(
-    robot: Any, t: Any, q: Any, path: str | Path, *, fps: float = 20.0, view: tuple[float, float] | None = None,
-    title: str | None = None, axes: bool = False, frames: Any = None, com: bool = False, dpi: float = 80.0,
-) -> None:  # fmt: skip
-    """Write the motion q (samples, nq) at times t (samples,) in real time, as sketches.
+@dataclass(frozen=True)
+class Animation:
+    """A motion that was drawn: a notebook plays it.
 
-    The ending of `path` chooses: .gif needs Pillow, which comes with Matplotlib, .mp4 needs ffmpeg. Between samples
-    the nearest one is shown.
+    data: the file's bytes, of the `kind` ".gif" or ".mp4". frames: how many pictures, fps: of them a second. path:
+    where it was written, None if nowhere.
     """
+
+    data: bytes = field(repr=False)
+    kind: str
+    frames: int
+    fps: float
+    path: Path | None = None
+
+    @property
+    def duration(self) -> float:
+        """Seconds."""
+        return self.frames / self.fps
+
+    def save(self, path: str | Path) -> None:
+        """Write it, whole or not at all; the ending must be that of its kind."""
+        path = Path(path)
+        if path.suffix.lower() != self.kind:
+            raise ArgumentError(
+                f"the animation {path} has the ending {path.suffix!r}, expected {self.kind}: for another kind name the "
+                f"file in animate."
+            )
+        write_atomically(path, lambda to: _write_bytes(to, self.data))
+
+    def _repr_html_(self) -> str:
+        data = base64.b64encode(self.data).decode()
+        if self.kind == ".gif":
+            return f'<img src="data:image/gif;base64,{data}" alt="a robot in motion">'
+        return f'<video controls loop src="data:video/mp4;base64,{data}"></video>'
+
+
+def _write_bytes(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+def animate(
+    robot: Any, t: Any, q: Any, path: str | Path | None = None, *, fps: float = 20.0,
+    view: tuple[float, float] | None = None, title: str | None = None, axes: bool = False, frames: Any = None,
+    com: bool = False, dpi: float = 80.0, progress: bool = True,
+) -> Animation:  # fmt: skip
+    """The motion q (samples, nq) at times t (samples,) in real time, as sketches; a notebook shows what is returned.
+
+    The ending of `path` chooses: .gif needs Pillow, which comes with Matplotlib, .mp4 needs ffmpeg; without a path it
+    is a GIF in memory. Between samples the nearest one is shown. progress: a bar, where there is somebody to see it.
+    """
+    if path is None:
+        with tempfile.TemporaryDirectory() as folder:
+            made = animate(robot, t, q, Path(folder) / "motion.gif", fps=fps, view=view, title=title, axes=axes,
+                           frames=frames, com=com, dpi=dpi, progress=progress)  # fmt: skip
+        return replace(made, path=None)
     path = Path(path)
     t, q = numbers("t", t), numbers("q", q)
     if t.ndim != 1 or not len(t) or not np.isfinite(t).all() or (np.diff(t) <= 0).any():
@@ -53,13 +103,15 @@ def animate(
     figure.set_layout_engine("none")
 
     def write(to: Path) -> None:
-        with writer.saving(figure, str(to), dpi):
+        with writer.saving(figure, str(to), dpi), ProgressBar(f"drawing {heading}", progress) as watch:
             for sample, moment in enumerate(moments):
                 scene.title = f"{heading}, t = {moment:.2f} s"
                 scene.draw(sample)
                 writer.grab_frame()
+                watch((sample + 1) / len(moments))
 
     write_atomically(path, write)
+    return Animation(path.read_bytes(), path.suffix.lower(), len(moments), float(fps), path)
 
 
 def _writer(path: Path, fps: float) -> Any:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _LINK, _TURNING, _SLIDING, _OTHER = "#BDBDBD", "#56B4E9", "#E69F00", "#8C8C8C"
 _XYZ = (COLORS[1], COLORS[3], COLORS[2])
+LETTERED = 4  # frames whose axes have letters; of more, a legend says which colour is which
 USUAL = (22.0, -58.0)  # elevation and azimuth
 FACE_ON = {0: (0.0, 0.0), 1: (0.0, -90.0), 2: (90.0, -90.0)}
 
@@ -108,6 +109,9 @@ class Scene:
         self._draw_frames(axes, sample, Line3DCollection)
         if self.show_com:
             self._draw_com(axes, sample)
+        labels = axes.get_legend_handles_labels()[1]
+        if labels and not axes.figure.legends:
+            axes.figure.legend(loc="outside lower center", ncols=len(labels), frameon=False, fontsize="small")
         self._fit(axes)
 
     def _pose(self, sample: int, link: int) -> np.ndarray:
@@ -170,23 +174,30 @@ class Scene:
             tips = pose[:3, 3, None] + length * pose[:3, :3]
             segments = [np.stack([pose[:3, 3], tips[:, k]]) for k in range(3)]
             axes.add_collection3d(collection(segments, colors=_XYZ, linewidths=1.8), autolim=False)
-            if len(self.frames) <= 4:
+            if len(self.frames) <= LETTERED:
                 for k, letter in enumerate("xyz"):
                     at = pose[:3, 3] + 1.22 * length * pose[:3, k]
                     if k != self.facing:
                         axes.text(*at, letter, color=_XYZ[k], fontsize=8, ha="center", va="center")
+        if len(self.frames) > LETTERED:  # so many letters would stand on each other
+            for k, letter in enumerate("xyz"):
+                if k != self.facing:
+                    axes.plot([], [], [], color=_XYZ[k], linewidth=1.8, label=letter)
         if len(self.frames) > 2:
             self._name_frames(axes, sample)
 
     def _name_frames(self, axes: Any, sample: int) -> None:
-        """Beside each origin, once, the names of all frames that stand there."""
+        """Beside each origin, once, the names of all frames that stand there, legible over what lies behind them."""
+        from matplotlib.patheffects import withStroke
+
         places: dict[tuple[float, ...], list[str]] = {}
         for name in self.frames:
             origin = self.poses[sample, self.index[name], :3, 3]
             places.setdefault(tuple(np.round(origin / self.extent, 4) + 0.0), []).append(name)
         for names in places.values():
             origin = self.poses[sample, self.index[names[0]], :3, 3]
-            axes.text(*origin, "   " + ",\n   ".join(map(plain, names)), fontsize=7, va="top", zorder=1000)
+            text = axes.text(*origin, "   " + ",\n   ".join(map(plain, names)), fontsize=7, va="top", zorder=1000)
+            text.set_path_effects([withStroke(linewidth=2.2, foreground="white")])
 
     def _draw_com(self, axes: Any, sample: int) -> None:
         if not self.masses.any():
@@ -200,8 +211,6 @@ class Scene:
         whole = self.masses[heavy] @ coms / self.masses.sum()
         axes.scatter(*whole[:, None], s=90, marker="P", facecolors=COLORS[4], edgecolors="black", linewidths=0.8,
                      depthshade=False, label="of the whole robot")  # fmt: skip
-        if not axes.figure.legends:
-            axes.figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
 
     def _com(self, sample: int, link: int) -> np.ndarray:
         pose = self._pose(sample, link)
@@ -229,7 +238,7 @@ class Scene:
         for k, (axis, span) in enumerate(zip((axes.xaxis, axes.yaxis, axes.zaxis), spans, strict=True)):
             if k != self.facing:
                 axis.set_major_locator(MaxNLocator(max(1, round(6 * span / spans.max()))))
-            axis.set_tick_params(labelsize="x-small", pad=0)
+            axis.set_tick_params(labelsize="x-small", pad=3 if k == 2 else 0)
             axis.line.set_color("0.5")
             # Matplotlib has no public way to the grid of a 3-D axis
             axis._axinfo["grid"].update(color="0.88", linewidth=0.6)

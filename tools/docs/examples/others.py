@@ -8,14 +8,18 @@ arm = ls.robots.planar(2)
 t = np.linspace(0.0, 1.0, 50)
 q, qd, qdd = ls.motion.Quintic([[0.0, 0.0], [1.0, -0.5]], [0.0, 1.0])(t)
 tau = arm.inverse_dynamics(q, qd, qdd)
-# %% plots.Channel
-plots.Channel("pressure", "bar", low=0.0, high=6.0)
-# %% plots.animate
+# %% plots.Animation, plots.Animation.duration, plots.Animation.save
 import tempfile
 from pathlib import Path
 
+motion = plots.animate(arm, t[::25], q[::25], fps=2)
 with tempfile.TemporaryDirectory() as folder:
-    plots.animate(arm, t[::25], q[::25], Path(folder) / "arm.gif", fps=2)
+    motion.save(Path(folder) / "arm.gif")
+motion.duration
+# %% plots.Channel
+plots.Channel("pressure", "bar", low=0.0, high=6.0)
+# %% plots.animate
+plots.animate(arm, t[::10], q[::10], fps=10)
 # %% plots.bars
 plots.bars({"newton_euler": 21.6, "kane": 25.7}, x_label="ns a sample", title="UR5")
 # %% plots.channels

@@ -47,10 +47,6 @@ class Motion:
         robot = shown.robot
         return robot.integrate(q[k], robot.difference(q[k], q[k + 1]), share)
 
-    def value_at(self, name: str, t: float) -> np.ndarray:
-        """A quantity at the sample nearest to a time."""
-        return self.quantities[name][self.index(t)]
-
 
 def checked_motion(
     robots: Sequence[ShownRobot], t: Any, qs: Sequence[Any], quantities: Mapping[str, Any], forces: Mapping[str, Any]
