@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -30,6 +31,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         _OWN_CACHE = tempfile.mkdtemp(prefix="linksweep-test-cache-")
         os.environ["LINKSWEEP_CACHE"] = _OWN_CACHE
+        # What shells do to background jobs and nohup to its own would be inherited by processes that tests interrupt.
+        for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
+            if signal.getsignal(number) == signal.SIG_IGN:
+                signal.signal(number, handler)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*SEEN, os.environ.get("PYTHONPATH")]))
 
 
