@@ -23,12 +23,13 @@ from .control.signals import Grid
 from .laws import Constant, Function, Law
 from .resting import Rest
 from .step_program import StepRecipe, traced_loops
-from .stepping import STAGES
+from .stepping import EVALUATIONS, STAGES
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
 
 STEP_WRITTEN_OUT = 60_000  # predicted operations of all stages; LLVM takes a minute for twice as many
+CLOSED_WRITTEN_OUT = 300_000  # operations of a step with constraints, which cannot be loops: LLVM takes a minute or two
 LOOPED_UP_TO = 300  # links; what joins the stages is written out, and beyond takes LLVM longer than a robot is worth
 _PIECE = 0.1  # seconds of work between two looks at the clock, and at whether the user wants to stop
 
@@ -55,9 +56,15 @@ def _compiled_step(recipe: StepRecipe, dtype: str, backend: str) -> Any:
         return CompiledFunction(recipe, dtype, 1, backend).kernel(dtype)
     if links <= LOOPED_UP_TO and _loops_serve(recipe):
         return CompiledFunction(replace(recipe, loops=True), dtype, 1, backend).kernel(dtype)
-    if links <= ROLL_ABOVE:
+    if links <= ROLL_ABOVE or (recipe.model.ties and _closed_step(recipe) <= CLOSED_WRITTEN_OUT):
         return CompiledFunction(recipe, dtype, 1, backend).kernel(dtype)
     return ColumnKernel(recipe, dtype, backend)
+
+
+def _closed_step(recipe: StepRecipe) -> float:
+    """Predicted operations of a step with constraints: its stages, and the way back onto them, pose and rates."""
+    solves = EVALUATIONS[recipe.integrator] + 2
+    return solves * predicted_operations(recipe.model, "forward_dynamics", 0)
 
 
 def _loops_serve(recipe: StepRecipe) -> bool:
