@@ -85,7 +85,7 @@ def test_accelerations_and_forces_are_those_of_a_dense_solve(name: str):
     ours = (np.swapaxes(robot.constraint_jacobian(q), -1, -2) @ details.multipliers[..., None])[..., 0]
     assert off(qdd, theirs) < 1e-9
     assert off(ours, force) < 1e-9
-    np.testing.assert_array_equal(qdd, robot.forward_dynamics(q, qd, tau))
+    assert off(robot.forward_dynamics(q, qd, tau), qdd) < 1e-11  # another program: factors are shared otherwise
 
 
 def test_singular_poses_of_regular_arms():

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..algorithms.closed_chain.closed_chain import Mechanism
+from ..algorithms.closed_chain.mechanism import Mechanism
 from ..algorithms.closed_chain.operational_space import Place, operational_space
 from ..algorithms.inverse.khalil_kleinfinger import State, motion_of_links
-from ..algorithms.mass_matrix.composite_inertia import mass_matrix
 from ..algorithms.mass_matrix.coupled import coupled_operational_space
 from ..algorithms.whole_robot.kinematics import WORLD, poses, velocities
 from ..description.model import BASE, Frame
@@ -129,7 +128,6 @@ def _trace_constraint_bias(tracer: Any, request: Any, output: int) -> None:
 def correction(tracer: Any) -> Any:
     """The step (along rates) that takes the constraints' error away, to first order, the least one in the metric M."""
     mechanism = Mechanism(tracer, world=True)
-    mechanism.prepare(mass_matrix(tracer).elements)
     nothing = [0.0] * tracer.model.nv
     return mechanism.solve(nothing, mechanism.errors())[0]
 
@@ -137,18 +135,9 @@ def correction(tracer: Any) -> Any:
 def allowed_rates(tracer: Any, qd: Any) -> Any:
     """The rates that the constraints allow, the nearest in the metric M."""
     mechanism = Mechanism(tracer, world=True)
-    mechanism.prepare(mass_matrix(tracer).elements)
     flat = [rate for values, link in zip(qd, tracer.model.links, strict=True) if link.leads for rate in values]
-    rates = [_dot(row, flat) for row in mechanism.K]
-    back = mechanism.solve([0.0] * len(flat), rates)[0]
+    back = mechanism.solve([0.0] * len(flat), mechanism.rates(flat))[0]
     return type(back)(x + y for x, y in zip(qd, back, strict=True))
-
-
-def _dot(row: Any, flat: Any) -> Any:
-    total: Any = 0.0
-    for x, y in zip(row, flat, strict=True):
-        total = total + x * y
-    return total
 
 
 def _trace_correction(tracer: Any, request: Any, output: int) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from ..algorithms.closed_chain.elimination import elimination_order
 from ..description.model import BASE
 from ..mechanism.canonical import CanonicalLink, CanonicalModel
 from ..spatial.transforms import Screw
@@ -74,6 +75,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "inertia_power": _EXPLICIT,
     "coriolis_matrix": (Rule("composite"),),
 }
+COLUMN = 50  # operations of a column of a constraint
+SOLVES = 8  # a multiplication and an addition in each of four solves
 CLOSED = {"forward_dynamics": "closed_chain"}  # of robots with constraints between frames
 DETAILED = {"inverse_dynamics": "newton_euler", "forward_dynamics": "filter_smoother"}  # the quantities of the papers
 
@@ -102,6 +105,20 @@ def predicted_operations(
     for link, part in zip(model.links, share, strict=True):
         inner.append(0 if link.parent == BASE else inner[link.parent] + model.links[link.parent].nv)
         total += part * (per_link + per_pair * inner[-1] * link.nv)
+    return total + (closing_operations(model) if function in CLOSED else 0.0)
+
+
+def closing_operations(model: CanonicalModel) -> float:
+    """What constraints add to forward dynamics: their columns, Omega, and its factor with what it fills."""
+    paths = [{frozenset(model.path(frame.link)) for frame in (tie.a, tie.b)} for tie in model.ties]
+    moved = [frozenset.union(*ends) - frozenset.intersection(*ends) for ends in paths]
+    order, near = elimination_order([frozenset().union(*ends) for ends in paths])
+    total = 0.0
+    for k in order:
+        rows, freedoms = model.ties[k].rows, sum(model.links[i].nv for i in moved[k])
+        beside = sum(model.ties[other].rows for other in near[k])
+        total += COLUMN * freedoms + rows * freedoms**2 + rows * (rows + 2 * beside) * freedoms  # K, Y, Omega
+        total += rows * (rows + beside) ** 2 + SOLVES * rows * (rows + 2 * beside)  # factor, and its uses
     return total
 
 

@@ -24,7 +24,7 @@ from .control.signals import Grid
 from .laws import Constant, Function, Law
 from .resting import Rest
 from .step_program import StepRecipe, traced_loops
-from .stepping import STAGES
+from .stepping import EVALUATIONS, STAGES
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 STEP_WRITTEN_OUT = 60_000  # predicted operations of all stages; LLVM takes a minute for twice as many
 SMALL_STEP, FOLDS = 12_000, 0.8  # up to so many, or where no more than this share is left of what loops would run,
 # a step that is written out is faster (benchmarks/steps.py)
+CLOSED_WRITTEN_OUT = 300_000  # operations of a step with constraints, which cannot be loops: LLVM takes a minute or two
 LOOPED_UP_TO = 300  # links; what joins the stages is written out, and beyond takes LLVM longer than a robot is worth
 _PIECE = 0.1  # seconds of work between two looks at the clock, and at whether the user wants to stop
 
@@ -57,7 +58,7 @@ def _compiled_step(recipe: StepRecipe, dtype: str, backend: str) -> Any:
         return CompiledFunction(recipe, dtype, 1, backend).kernel(dtype)
     if links <= LOOPED_UP_TO and _loops_serve(recipe):
         return CompiledFunction(replace(recipe, loops=True), dtype, 1, backend).kernel(dtype)
-    if links <= ROLL_ABOVE:
+    if links <= ROLL_ABOVE or (recipe.model.ties and _closed_step(recipe) <= CLOSED_WRITTEN_OUT):
         return CompiledFunction(recipe, dtype, 1, backend).kernel(dtype)
     return ColumnKernel(recipe, dtype, backend)
 
@@ -70,6 +71,12 @@ def written_out(model: CanonicalModel, integrator: str) -> bool:
     if len(model.links) > ROLL_ABOVE or operations > STEP_WRITTEN_OUT:
         return False
     return operations <= SMALL_STEP or operations <= FOLDS * in_loops
+
+
+def _closed_step(recipe: StepRecipe) -> float:
+    """Predicted operations of a step with constraints: its stages, and the way back onto them, pose and rates."""
+    solves = EVALUATIONS[recipe.integrator] + 2
+    return solves * predicted_operations(recipe.model, "forward_dynamics", 0)
 
 
 def _loops_serve(recipe: StepRecipe) -> bool:

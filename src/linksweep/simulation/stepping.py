@@ -45,6 +45,7 @@ def semi_implicit_euler(
 
 INTEGRATORS: dict[str, Callable[..., tuple[Values, ...]]] = {"rk4": rk4, "semi_implicit_euler": semi_implicit_euler}
 STAGES = {"rk4": 3, "semi_implicit_euler": 1}  # moments of a step at which a law is evaluated
+EVALUATIONS = {"rk4": 4, "semi_implicit_euler": 1}  # of the dynamics
 
 
 def _along(start: Values, dt: Scalar, rates: Values) -> list[Scalar]:

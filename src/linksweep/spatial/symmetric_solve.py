@@ -10,9 +10,7 @@ from collections.abc import Sequence
 
 from .scalars import Scalar, is_zero
 
-PROXIMAL = (
-    1e-8  # of the diagonal: the square root of rounding, so that neither the pivots nor the steps lose all digits
-)
+PROXIMAL = 1e-10  # of the diagonal: pivots of redundant rows keep six digits; what A has above it is found to rounding
 REFINEMENTS = 3
 
 

@@ -8,9 +8,10 @@ s in the second derivative are there where a contact slides or turns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...spatial.algebra import ZERO_VEC, Force, Motion, Vec
+from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Motion, Vec
 from ...spatial.scalars import Scalar
 from ...spatial.transforms import Pose
 
@@ -98,3 +99,11 @@ def second_derivatives(
         else:
             found.append(row.wrench.force.dot(sliding) + s.dot(s) * (1.0 / length))
     return found
+
+
+def combined(wrenches: Sequence[Force], values: Sequence[Scalar]) -> Force:
+    """The sum of wrenches, each as often as its value says."""
+    total = ZERO_FORCE
+    for wrench, value in zip(wrenches, values, strict=True):
+        total = total + wrench * value
+    return total

@@ -22,14 +22,16 @@ class Result:
     r: PerLink
 
 
-def mass_matrix(sweep: Sweep, ten_parameters: bool = True) -> Result:
+def mass_matrix(sweep: Sweep, ten_parameters: bool = True, loads: PerLink | None = None) -> Result:
     """Elements of M, the block of joints (k, i) in entry [a][b] for freedom a of k and b of i.
 
     ten_parameters: r as a composite rigid body, (33); otherwise as a covariance of 21 numbers, (28).
+    loads: an Inertia that each link carries besides its own, in its frame; only with ten parameters.
     """
 
-    def composite_step(link: LinkView, outer: Any) -> tuple[Any, Any]:
+    def composite_step(link: LinkView, outer: Any, *load: Any) -> tuple[Any, Any]:
         r = outer + (link.M if ten_parameters else link.M.articulated())                         # (29), (33)
+        r = r + load[0] if load else r
         return r, link.phi(r)
 
     def start(link: LinkView, r: Any) -> tuple[Any, Any]:
@@ -43,7 +45,8 @@ def mass_matrix(sweep: Sweep, ten_parameters: bool = True) -> Result:
         return inertia_elements(link, x), propagate(link, x)
 
     zero = ZERO_INERTIA if ten_parameters else ZERO_ARTICULATED
-    r, _ = sweep.inward(composite_step, zero)                                                    # (32) r(0) = 0
+    carried = () if loads is None else (loads,)
+    r, _ = sweep.inward(composite_step, zero, *carried)                                          # (32) r(0) = 0
     return Result(sweep.pairs(start, step, r), r)
 
 

@@ -95,6 +95,11 @@ def jacobian_derivative(
     return sweep.outward(step, (), at, V, qd, on_path)
 
 
+def column(h: Motion, at: Pose, point: Vec) -> Motion:
+    """The motion of a point, in the base frame, for a unit rate along h, a column of H^T of a link at this pose."""
+    return _moved(h, at, 1.0, point)
+
+
 def _moved(h: Motion, at: Pose, on_path: Any, point: Vec) -> Motion:
     """How a unit rate along h, a column of a link's H^T, moves a point, in the base's directions."""
     angular = at.turn(h.angular) * on_path

@@ -1,0 +1,156 @@
+"""A free body that frames hold rigidly: a load of the link that holds it, and 6 rows and 6 rates fewer to solve for.
+
+All of it at one point c, along the base's axes: V' = J x + delta is the body's acceleration, with x the accelerations
+of what carries the first of these frames and delta what this tie's drift adds. Then the body's M belongs to that link,
+its force to the joints that carry it, and Newton's law of the body gives the force of the first tie. The others hold
+each frame to the one before it, (V of frame i) - (V of frame i - 1) at c, so that Omega is block tridiagonal; their
+multipliers are f(i) + f(i + 1) + ..., the forces of all frames from there on. Nothing is assumed of the pose: where a
+constraint is open, the body is carried as it stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...description.model import BASE
+from ...mechanism.sweeps import PerLink, Records
+from ...spatial.algebra import ZERO_INERTIA, Force, Inertia, Mat, Motion, Transform, Vec, leaves
+from ...spatial.scalars import Scalar, is_zero
+from ...spatial.transforms import Pose, Rotation, Shift
+from .elimination import Part
+from .ties import combined
+
+if TYPE_CHECKING:
+    from .mechanism import Mechanism
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A free body, by its link, and the constraints on it: rigid ones, that hold it, and others."""
+
+    link: int
+    holds: tuple[int, ...]
+    others: tuple[int, ...]
+
+
+def carried_bodies(model: Any) -> list[Body]:
+    """The bodies that are loads: on a free joint, nothing on them, held rigidly by a link that is none of them."""
+    parents, found, taken = {link.parent for link in model.links}, [], set()
+    for i, link in enumerate(model.links):
+        if link.parent != BASE or not link.type.floats or i in parents or not is_zero(link.armature):
+            continue
+        ends = {k: ({tie.a.link, tie.b.link} - {i}).pop() for k, tie in enumerate(model.ties)
+                if i in (tie.a.link, tie.b.link)}  # fmt: skip
+        holds = [k for k in ends if model.ties[k].kind == "rigid"]
+        first = next((k for k in holds if ends[k] != BASE), None)
+        if first is None or taken & set(ends.values()) or model.is_coupled:
+            continue
+        taken.add(i)
+        others = tuple(k for k in ends if k not in holds)
+        found.append(Body(i, (first, *(k for k in holds if k != first)), others))
+    return found
+
+
+class Load:
+    """One carried body in one pose."""
+
+    def __init__(self, mechanism: Mechanism, body: Body):
+        self.mechanism, self.body = mechanism, body
+        self.holder = self._end(body.holds[0])
+        self.pose: Pose = mechanism.sweep.at(mechanism.at, body.link)
+        self.M: Inertia = mechanism.sweep.links[body.link].M
+        self.point = mechanism.a[body.holds[0]].p                                                # c
+        self.arms = [mechanism.moving(mechanism.path(self._end(tie)), self.point) for tie in body.holds]
+        self.parts = [
+            [{j: leaves(motion)[axis] for j, motion in arm.items()} for axis in range(6)] for arm in self.arms
+        ]
+
+    def _end(self, tie: int) -> int:
+        """The link at the other end of a constraint on the body."""
+        a, b = (frame.link for frame in (self.mechanism.ties[tie].a, self.mechanism.ties[tie].b))
+        return a if b == self.body.link else b
+
+    def _side(self, tie: int) -> float:
+        """1 where a constraint is told of the other end seen from the body, -1 where the body is its frame a."""
+        return 1.0 if self.mechanism.ties[tie].b.link == self.body.link else -1.0
+
+    def inertia(self) -> Inertia:
+        """In the holder's frame."""
+        on: Pose = self.mechanism.sweep.at(self.mechanism.at, self.holder)
+        axes = Mat(*(on.turn_back(axis) for axis in (self.pose.x, self.pose.y, self.pose.z))).T
+        return Transform((Shift(on.turn_back(self.pose.p - on.p)), Rotation(axes))).to_parent(self.M)
+
+    def rows(self, tie: int) -> list[list[Part]]:
+        """Of a frame that holds the body, against the frame before it."""
+        i = self.body.holds.index(tie)
+        path, before = (self.mechanism.path(self._end(self.body.holds[k])) for k in (i, i - 1))
+        if path & before:  # on one tree: without the joints that move both
+            away = self.mechanism.moving(path - before, self.point)
+            back = self.mechanism.moving(before - path, self.point)
+            columns = {**away, **{j: -motion for j, motion in back.items()}}
+            return [[(1.0, {j: leaves(motion)[axis] for j, motion in columns.items()})] for axis in range(6)]
+        return [[(1.0, self.parts[i][axis]), (-1.0, self.parts[i - 1][axis])] for axis in range(6)]
+
+    def put_on(self, force: list[Scalar], known: list[list[Scalar]]) -> None:
+        """Forces and drifts of the system without the body."""
+        holds, arm = self.body.holds, self.arms[0]
+        drifts = []
+        for tie in holds:
+            angular, linear = Vec(*known[tie][:3]), Vec(*known[tie][3:])
+            linear = linear + angular.cross(self.point - self.mechanism.a[tie].p)
+            drifts.append(Motion(angular, linear) * self._side(tie))
+        for i, tie in enumerate(holds[1:], 1):
+            known[tie] = leaves(drifts[i] - drifts[i - 1])
+        self.delta = drifts[0]
+        for tie in self.body.others:
+            there = self.mechanism.a[tie].p
+            moved = Motion(self.delta.angular, self.delta.linear + self.delta.angular.cross(there - self.point))
+            moved = moved * -self._side(tie)
+            wrenches = self.mechanism.wrenches_of[tie]
+            known[tie] = [k + wrench.dot(moved) for k, wrench in zip(known[tie], wrenches, strict=True)]
+        first = self.mechanism.first[self.body.link]
+        self.given = Force(Vec(*force[first : first + 3]), Vec(*force[first + 3 : first + 6]))
+        force[first : first + 6] = [0.0] * 6
+        wrench = self._at_point(self.given - self.M @ self._own(self.delta))
+        for j, motion in arm.items():
+            force[j] = force[j] + wrench.dot(motion)
+
+    def take_off(self, x: list[Scalar], multipliers: dict[int, list[Scalar]]) -> None:
+        """The body's accelerations, and the multipliers of all constraints on it, at the origins of their frames a."""
+        moved = self.delta
+        for j, motion in self.arms[0].items():
+            moved = moved + motion * x[j]
+        own, first = self._own(moved), self.mechanism.first[self.body.link]
+        x[first : first + 6] = leaves(own)
+        rest = self._at_point(self.M @ own - self.given)  # what all constraints together do to the body
+        for tie in self.body.others:
+            total = combined(self.mechanism.wrenches_of[tie], multipliers[tie])
+            arm = self.mechanism.a[tie].p - self.point
+            rest = rest - Force(total.moment + arm.cross(total.force), total.force) * self._side(tie)
+        holds = self.body.holds
+        sums = [rest, *(Force(Vec(*multipliers[tie][:3]), Vec(*multipliers[tie][3:])) for tie in holds[1:])]
+        for i, tie in enumerate(holds):
+            f = sums[i] - sums[i + 1] if i + 1 < len(sums) else sums[i]
+            arm = self.point - self.mechanism.a[tie].p
+            multipliers[tie] = leaves(Force(f.moment + arm.cross(f.force), f.force) * self._side(tie))
+
+    def _own(self, motion: Motion) -> Motion:
+        """A motion at c as the body's six rates."""
+        linear = motion.linear + motion.angular.cross(self.pose.p - self.point)
+        return Motion(self.pose.turn_back(motion.angular), self.pose.turn_back(linear))
+
+    def _at_point(self, f: Force) -> Force:
+        """A force along the body's six rates, at c."""
+        force = self.pose.turn(f.force)
+        return Force(self.pose.turn(f.moment) + (self.pose.p - self.point).cross(force), force)
+
+
+def inertias(mechanism: Mechanism) -> PerLink | None:
+    """What each link carries, None where none does."""
+    if not mechanism.loads:
+        return None
+    found = Records([ZERO_INERTIA] * len(mechanism.sweep.model.links))
+    for load in mechanism.loads:
+        found[load.holder] = found[load.holder] + load.inertia()
+    return found

@@ -1,0 +1,181 @@
+"""The constraints of a tree in one pose: their errors and drift, and M x + K^T lambda = force, K x + k = 0.
+
+M by composite bodies, (32) of G. Rodriguez 1987. Rows of K are in ties.py, the solve in elimination.py. A free body
+that is held rigidly is a load of what holds it, see carried.py.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from ...description.model import BASE, Frame
+from ...mechanism.sweeps import PerLink
+from ...spatial.algebra import ZERO_MOTION, Force, Motion, Vec
+from ...spatial.scalars import Scalar
+from ...spatial.transforms import Pose
+from ..inverse.khalil_kleinfinger import State
+from ..mass_matrix.composite_inertia import mass_matrix
+from ..whole_robot.kinematics import WORLD, column, poses
+from .carried import Load, carried_bodies, inertias
+from .elimination import Elimination, Part
+from .ties import combined, errors, rows, second_derivatives
+
+THREES = ("rigid", "point")  # kinds whose rows come in threes, along x, y and z of b
+Columns = dict[int, Motion]  # of the rates that move something
+
+
+class Mechanism:
+    """The constraints of a tree in one pose. Rates stand link after link.
+
+    world: rows that come in threes, along all axes of b, are taken along the world's instead. They say the same and
+    cost less; errors, drift and multipliers of `solve` are along these, too.
+    """
+
+    def __init__(self, sweep: Any, world: bool = False):
+        self.sweep, self.ties = sweep, sweep.model.ties
+        self.at = poses(sweep)
+        self.a = [self._pose(tie.a) for tie in self.ties]
+        self.own = [self._pose(tie.b) for tie in self.ties]
+        self.turned = [world and tie.kind in THREES for tie in self.ties]
+        places = zip(self.own, self.turned, strict=True)
+        self.b = [Pose(WORLD.x, WORLD.y, WORLD.z, b.p) if turned else b for b, turned in places]
+        self.wrenches_of = [
+            [row.wrench for row in rows(tie.kind, a, b, tie.numbers[0])]
+            for tie, a, b in zip(self.ties, self.a, self.b, strict=True)
+        ]
+        leading = [link.nv if link.leads else 0 for link in sweep.model.links]
+        self.first = [sum(leading[:leader]) for leader in sweep.leaders()]  # of each link, its joint's first rate
+        self.loads = [Load(self, body) for body in carried_bodies(sweep.model)] if world else []
+        self.about = [a.p for a in self.a]  # where the motion of a against b is taken
+        for load in self.loads:
+            for tie in load.body.holds:
+                self.about[tie] = load.point
+        ends = [[self.path(frame.link) for frame in (tie.a, tie.b)] for tie in self.ties]
+        self.columns = [self._between(a, b, point) for (a, b), point in zip(ends, self.about, strict=True)]
+
+    def _pose(self, frame: Frame) -> Pose:
+        pose = self._link(frame)
+        x, y, z = (pose.turn(Vec(*column)) for column in zip(*frame.placement.rotation, strict=True))
+        return Pose(x, y, z, pose.point(Vec(*frame.placement.position)))
+
+    def path(self, link: int) -> set[int]:
+        return set(self.sweep.model.path(link))
+
+    def moving(self, links: Collection[int], point: Vec) -> Columns:
+        """How the rates of these links' joints move a point."""
+        found: Columns = {}
+        for i in sorted(links):
+            for j, h in enumerate(self.sweep.links[i].H_T.columns, self.first[i]):
+                motion = column(h, self.sweep.at(self.at, i), point)
+                found[j] = found[j] + motion if j in found else motion  # joints that follow share a rate
+        return found
+
+    def _between(self, a: set[int], b: set[int], point: Vec) -> Columns:
+        """How rates move what links a carry against what links b do, at a point: what moves both has no column."""
+        found = self.moving(a - b, point)
+        for j, motion in self.moving(b - a, point).items():
+            found[j] = found[j] - motion if j in found else -motion
+        return found
+
+    @property
+    def K(self) -> list[list[Scalar]]:
+        found = []
+        for columns, wrenches in zip(self.columns, self.wrenches_of, strict=True):
+            places = range(self.sweep.model.nv)
+            found += [[wrench.dot(columns.get(j, ZERO_MOTION)) for j in places] for wrench in wrenches]
+        return found
+
+    def _relative(self, tie: int, flat: Sequence[Scalar], spin: Vec | None = None) -> Motion:
+        """The motion of a against b at the origin of a, with these rates; spin: its angular part, where it is known."""
+        found = ZERO_MOTION
+        for j, motion in self.columns[tie].items():
+            found = found + motion * flat[j]
+        angular = found.angular if spin is None else spin
+        return Motion(angular, found.linear + angular.cross(self.a[tie].p - self.about[tie]))
+
+    def rates(self, flat: Sequence[Scalar]) -> list[Scalar]:
+        """K qd."""
+        moving = [self._relative(tie, flat) for tie in range(len(self.ties))]
+        return [wrench.dot(motion) for motion, of in zip(moving, self.wrenches_of, strict=True) for wrench in of]
+
+    def errors(self) -> list[Scalar]:
+        found = []
+        for tie, a, b, turned in zip(self.ties, self.a, self.own, self.turned, strict=True):
+            own = errors(tie.kind, a, b, tie.numbers[0])
+            found += _by_threes(b.turn, own) if turned else own
+        return found
+
+    def along_b(self, multipliers: Sequence[Scalar]) -> list[Scalar]:
+        """Multipliers as they belong to rows along the axes of b."""
+        found, values = [], list(multipliers)
+        for tie, b, turned in zip(self.ties, self.own, self.turned, strict=True):
+            own, values = values[: tie.rows], values[tie.rows :]
+            found += _by_threes(b.turn_back, own) if turned else own
+        return found
+
+    def drift(self, qd: PerLink, states: PerLink, base: State) -> list[Scalar]:
+        """k = dK/dt qd; states: of the links, with no joint acceleration, and of the base."""
+        flat = [x for values, link in zip(qd, self.sweep.model.links, strict=True) if link.leads for x in values]
+        found = []
+        for k, (tie, a, b) in enumerate(zip(self.ties, self.a, self.b, strict=True)):
+            spin_a, of_a = self._motion(tie.a, states, Vec(*tie.a.placement.position), base)
+            spin, of_b = self._motion(tie.b, states, self._on_link(tie.b, a.p), base)
+            relative = self._relative(k, flat, spin_a - spin)
+            found += second_derivatives(tie.kind, a, b, tie.numbers[0], relative, of_a, of_b, spin)
+        return found
+
+    def _motion(self, frame: Frame, states: PerLink, point: Vec, base: State) -> tuple[Vec, Motion]:
+        """A frame's angular velocity, and its acceleration at a point of its link, along the base's axes."""
+        pose, own = self._link(frame), base if frame.link == BASE else self.sweep.at(states, frame.link)
+        return pose.turn(own.w), Motion(pose.turn(own.dw), pose.turn(own.dv + own.U @ point))
+
+    def _on_link(self, frame: Frame, point: Vec) -> Vec:
+        pose = self._link(frame)
+        return pose.turn_back(point - pose.p)
+
+    def _link(self, frame: Frame) -> Pose:
+        return WORLD if frame.link == BASE else self.sweep.at(self.at, frame.link)
+
+    def wrenches(self, multipliers: Sequence[Scalar]) -> list[Force]:
+        """- K^T lambda of each constraint as it acts on its frame a."""
+        values = iter(multipliers)
+        return [-combined(wrenches, [next(values) for _ in wrenches]) for wrenches in self.wrenches_of]
+
+    @functools.cached_property
+    def _closing(self) -> Elimination:
+        M = mass_matrix(self.sweep, loads=inertias(self)).elements                               # (32)
+        rows = [self._rows(tie) for tie in self._kept()]
+        return Elimination(self.sweep.tree_matrix(M), rows)
+
+    def _kept(self) -> list[int]:
+        """The constraints that multipliers are solved for: not those by which a body is a load."""
+        return [k for k in range(len(self.ties)) if all(k != load.body.holds[0] for load in self.loads)]
+
+    def _rows(self, tie: int) -> list[list[Part]]:
+        for load in self.loads:
+            if tie in load.body.holds:
+                return load.rows(tie)
+        links = [frame.link for frame in (self.ties[tie].a, self.ties[tie].b)]
+        for load in self.loads:
+            links = [load.holder if link == load.body.link else link for link in links]
+        columns = self._between(self.path(links[0]), self.path(links[1]), self.about[tie])
+        return [[(1.0, {j: wrench.dot(m) for j, m in columns.items()})] for wrench in self.wrenches_of[tie]]
+
+    def solve(self, force: Sequence[Scalar], k: Sequence[Scalar]) -> tuple[PerLink, list[Scalar]]:
+        """x and lambda of M x + K^T lambda = force, K x + k = 0."""
+        values = iter(k)
+        known = [[next(values) for _ in range(tie.rows)] for tie in self.ties]
+        force, kept = list(force), self._kept()
+        for load in self.loads:
+            load.put_on(force, known)
+        x, found = self._closing.solve(force, [known[tie] for tie in kept])
+        multipliers = dict(zip(kept, found, strict=True))
+        for load in self.loads:
+            load.take_off(x, multipliers)
+        return self.sweep.shared(x), [value for tie in range(len(self.ties)) for value in multipliers[tie]]
+
+
+def _by_threes(turn: Any, values: Sequence[Scalar]) -> list[Scalar]:
+    return [x for k in range(0, len(values), 3) for x in turn(Vec(*values[k : k + 3]))]

@@ -1,0 +1,125 @@
+"""Many loops without fill, free bodies as loads of what holds them, and the cost that is predicted."""
+
+# pyright: reportCallIssue=false
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from closed_chain_cases import dense_solution, grasp_case
+
+import linksweep as ls
+from linksweep.algorithms.closed_chain.carried import carried_bodies
+from linksweep.algorithms.closed_chain.elimination import elimination_order
+from linksweep.catalogue.defaults import predicted_operations
+from linksweep.robots.closed_chains import four_bars_upright
+from linksweep.studies.four_bar import one_freedom
+
+
+@pytest.mark.parametrize(
+    ("windows", "bar"), [(10, 1e-9), pytest.param(40, 1e-7, marks=pytest.mark.slow)]
+)  # 2 is in test_closed_motion
+def test_four_bars_in_a_row(windows: int, bar: float):
+    """IFToMM A02: 10 s, RK4 of 1 ms, against the one freedom that it has."""
+    robot = ls.robots.four_bars(windows)
+    run = ls.simulate(robot, *four_bars_upright(robot), duration=10.0, every=100, progress=False)
+    top = robot.pose(run.q, "B0")[:, :2, 3]
+    assert np.linalg.norm(top - one_freedom(windows, run.t), axis=1).max() < bar
+    assert run.constraint_drift < 1e-12
+
+
+def count(robot: ls.Robot) -> int:
+    counts = robot.compile("forward_dynamics", backend="interpreter").counts
+    return counts.mul + counts.add + counts.div
+
+
+def test_loops_in_a_row_cost_the_same_each():
+    """Omega is block tridiagonal: nothing fills, in whatever order the loops are given."""
+    costs = [count(ls.robots.four_bars(n)) for n in (3, 6, 9)]
+    assert costs[2] - costs[1] == costs[1] - costs[0]
+    robot = ls.robots.four_bars(9)
+    ties = [robot.constraints[k] for k in (4, 0, 8, 2, 6, 1, 3, 5, 7)]
+    assert count(robot.without_constraints().with_constraints(ties)) < 1.02 * costs[2]
+
+
+def test_order_of_elimination():
+    ladder = [{k, k + 1} for k in (3, 0, 2, 1, 4)]
+    order, near = elimination_order(ladder)
+    assert sorted(order) == [0, 1, 2, 3, 4] and max(len(near[k]) for k in order) == 1
+    star = [{0, 9}, {1, 9}, {9}]
+    assert [len(elimination_order(star)[1][k]) for k in elimination_order(star)[0]] == [2, 1, 0]
+
+
+@pytest.mark.parametrize("case", ["four bars", "two arms"])
+def test_predicted_operations_of_closed_chains(case: str):
+    robot = ls.robots.four_bars(8) if case == "four bars" else grasp_case((7, 7), ("rigid", "rigid"), 1)[0].robot
+    assert 0.4 < predicted_operations(robot.canonical, "forward_dynamics", 0) / count(robot) < 2.6
+
+
+CARRIED = {
+    "three arms": ((6, 7, 5), ("rigid",) * 3, 11),
+    "rigid after others": ((4, 6, 6), ("point", "rigid", "rigid"), 12),
+    "one rigid, one sliding": ((6, 4), ("rigid", "frictionless"), 13),
+}
+
+
+@pytest.fixture
+def interpreted(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LINKSWEEP_BACKEND", "interpreter")
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("name", CARRIED)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_body_that_is_held_is_a_load(name: str, swapped: bool):
+    """Multipliers and accelerations as of a dense solve; swapped: the body is frame a of every constraint."""
+    grasp, q, pose = grasp_case(*CARRIED[name])
+    robot, at = grasp.robot, grasp._q(q, pose)
+    if swapped:
+        kinds = [(tie.kind if tie.kind != "plane" else "point", tie.b, tie.a) for tie in robot.constraints]
+        robot = robot.without_constraints().with_constraints([ls.Constraint(*kind) for kind in kinds])
+    bodies = carried_bodies(robot.canonical)
+    assert len(bodies) == 1 and len(bodies[0].holds) == [tie.kind for tie in robot.constraints].count("rigid")
+    rng = np.random.default_rng(0)
+    near = robot.project(robot.integrate(at, 0.05 * rng.normal(size=(8, robot.nv))))
+    qd = robot.project_velocity(near, rng.normal(size=(8, robot.nv)))
+    tau = 5 * rng.normal(size=(8, robot.nv))
+    assert np.abs(robot.constraint_jacobian(near) @ qd[..., None]).max() < 1e-9
+    function = robot.compile(["forward_dynamics", "multipliers"], backend="interpreter")
+    qdd, multipliers = function(near, qd, tau)
+    theirs, force = dense_solution(robot, near, qd, tau)
+    ours = (np.swapaxes(robot.constraint_jacobian(near), -1, -2) @ multipliers[..., None])[..., 0]
+    assert np.abs(qdd - theirs).max() < 1e-9 * np.abs(theirs).max()
+    assert np.abs(ours - force).max() < 1e-9 * np.abs(force).max()
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_an_open_constraint_is_held_as_it_stands():
+    """Off the constraints, and with rates that open them: still M qdd + K^T lambda = T', K qdd + k = 0."""
+    grasp, q, pose = grasp_case((6, 7), ("rigid", "rigid"), 1)
+    robot, at = grasp.robot, grasp._q(q, pose)
+    rng = np.random.default_rng(2)
+    q = robot.integrate(at, 0.1 * rng.normal(size=robot.nv))
+    qd, tau = rng.normal(size=(2, robot.nv))
+    assert np.abs(robot.constraint_error(q)).max() > 0.01
+    function = robot.compile(["forward_dynamics", "multipliers"], backend="interpreter")
+    qdd, multipliers = function(q, qd, tau)
+    K, k = robot.constraint_jacobian(q), robot.constraint_bias(q, qd)
+    assert np.abs(K @ qdd + k).max() < 1e-10 * np.abs(K).max() * np.abs(qdd).max()
+    left = robot.mass_matrix(q) @ qdd + robot.bias_forces(q, qd) + K.T @ multipliers - tau
+    assert np.abs(left).max() < 1e-10 * np.abs(tau).max() * np.abs(multipliers).max()
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_bodies_that_are_no_loads():
+    """What hangs on a body that is one already, and what only a point holds."""
+    assert not carried_bodies(grasp_case((6, 6), ("point", "point"), 1)[0].robot.canonical)
+    box = ls.body(1.0, inertia=(0.1, 0.1, 0.1))
+    scene = ls.scene({"arm": ls.robots.puma560(), "one": box, "two": box})
+    chained = scene.with_constraints([ls.Constraint("rigid", "one", "arm/tool"), ls.Constraint("rigid", "two", "one")])
+    bodies = carried_bodies(chained.canonical)
+    assert [chained.canonical.links[body.link].name for body in bodies] == ["one"] and bodies[0].holds == (0, 1)
+    q = chained.project(chained.neutral())
+    qd = chained.project_velocity(q, np.ones(chained.nv))
+    theirs, _ = dense_solution(chained, q[None], qd[None], np.ones((1, chained.nv)))
+    ours = chained.compile("forward_dynamics", backend="interpreter")(q, qd, np.ones(chained.nv))
+    assert np.abs(ours - theirs[0]).max() < 1e-9 * np.abs(theirs).max()
