@@ -15,22 +15,27 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..simulation.gradient import Rollout
-from .rollouts import FIRST, mapped_first, result_shapes, summed
+from .rollouts import FIRST, mapped_first, pulled_back, result_shapes, summed
 
 
 def wrap_rollout(roll: Rollout) -> Any:
     """q0, qd0, tau -> q, qd over JAX arrays, differentiable in reverse."""
-    states, slopes = _callback(roll, roll.forward, (1, 1)), _callback(roll, roll.backward, (0, 0, 1))
+    states, slopes = _callback(roll, roll.forward, (1, 1)), _callback(roll, pulled_back(roll), (0, 0, 1))
 
     @jax.custom_vjp
     def call(*given: Any) -> Any:
         return states(*given)
 
-    def pulled(given: Any, weights: Any) -> Any:
-        found = slopes(*given, *weights)
+    def kept(*given: Any) -> Any:
+        found = states(*given)
+        return found, (given, found)
+
+    def pulled(residuals: Any, weights: Any) -> Any:
+        given, passed = residuals
+        found = slopes(*given, *weights, *passed)
         return tuple(summed(slope, x.shape, k) for slope, x, k in zip(found, given, FIRST, strict=False))
 
-    call.defvjp(lambda *given: (states(*given), given), pulled)
+    call.defvjp(kept, pulled)
 
     def rollout(q0: Any, qd0: Any, tau: Any) -> Any:
         arrays = [jnp.asarray(x) for x in (q0, qd0, tau)]

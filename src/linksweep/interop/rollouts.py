@@ -10,17 +10,22 @@ from typing import Any
 
 from ..simulation.gradient import Rollout
 
-FIRST = 0, 0, 1, 1, 1  # the first leading axis of q0, qd0, tau and the weights of q, qd; slopes as the first three
+FIRST = 0, 0, 1, 1, 1, 1, 1  # the first leading axis of q0, qd0, tau (and their slopes), the weights, the states
 
 
 def result_shapes(roll: Rollout, shapes: Sequence[Any]) -> list[tuple[int, ...]]:
-    """Of q, qd from the shapes of q0, qd0, tau; with those of the weights, of the three slopes."""
+    """Of q, qd from the shapes of q0, qd0, tau; with those of weights and states, of the three slopes."""
     nq, nv, steps = roll.robot.nq, roll.robot.nv, shapes[2][0]
     if len(shapes) == 3:
         batch = roll.batch(*map(tuple, shapes))
         return [(steps + 1, *batch, nq), (steps + 1, *batch, nv)]
-    batch = roll.backward_batch(*map(tuple, shapes))
+    batch = roll.backward_batch(*map(tuple, shapes[:5]))
     return [(*batch, nq), (*batch, nv), (steps, *batch, nv)]
+
+
+def pulled_back(roll: Rollout) -> Callable[..., Any]:
+    """q0, qd0, tau, weights of q, qd, q, qd -> slopes."""
+    return lambda *given: roll.backward(*given[:5], states=given[5:])
 
 
 def mapped_first(arrays: Sequence[Any], mapped: Sequence[bool], moved: Callable[[Any, int, int], Any]) -> list[Any]:

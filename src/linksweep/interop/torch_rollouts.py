@@ -12,7 +12,7 @@ import torch
 
 from ..errors import ArgumentError
 from ..simulation.gradient import Rollout
-from .rollouts import FIRST, mapped_first, result_shapes, summed
+from .rollouts import FIRST, mapped_first, pulled_back, result_shapes, summed
 
 _library = torch.library.Library("linksweep_rollouts", "FRAGMENT")
 _numbers = itertools.count()
@@ -23,17 +23,17 @@ def wrap_rollout(roll: Rollout) -> Any:
     """q0, qd0, tau -> q, qd over tensors, differentiable in reverse."""
     number = next(_numbers)
     states = _operator(f"states{number}", roll, roll.forward, 3)
-    slopes = _operator(f"slopes{number}", roll, roll.backward, 5)
+    slopes = _operator(f"slopes{number}", roll, pulled_back(roll), 7)
     pull = _applied(slopes, (0, 0, 1), None)
 
     def backward(ctx: Any, *gradients: Any) -> Any:
-        given = ctx.saved_tensors
+        given, passed = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
         several = gradients[0] if isinstance(gradients[0], (list, tuple)) else gradients
         weights = [
             given[0].new_zeros(shape) if gradient is None else gradient
             for gradient, shape in zip(several, result_shapes(roll, [x.shape for x in given]), strict=True)
         ]
-        found = slopes(*given, *weights) if torch.compiler.is_compiling() else pull(*given, *weights)
+        found = (slopes if torch.compiler.is_compiling() else pull)(*given, *weights, *passed)
         return tuple(summed(slope, x.shape, k) for slope, x, k in zip(found, given, FIRST, strict=False))
 
     torch.library.register_autograd(states, backward, setup_context=_keep, lib=_library)  # for torch.compile
@@ -74,7 +74,7 @@ def _operator(name: str, roll: Rollout, function: Callable[..., Any], count: int
 
 
 def _keep(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.save_for_backward(*inputs)
+    ctx.save_for_backward(*inputs, *output)
 
 
 def _applied(operator: Any, firsts: tuple[int, ...], backward_of: Callable[..., Any] | None) -> Any:

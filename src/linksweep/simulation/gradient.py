@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..backends.rollout import Feed, Recording, run
+from ..backends.rollout import STATES, Feed, Recording, run
 from ..backends.threads import checked_threads
 from ..catalogue.defaults import ROLL_ABOVE
 from ..catalogue.requests import checked_flag, make_request
 from ..compiled.arrays import Argument, Signature
 from ..compiled.function import CompiledFunction, chosen_backend
 from ..errors import ArgumentError
+from ..mechanism.moving import Values
 from ..support.messages import nearest, shown
 from ..tracing.differentiate import adjoints
 from ..tracing.expression import Graph
@@ -34,6 +35,17 @@ from .stepping import STAGES
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
+
+
+@dataclass(frozen=True)
+class BareStepRecipe(StepRecipe):
+    """The states alone: nobody asks for the accelerations and torques of a step."""
+
+    def outputs(self) -> tuple[Array, ...]:
+        return super().outputs()[:STATES]
+
+    def step(self, *args: Any) -> tuple[Values, ...]:
+        return super().step(*args)[:STATES]
 
 
 @dataclass(frozen=True)
@@ -126,29 +138,34 @@ class Rollout:
         return tuple(x.reshape(len(x), *batch, x.shape[-1]) for x in states)  # type: ignore[return-value]
 
     def backward(
-        self, q0: np.ndarray, qd0: np.ndarray, tau: np.ndarray, w_q: np.ndarray, w_qd: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`vjp` on arrays whose shapes fit; leading axes of the weights broadcast with the others."""
+        self, q0: np.ndarray, qd0: np.ndarray, tau: np.ndarray, w_q: np.ndarray, w_qd: np.ndarray,
+        states: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+        """`vjp` on arrays whose shapes fit; leading axes of the weights broadcast with the others.
+
+        states: what `forward` gave, where that is still there; otherwise states are computed again, stretch by stretch.
+        """
         batch = self.backward_batch(*(x.shape for x in (q0, qd0, tau, w_q, w_qd)))
         start, torques = self._flat(q0, qd0, tau, batch)
         steps, n = torques.shape[:2]
         weights = [_in_rows(w, batch) for w in (w_q, w_qd)]
+        known = None if states is None else [_in_rows(x, batch) for x in states]
         stretch = math.ceil(math.sqrt(steps))
-        kept = self._states(start, torques[: steps // stretch * stretch], stretch)
+        kept = [] if known else self._states(start, torques[: steps // stretch * stretch], stretch)
         slopes = np.empty_like(torques)
         after = [w[steps] for w in weights]
+        record = [np.empty((stretch + 1, n, x.shape[-1])) for x in (*start, start[1])]
         for k in reversed(range(math.ceil(steps / stretch))):
             span = slice(k * stretch, min((k + 1) * stretch, steps))
-            states = self._states([x[k] for x in kept], torques[span], 1)
             count = span.stop - span.start
-            record = [np.empty((count + 1, n, x.shape[-1])) for x in (*start, start[1])]
+            passed = [x[span] for x in known] if known else self._states([x[k] for x in kept], torques[span], 1)
             for x, value in zip(record, after, strict=False):
                 x[0] = value
-            feeds = [Feed(_backward(x[:-1]), 0, 1) for x in states]
-            feeds += [Feed(np.full((1, 1, 1), self.dt)), Feed(_backward(torques[span]), 0, 1)]
-            feeds += [Feed(_backward(w[span]), 0, 1) for w in weights]
+            feeds = [_backward(x[:count]) for x in passed]
+            feeds += [Feed(np.full((1, 1, 1), self.dt)), _backward(torques[span])]
+            feeds += [_backward(w[span]) for w in weights]
             run(self._kernel(StepAdjointRecipe), Recording(record[:2], record[2:], 1), feeds, 0, count, self._threads)
-            after = [x[count] for x in record[:2]]
+            after = [x[count].copy() for x in record[:2]]
             slopes[span] = record[2][:count][::-1]
         by_q, by_qd = (x.reshape(*batch, x.shape[-1]) for x in after)
         return by_q, by_qd, slopes.reshape(steps, *batch, slopes.shape[-1])
@@ -166,9 +183,8 @@ class Rollout:
         states = [np.empty((records + 1, n, x.shape[-1])) for x in start]
         for x, value in zip(states, start, strict=True):
             x[0] = value
-        results = [np.empty((records + 1, n, self.robot.nv)) for _ in range(2)]  # accelerations and torques
         feeds = [Feed(np.full((1, 1, 1), self.dt)), Feed(torques, 0, 1)]
-        run(self._kernel(StepRecipe), Recording(states, results, every), feeds, 0, records, self._threads)
+        run(self._kernel(BareStepRecipe), Recording(states, (), every), feeds, 0, records, self._threads)
         return states
 
     def _checked(self, q0: Any, qd0: Any, tau: Any) -> list[np.ndarray]:
@@ -234,5 +250,6 @@ def _in_rows(x: np.ndarray, batch: tuple[int, ...]) -> np.ndarray:
     return np.ascontiguousarray(whole, dtype=np.float64).reshape(len(x), math.prod(batch), x.shape[-1])
 
 
-def _backward(x: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(x[::-1])
+def _backward(x: np.ndarray) -> Feed:
+    """The moments of x, the last one first."""
+    return Feed(x, len(x) - 1, -1)
