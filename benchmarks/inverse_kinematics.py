@@ -121,7 +121,7 @@ def main() -> None:
     ]  # fmt: skip
     print(table([columns, *rows]))
     print(
-        "\nper pose; cold: from nothing; warm: from 0.05 rad (m) off in every joint, limits off; restarts: mean, cold;\n"
+        "\nper pose; cold: from nothing; warm: from 0.05 rad (m) off in every joint, limits off; restarts: mean, cold\n"
         "all branches: how many, in processor time"
     )
     write_json(options.json, results)
