@@ -14,10 +14,11 @@ from ..errors import BackendError
 from ..tracing.expression import ONLINE, Node, Operand, measured_angle
 from ..tracing.program import Body, Output, Program
 from .target import Target
-from .transpose import chunks, load_columns, store_chunk
+from .transpose import chunks, load_columns, repeated, store_chunk, store_part
 
 LONG = 1500  # operations of straight-line code, beyond which it is cut into pieces:
 PIECE = 300  # LLVM's time grows faster than a block's length. C of Talos: 5.6 s to compile in one, 1.9 s in pieces
+CHUNKS = 64  # of results, written between two labels
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 
 
@@ -65,6 +66,7 @@ class Emitter:
         self.out_strides: list[str] = []
         self.names = count()
         self.values: dict[Node, str] = {}  # of a straight-line program
+        self.zeros: dict[tuple[str, int], list[str]] = {}  # rows of them, by what poisons them and their width
         self.workspace = 0  # vectors that a call needs besides its arrays
         self.trig: set[str] = set()  # of trig.py, as they are called
         self.declarations = {
@@ -160,7 +162,10 @@ class Emitter:
                 self.prefetch(*place)
             self.operation(node, self.values)
             self.store_ready(ready.get(step, ()), out_rows, poison)
-        self.store_ready(ready[-1], out_rows, poison)
+        for k in range(0, len(ready[-1]), CHUNKS):
+            if k:
+                self.begin_piece()
+            self.store_ready(ready[-1][k : k + CHUNKS], out_rows, poison)
 
     def lines_ahead(self, out_rows: list[list[str]]) -> list[tuple[str, int]]:
         """The cache lines that the next group writes: in an order which no processor foresees."""
@@ -180,16 +185,33 @@ class Emitter:
     def store_ready(self, ready: Sequence[Chunk], out_rows: Any, poison: str) -> None:
         """Write what is computed by now: sooner or later it would have to leave its register."""
         for output, start, values in ready:
+            if all(not isinstance(value, Node) and value == 0.0 for value in values):  # most of a Jacobian
+                self.store_zeros(out_rows[output], start, len(values), poison)
+                continue
             columns = [self.operand(value, self.values) for value in values]
             guarded = [self.emit(f"fadd {self.vector} {column}, {poison}") for column in columns]
             store_chunk(self, out_rows[output], start, guarded)
 
+    def store_zeros(self, rows: Sequence[str], start: int, width: int, poison: str) -> None:
+        """Zeros into every row, or NaN if its lane is poisoned: all entries of a row are the same."""
+        if (poison, width) not in self.zeros:
+            zero = self.emit(f"fadd {self.vector} {self.constant(0.0)}, {poison}")
+            self.zeros[poison, width] = [
+                self.emit(f"shufflevector {self.vector} {zero}, {self.vector} poison, {repeated(lane, width)}")
+                for lane in range(self.lanes)
+            ]
+        for row, vector in zip(rows, self.zeros[poison, width], strict=True):
+            store_part(self, row, start, vector, width)
+
     def cut(self, position: int, length: int) -> None:
         """Begin another basic block in long code. LLVM cannot know that the branch is always taken, and leaves it."""
         if length > LONG and position and position % PIECE == 0:
-            name = self.fresh("piece")
-            self.do(f"br i1 {self.emit('icmp sge i64 %n, 0')}, label %{name}, label %done")
-            self.label(name)
+            self.begin_piece()
+
+    def begin_piece(self) -> None:
+        name = self.fresh("piece")
+        self.do(f"br i1 {self.emit('icmp sge i64 %n, 0')}, label %{name}, label %done")
+        self.label(name)
 
     def poison(self, columns: Sequence[str]) -> str:
         """0 in each lane, or NaN where any input is not finite: x * 0 added up, in four chains."""

@@ -34,9 +34,18 @@ def store_chunk(e: Any, rows: Sequence[str], start: int, columns: Sequence[str])
     width = len(columns)
     for i, vector in enumerate(_transpose(e, list(columns), width)):
         for g in range(e.lanes // width):
-            part = _extract(e, vector, g * width, width)
-            place = e.emit(f"getelementptr {e.scalar}, ptr {rows[i + g * width]}, i64 {start}")
-            e.do(f"store <{width} x {e.scalar}> {part}, ptr {place}, align {e.bytes}")
+            store_part(e, rows[i + g * width], start, _extract(e, vector, g * width, width), width)
+
+
+def store_part(e: Any, row: str, start: int, part: str, width: int) -> None:
+    """`width` entries of one row, from `start` on."""
+    place = e.emit(f"getelementptr {e.scalar}, ptr {row}, i64 {start}")
+    e.do(f"store <{width} x {e.scalar}> {part}, ptr {place}, align {e.bytes}")
+
+
+def repeated(lane: int, width: int) -> str:
+    """The mask that puts one lane into all of a narrower vector."""
+    return _mask([lane] * width)
 
 
 def chunks(size: int, lanes: int) -> list[tuple[int, int]]:

@@ -102,6 +102,9 @@ def predicted_operations(
     share = [1.0 if whole or _is_general(link) else FOLDED for link in model.links]
     inner: list[int] = []  # freedoms between the base and a link
     total = 0.0 if function in OPERATIONS or derivative else float(RESULT * results)
+    if function == "jacobians" and not derivative:  # most of it is written only: joints that do not carry the frame
+        carrying = sum(model.links[i].nv for frame in model.frames for i in model.path(frame.link))
+        total = float(results + RESULT * 6 * carrying)
     for link, part in zip(model.links, share, strict=True):
         inner.append(0 if link.parent == BASE else inner[link.parent] + model.links[link.parent].nv)
         total += part * (per_link + per_pair * inner[-1] * link.nv)

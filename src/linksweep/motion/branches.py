@@ -169,7 +169,7 @@ def _block(robot: Robot, task: Task, form: Form, near: FloatArray, cold: bool) -
     order = np.argsort((far * far).sum(axis=-1), axis=1, kind="stable")  # NaN comes last
     every = np.take_along_axis(every, order[..., None], axis=1)
     misses = np.take_along_axis(misses, order[..., None], axis=1)
-    exists = np.isfinite(every).all(axis=-1)
+    exists: Any = np.isfinite(every).all(axis=-1)
     singular = np.take_along_axis(singular, order, axis=1) & exists
     nearest = np.where(exists[..., None], misses, 0.0).max(axis=1)
     reason = np.full(count, CONVERGED, dtype=f"<U{len(NOT_CONVERGED)}")
@@ -222,7 +222,7 @@ def _limit(task: Task, every: FloatArray, misses: FloatArray) -> None:
     chain = task.chain
     with np.errstate(invalid="ignore"):
         inside = np.clip(every, chain.lower, chain.upper)
-        off = np.where(chain.moves, np.abs(every - inside), 0.0).max(axis=-1)
+        off: Any = np.where(chain.moves, np.abs(every - inside), 0.0).max(axis=-1)
         every[off > EDGE] = np.nan
         rows, columns = np.nonzero((off > 0.0) & (off <= EDGE))
     if len(rows):

@@ -41,7 +41,7 @@ class Place(NamedTuple):
 Arm = Callable[[FloatArray, FloatArray], Place]  # of places c (3, N, 1) and coordinates to prefer (3, N, 1)
 
 
-def arm_of(screws: tuple[Screw, ...], point: FloatArray, size: float) -> Arm:
+def arm_of(screws: tuple[Screw, Screw, Screw], point: FloatArray, size: float) -> Arm:
     """A function that solves e1 e2 e3 p = c; Unsolvable where the three joints leave p on a surface or a curve."""
     kinds = "".join("R" if screw.turns else "P" for screw in screws[:2])
     track = Track(screws[2], point)

@@ -82,7 +82,7 @@ class Series:
             # the two with the larger sum first, the other from their product: nothing cancels
             large = -0.5 * (b + np.copysign(root(b * b - 4.0 * a * c, SLACK * b * b), b))
             return np.concatenate(np.broadcast_arrays(large / a, c / large), axis=-1)
-        roots = _eigenvalues(self.terms)
+        roots: Any = _eigenvalues(self.terms)
         return np.where(np.abs(roots.imag) <= SLACK * (1.0 + np.abs(roots)), roots.real, np.nan)
 
     def _angles(self) -> FloatArray:

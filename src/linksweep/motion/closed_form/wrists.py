@@ -24,7 +24,7 @@ class SphericalWrist:
             raise Unsolvable(how, miss)
         self.screws, self.centre = screws, centre
         self.bend = Bend(*screws[3:])
-        self.arm = arm_of(screws[:3], centre, size)
+        self.arm = arm_of((screws[0], screws[1], screws[2]), centre, size)
         self.side = across(screws[5].w)
 
     def __call__(self, motion: Motion, near: FloatArray) -> Place:
