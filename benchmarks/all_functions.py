@@ -30,9 +30,10 @@ ROBOTS = {
     "UR5": ("ur5_robot.urdf", None), "Panda": ("panda.urdf", None), "ANYmal": ("anymal.urdf", None),
     "Talos": ("talos_reduced.urdf", None), "Talos, free": ("talos_reduced.urdf", "floating"),
 }  # fmt: skip
-BATCH, LARGEST = 4096, 256 * 2**20  # samples, and bytes of a result
+BATCH, LARGEST = 4096, 64 * 2**20  # samples, and bytes of a result
+SPREAD, PART = 512 * 2**20, 16 * 2**20  # bytes of memory that is written, and of a turn
 TIMES, SHARE = 10.0, 0.7  # of Pinocchio's time, of the store bandwidth
-ROWS, TURN = 64, 0.002  # of Pinocchio, and seconds: short beside a time slice, so that a busy machine leaves good turns
+ROWS, TURN = 64, 0.001  # of Pinocchio, and seconds: short beside a time slice, so that a busy machine leaves good turns
 FRAMED = ("pose", "jacobian", "jacobian_derivative", "point_jacobian", "point_jacobian_derivative", "first_influence",
           "second_influence", "frame_velocity", "frame_acceleration", "jacobian_bias",
           "operational_inertia_inverse")  # fmt: skip
@@ -66,11 +67,15 @@ RIVALS: dict[str, Rival] = {  # of model, data, q, v and a third vector
 
 
 def store_bandwidth() -> float:
-    """Bytes a second of plain stores to memory that is too large for any cache."""
-    target = np.empty(LARGEST // 8)
-    target.fill(0.0)
-    (seconds,) = alternate([lambda: target.fill(1.0)], 5)
-    return target.nbytes / seconds
+    """Bytes a second of plain stores to memory that is too large for any cache, by the best of its parts."""
+    target = np.zeros((SPREAD // PART, PART // 8))
+    best = float("inf")
+    for _ in range(10):
+        for part in target:
+            began = time.perf_counter()
+            part.fill(1.0)
+            best = min(best, time.perf_counter() - began)
+    return PART / best
 
 
 def load(name: str) -> tuple[ls.Robot, Any]:
@@ -119,6 +124,8 @@ def measured(robot: ls.Robot, model: Any, function: str, bandwidth: float, round
     first = time.perf_counter() - began
     sides = {"ours": lambda: compiled(*args, out=out), "new": lambda: compiled(*args)}
     sides |= rivals(robot, model, function, q, rng)
+    took = sum(max(TURN, t) for t in alternate(list(sides.values()), 1, TURN))
+    rounds = int(np.clip(rounds * len(sides) * TURN / took, 5, rounds))  # fewer of long calls
     seconds = dict(zip(sides, alternate(list(sides.values()), rounds, TURN), strict=True))
     found: dict[str, Any] = {name: seconds[name] / batch for name in ("ours", "new")}
     found |= {name: seconds[name] / min(ROWS, batch) for name in ("python", "native") if name in seconds}
@@ -148,7 +155,7 @@ def main() -> None:
         robot, model = load(name)
         for function in options.function or robot.functions:
             try:
-                found = measured(robot, model, function, bandwidth, 3 if options.quick else 15)
+                found = measured(robot, model, function, bandwidth, 5 if options.quick else 60)
             except (ls.LinksweepError, KeyError, ValueError) as error:
                 found = {"error": str(error).splitlines()[0][:80]}
             rows.append({"robot": name, "function": function, **found})

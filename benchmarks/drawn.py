@@ -13,6 +13,10 @@ TITLES = {  # the first word of a row: its table, and what it counts
     "batch": re.compile(r"^batch (\d+): (\w+)$"),
     "robot": re.compile(r"^([\w, ]+): (\w+)$"),
 }
+MARKS = {  # of each side: a shape too, for eyes that take colours for one another
+    "linksweep": ("D", "#0072B2"), "pin": ("s", "#000000"), "pin C++": ("o", "#D55E00"), "MuJoCo": ("^", "#009E73"),
+    "rollout": ("v", "#56B4E9"), "CasADi C": ("P", "#CC79A7"), "adam, JAX": ("X", "#E69F00"), "MJX": ("*", "#8C8C8C"),
+}  # fmt: skip
 TABLES = {"n": "lengths", "batch": "batches", "robot": "robots"}
 
 
@@ -50,12 +54,6 @@ def _panels(count: int, height: float = 3.6) -> tuple[Any, Sequence[Any]]:
     return figure, axes
 
 
-def _color(names: Sequence[str], name: str) -> str:
-    from linksweep.plots.figures import COLORS
-
-    return "#0072B2" if name == "linksweep" else [c for c in COLORS if c != "#0072B2"][(names.index(name) - 1) % 6]
-
-
 def _curves(rows: list[dict[str, Any]], table: str, key: str, label: str) -> Any:
     rows = [row for row in rows if row["table"] == table]
     functions = list(dict.fromkeys(row["function"] for row in rows))
@@ -65,7 +63,8 @@ def _curves(rows: list[dict[str, Any]], table: str, key: str, label: str) -> Any
         for name in names:
             points = [(row[key], 1e9 * row["times"][name]) for row in rows
                       if row["function"] == function and name in row["times"]]  # fmt: skip
-            axes.loglog(*zip(*points, strict=True), "o-", markersize=4, color=_color(names, name), label=name)
+            marker, color = MARKS.get(name, ("o", "0.5"))
+            axes.loglog(*zip(*points, strict=True), f"{marker}-", markersize=4, color=color, label=name)
         axes.set_title(function.replace("_", " "), fontsize=10)
         axes.set(xlabel=label, ylabel="ns a sample")
     panels[0].legend(fontsize=8, frameon=False)
@@ -83,34 +82,29 @@ def by_batch(rows: list[dict[str, Any]]) -> Any:
 
 
 def by_peer(rows: list[dict[str, Any]]) -> Any:
-    """Every side of every robot, on a logarithmic scale."""
+    """Every side of every robot as a dot, on a logarithmic scale."""
     rows = [row for row in rows if row["table"] == "robots"]
     functions = list(dict.fromkeys(row["function"] for row in rows))
     robots = list(dict.fromkeys(row["robot"] for row in rows))
     names = list(dict.fromkeys(name for row in rows for name in row["times"]))
-    figure, panels = _panels(len(functions), 0.8 + 0.17 * len(names) * len(robots))
-    height = 0.8 / len(names)
+    figure, panels = _panels(len(functions), 1.3 + 0.5 * len(robots))
+    found = {}
     for axes, function in zip(panels, functions, strict=True):
-        for k, name in enumerate(names):
-            places, values = [], []
-            for row in rows:
-                if row["function"] == function and name in row["times"]:
-                    places.append(robots.index(row["robot"]) + height * (k - (len(names) - 1) / 2))
-                    values.append(1e9 * row["times"][name])
-            axes.barh(places, values, height=0.92 * height, color=_color(names, name), label=name)
+        for name in names:
+            points = [(1e9 * row["times"][name], robots.index(row["robot"])) for row in rows
+                      if row["function"] == function and name in row["times"]]  # fmt: skip
+            marker, color = MARKS.get(name, ("o", "0.5"))
+            if points:
+                (found[name],) = axes.plot(*zip(*points, strict=True), marker, color=color, markersize=7, label=name)
         axes.set_xscale("log")
         axes.set_yticks(range(len(robots)), robots if axes is panels[0] else [""] * len(robots))
-        axes.invert_yaxis()
-        axes.grid(axis="y", visible=False)
+        axes.set_ylim(len(robots) - 0.5, -0.5)
         axes.set_title(function.replace("_", " "), fontsize=10)
-        axes.set_xlabel("ns a sample, less is better")
-    handles, labels = panels[0].get_legend_handles_labels()
-    for axes in panels[1:]:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            if label not in labels:
-                handles.append(handle)
-                labels.append(label)
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8, frameon=False)
+        axes.set_xlabel("ns a sample")
+    order = [name for name in names if name in found]
+    figure.legend(
+        [found[name] for name in order], order, loc="outside lower center", ncols=len(order), fontsize=8, frameon=False
+    )
     return figure
 
 

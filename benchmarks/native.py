@@ -1,7 +1,9 @@
 """Pinocchio's C++ called in a C++ loop: native_pinocchio.cpp, compiled here against the headers of the `pin` wheel.
 
-    python benchmarks/native.py [FILE.so]     build it, once for many runs; LINKSWEEP_NATIVE=FILE.so uses it
+    python benchmarks/native.py [--wheel] [FILE.so]     build it, once for many runs; LINKSWEEP_NATIVE=FILE.so uses it
 
+All of Pinocchio is compiled for this processor, which takes g++ some minutes and three gigabytes. --wheel compiles the
+loop alone and calls the library of the wheel, which is built for any processor: quicker to make, and slower.
 Eigen comes from the package cmeel-eigen, from CasADi's wheel, or from the system. Where any of it is missing, `build`
 raises Unavailable with a sentence. The model is the one of Pinocchio's Python side, number by number.
 """
@@ -22,8 +24,18 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).parent
-FLAGS = ("-std=c++17", "-O3", "-march=native", "-DNDEBUG", "-fPIC", "-shared", "-fno-gnu-unique", "-Wl,-Bsymbolic",
-         "-DBOOST_MPL_LIMIT_LIST_SIZE=30", "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS")  # fmt: skip
+FLAGS = (
+    "-std=c++17",
+    "-DNDEBUG",
+    "-fPIC",
+    "-shared",
+    "-DBOOST_MPL_LIMIT_LIST_SIZE=30",
+    "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30",
+    "-DBOOST_FUSION_INVOKE_MAX_ARITY=12",
+    "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
+)  # the limits are those of pinocchioTargets.cmake
+WHOLE = ("-O3", "-march=native", "-fno-gnu-unique", "-Wl,-Bsymbolic")  # nothing of the wheel's library is called
+OF_WHEEL = ("-O2", "-DPINOCCHIO_ENABLE_TEMPLATE_INSTANTIATION")
 KINDS = {f"JointModel{kind}{axis}" for kind in "RP" for axis in "XYZ"} | {
     "JointModelRevoluteUnaligned", "JointModelPrismaticUnaligned", "JointModelFreeFlyer",
 }  # fmt: skip
@@ -51,12 +63,15 @@ def includes() -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def build(target: Path) -> Path:
+def build(target: Path, wheel: bool = False) -> Path:
     compiler = shutil.which("g++") or shutil.which("c++")
     if compiler is None:
         raise Unavailable("there is no C++ compiler: install g++")
-    folders = [f"-I{folder}" for folder in includes()]
-    command = [compiler, *FLAGS, *folders, str(HERE / "native_pinocchio.cpp"), "-o", str(target)]
+    found = includes()
+    folders, libraries = [f"-I{folder}" for folder in found], found[0].parent / "lib"
+    linked = (f"-L{libraries}", "-lpinocchio_default", f"-Wl,-rpath,{libraries}") if wheel else ()
+    flags = (*FLAGS, *(OF_WHEEL if wheel else WHOLE))
+    command = [compiler, *flags, *folders, str(HERE / "native_pinocchio.cpp"), *linked, "-o", str(target)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     if run.returncode:
         error = next((line for line in run.stderr.splitlines() if "error" in line), "no message")
@@ -130,6 +145,7 @@ def _flat(placement: Any) -> np.ndarray:
 
 if __name__ == "__main__":
     try:
-        print(build(Path(sys.argv[1] if len(sys.argv) > 1 else "native.so").absolute()))
+        given = [argument for argument in sys.argv[1:] if argument != "--wheel"]
+        print(build(Path(given[0] if given else "native.so").absolute(), wheel="--wheel" in sys.argv))
     except Unavailable as reason:
         sys.exit(f"Pinocchio in C++: {reason}")

@@ -24,7 +24,7 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics")
 SHORT, LONG = 30, 1000
 BATCH = 1024  # hides the cost of a call at 12 links
 COSTED = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse", "coriolis_matrix", "regressor")
-LARGEST = 40_000  # operations that LLVM is given in one piece here
+LARGEST = 15_000  # operations that LLVM is given in one piece here; it takes some ten seconds for twice as many
 TABLES = ("lengths", "forms", "cost")
 FEW, TURN = 64, 0.002  # samples, and seconds: short beside a time slice, so that a busy machine leaves good turns
 
