@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 COMMON = {  # arguments of Robot's methods that mean the same in each
@@ -93,13 +93,12 @@ def _sections(doc: str) -> tuple[str, dict[str, str]]:
     return "\n\n".join(prose), said
 
 
-def listed(value: Any, said: Mapping[str, str], common: Mapping[str, str]) -> str:
-    """The arguments as a list in Markdown, in the order of the signature; `common`: what is said once for all."""
+def listed(value: Any, said: Mapping[str, str], without: Container[str] = ()) -> str:
+    """The arguments that something is said of as a list in Markdown, in the order of the signature."""
     rows = []
     for name, each in arguments(value).items():
-        text = said.get(name) or common.get(name, "")
-        if text:
-            rows.append(f"- `{name}`{_default(each)}: {text}")
+        if name in said and name not in without:
+            rows.append(f"- `{name}`{_default(each)}: {said[name]}")
     if said.get("returns"):
         rows.append(f"- returns: {said['returns']}")
     return "\n".join(rows)

@@ -66,7 +66,7 @@ class Name:
 
     @property
     def anchor(self) -> str:
-        return re.sub(r"[^\w\- ]", "", self.full.lower())
+        return re.sub(r"[^\w\- ]", "", self.full.lower()).strip("_")  # __x__ would be strong text
 
 
 @dataclass(frozen=True)
@@ -222,11 +222,8 @@ def _entry(name: Name, setups: list[str]) -> list[str]:
     table = inspect.isclass(name.value) and name.full not in ONE_BY_ONE and not issubclass(name.value, Exception)
     own = members(name.value) if table else []
     prose, said = docstrings.parted(own_doc(name.value), {*docstrings.arguments(name.value), *own})
-    listed = docstrings.listed(
-        name.value,
-        {n: text for n, text in said.items() if n not in own},
-        docstrings.COMMON if name.full.startswith("Robot.") else docstrings.EVERYWHERE,
-    )
+    common = docstrings.COMMON if name.full.startswith("Robot.") else docstrings.EVERYWHERE
+    listed = docstrings.listed(name.value, {**common, **said}, without=own)  # the table has members
     lines += [escaped(prose), escaped(listed)]
     if table:
         lines.append(member_table(name.value, said))
