@@ -22,7 +22,7 @@ POSES = [
     [0.3, -1.6, 0.9, -0.6, 0.9, 1.0],
     [-1.0, -0.5, 0.1, 0.4, 0.3, -0.8],
 ]
-PICTURES, SECONDS, COLORS = 48, 4.8, 48
+PICTURES, SECONDS, COLORS = 48, 4.8, 160
 
 
 def pictures() -> list[Any]:
@@ -57,8 +57,11 @@ def pictures() -> list[Any]:
 
 
 def main() -> None:
+    from PIL import Image
+
     found = pictures()
-    palette = found[len(found) // 2].quantize(COLORS)
+    # the widest spread of colours, not the commonest ones: thin curves keep theirs
+    palette = found[len(found) // 2].quantize(COLORS, method=Image.Quantize.MAXCOVERAGE)
     few = [picture.quantize(palette=palette, dither=0) for picture in found]
     few[0].save(
         PATH, save_all=True, append_images=few[1:], duration=round(1000 * SECONDS / PICTURES), loop=0, optimize=True

@@ -70,7 +70,7 @@ def test_formulas_of_source_lines():
     table = (
         "<!-- equations: a.py -->\n| equation | line | code |\n|---|--:|---|\n| (2.25) | 7 | `V = w` |\n<!-- end -->"
     )
-    assert formulas.with_formulas(table).splitlines()[2] == "| (2.25) | $V = \\omega$ | 7 | `V = w` |"
+    assert formulas.with_formulas(table).splitlines()[4] == "| (2.25) | $V = \\omega$ | 7 | `V = w` |"
 
 
 def test_accents_stay_above_their_letters():

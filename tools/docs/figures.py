@@ -91,7 +91,8 @@ def planar_arm() -> Any:
             tip = at + 0.75 * np.array([np.cos(angle + turn), np.sin(angle + turn)])
             _arrow(axes, at, tip, color, width=1.5)
             axes.text(*(at + 0.9 * (tip - at) / 0.75), letter, color=color, fontsize=9, ha="center", va="center")
-        axes.text(at[0] + 0.28, at[1] - 0.32, name, fontsize=10, family="monospace")
+        aside = (0.62, -0.42) if name == "link1" else (0.28, -0.32)  # beside the ground that it stands on
+        axes.text(*(at + aside), name, fontsize=10, family="monospace")
     for start, heading, spread, text in ((joints[0], 0.0, q1, "$q_1$"), (elbow, q1, q2, "$q_2$")):
         angles = np.linspace(heading, heading + spread, 30)
         axes.plot(start[0] + 1.15 * np.cos(angles), start[1] + 1.15 * np.sin(angles), color=BLUE, linewidth=1.4)
@@ -105,7 +106,7 @@ def planar_arm() -> Any:
         axes.plot(*((inner + outer) / 2), "P", markersize=9, markerfacecolor="white", markeredgecolor="black")
     _arrow(axes, (4.9, 2.3), (4.9, 1.2), "0.3")
     axes.text(5.0, 1.75, "robot.gravity", fontsize=9, va="center", family="monospace")
-    axes.text(-0.4, 0.35, "base", fontsize=10, family="monospace", ha="right")
+    axes.text(-0.75, -0.3, "base", fontsize=10, family="monospace", ha="right")
     axes.set(xlim=(-1.3, 6.6), ylim=(-0.6, 4.0))
     return figure
 

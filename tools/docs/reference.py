@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import cells
+import docstrings
 from made import Made
 
 EXAMPLES = Path(__file__).parent / "examples"
@@ -65,7 +66,7 @@ class Name:
 
     @property
     def anchor(self) -> str:
-        return re.sub(r"[^\w\- ]", "", self.full.lower())
+        return re.sub(r"[^\w\- ]", "", self.full.lower()).strip("_")  # __x__ would be strong text
 
 
 @dataclass(frozen=True)
@@ -218,9 +219,14 @@ def _entry(name: Name, setups: list[str]) -> list[str]:
     call = signature(name)
     if call:
         lines.append(f"```python\n{call}\n```")
-    lines.append(docstring(name.value))
-    if inspect.isclass(name.value) and name.full not in ONE_BY_ONE and not issubclass(name.value, Exception):
-        lines.append(member_table(name.value))
+    table = inspect.isclass(name.value) and name.full not in ONE_BY_ONE and not issubclass(name.value, Exception)
+    own = members(name.value) if table else []
+    prose, said = docstrings.parted(own_doc(name.value), {*docstrings.arguments(name.value), *own})
+    common = docstrings.COMMON if name.full.startswith("Robot.") else docstrings.EVERYWHERE
+    listed = docstrings.listed(name.value, {**common, **said}, without=own)  # the table has members
+    lines += [escaped(prose), escaped(listed)]
+    if table:
+        lines.append(member_table(name.value, said))
     if name.full in examples():
         setup, code = examples()[name.full]
         if setup and setup not in setups:
@@ -257,7 +263,8 @@ def signature(name: Name) -> str:
         text = str(inspect.signature(value))
     except (TypeError, ValueError):
         return ""
-    text = re.sub(r"'([^']*)'(?= = |,|\)|$)", r"\1", re.sub(r"ForwardRef\('(.*?)'\)", r"\1", text))
+    # annotations are strings in the source, defaults are strings when called
+    text = re.sub(r"(?<=: |> )'([^']*)'", r"\1", re.sub(r"ForwardRef\('(.*?)'\)", r"\1", text))
     text = re.sub(r": Any\b(?! \|)", "", text).replace("(self, ", "(").replace("(self)", "()").replace("(cls, ", "(")
     call = name.full.split(".")[-1] + text
     if len(call) <= 88:
@@ -287,8 +294,8 @@ def _without_made(value: Any) -> str:
     return doc.split(">>>")[0].rstrip()
 
 
-def docstring(value: Any) -> str:
-    return re.sub(r"(?<![`\w])([*_<])", r"\\\1", re.sub(r"(?m)^ {4,}", "  ", own_doc(value)))
+def escaped(doc: str) -> str:
+    return re.sub(r"(?<![`\w])([*_<])", r"\\\1", re.sub(r"(?m)^ {4,}", "  ", doc))
 
 
 def first_line(value: Any) -> str:
@@ -297,16 +304,14 @@ def first_line(value: Any) -> str:
 
 def cell(text: str) -> str:
     return (
-        re.sub(r"(?<![`\w])([*_<|])", r"\\\1", text).replace("|", r"\|")
-        if "`" not in text
-        else text.replace("|", r"\|")
+        re.sub(r"(?<![`\w])([*_<])", r"\\\1", text).replace("|", r"\|") if "`" not in text else text.replace("|", r"\|")
     )
 
 
-def member_table(cls: type) -> str:
+def member_table(cls: type, said: dict[str, str]) -> str:
     rows = ["| member | |", "|---|---|"]
     for name in members(cls):
-        about = first_line(inspect.getattr_static(cls, name, ""))
+        about = said.get(name) or first_line(inspect.getattr_static(cls, name, ""))
         kind = str(inspect.get_annotations(cls).get(name, "")) if not about else ""
         rows.append(f"| `{name}` | {cell(about) or (kind and f'`{kind}`'.replace('|', chr(92) + '|'))} |")
     return "\n".join(rows) if len(rows) > 2 else ""

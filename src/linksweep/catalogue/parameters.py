@@ -103,7 +103,11 @@ class Gravity:
 
 
 def body(mass: float, com: Sequence[float] = (0, 0, 0), inertia: Any = None) -> np.ndarray:
-    """The ten numbers of a body with this mass, mass centre and inertia about it (3, 6 or 3 x 3 numbers)."""
+    """The ten numbers of a body, as `compile(parameters=("payload",))` takes them: m, m c, inertia about the origin.
+
+    mass: kg. com: (3,) m, its mass centre in the frame it is fixed to. inertia: kg m^2 about the mass centre, along
+    that frame's axes: (3,) the diagonal, (6,) xx, yy, zz, xy, xz, yz, or (3, 3); None: a point.
+    """
     m = as_number(mass, "mass")
     c = np.array(as_vector(com, "com"))
     tensor = np.array(as_inertia(np.zeros((3, 3)) if inertia is None else inertia))

@@ -226,6 +226,8 @@ def identify(
     unknown: what is fitted, see `Columns`; everything else is taken from the description. drives: how drives turn with
     the joints, see `Columns`. weights: (rows,) or (rows, nv), 0 leaves a row out. slow: rad/s below which dry friction
     is not believed. delay: seconds by which torques stand late. every: how many rows are summed to one.
+    stribeck: m/s or rad/s, the speed of the Stribeck term, if that is unknown. grouping_by: "rule", links as in base
+    parameters, or "qr". control: of "iv", (kp, kd) of the drives; None: computed torque.
     """
     if method not in METHODS:
         raise ArgumentError(

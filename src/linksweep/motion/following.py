@@ -51,10 +51,14 @@ def follow(
 ) -> Followed:  # fmt: skip
     """The joint motion that leads the frame along the path, at increasing times (k,).
 
-    q0 (nq,): where to look for the solution at the first time, which decides the branch; None: anywhere. Velocities
+    frame: its name, one of `robot.frame_names`. path: a `Line`, an `Arc`, or what gives poses as they do. times: (k,)
+    seconds. q0: (nq,), where to look for the solution at the first time, which decides the branch; None: anywhere.
+    position_only: the frame's directions are left free. tolerance: of the pose, in m and rad.
+
+    Velocities
     and accelerations are exact: J qd is the path's twist and J qdd + dJ/dt qd its acceleration. An arm with more
-    freedoms than the path needs takes the smallest velocities that do it. limits: end where a joint limit is passed.
-    A path that cannot be followed to its end is no error: see `Followed`.
+    freedoms than the path needs takes the smallest velocities that do it.
+    limits: end where a joint limit is passed. A path that cannot be followed to its end is no error: see `Followed`.
     """
     t = finite("follow", "times", times)
     if t.ndim != 1 or not t.size or not (np.diff(t) > 0.0).all():

@@ -81,7 +81,7 @@ class AnalysisMethods:
             passed = [name for name, value in numbers.items() if value is not None]
             if passed:
                 raise ArgumentError(f"explain: symbols=True leaves everything open, got {passed[0]}: leave it out.")
-            sets = parameter_sets(self, self._letters(parameters))
+            sets = self._sets(self._letters(parameters))
             return explain_symbols(self.model, request, sets, numbered, LIMIT if limit is None else limit)
         if parameters is not None:
             raise ArgumentError("explain: parameters are letters for numbers of the robot, which need symbols=True.")
@@ -106,7 +106,7 @@ class AnalysisMethods:
             raise ArgumentError(f"names is {shown(names)}, expected 'numbers' (q1, q2, ...) or 'joints' (q_<joint>).")
 
         letters = self._letters(parameters)
-        sets = parameter_sets(self, letters)
+        sets = self._sets(letters)
 
         def program(function: Any, method: str | None) -> Program:
             chosen = {"method": method, "parameters": letters, "rolled": False, "base_parameters": False}
@@ -127,6 +127,9 @@ class AnalysisMethods:
         if parameters is None:
             return ("dimensions",) if is_planar(self.canonical) else ()
         return parameters
+
+    def _sets(self: Any, names: Sequence[str]) -> tuple[ParameterSet, ...]:
+        return parameter_sets(self, names)
 
 
 class GeneralAnalysis:

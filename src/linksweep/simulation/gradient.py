@@ -220,6 +220,9 @@ def rollout(
 ) -> Rollout:  # fmt: skip
     """Steps of dt with given torques, as a function with gradients; options are those of `simulate`.
 
+    dt: seconds of a step. integrator: "rk4" or "semi_implicit_euler". dissipation: with damping and Coulomb friction.
+    method: of forward dynamics. threads: how many a batch is split over.
+
     roll = ls.rollout(robot, 0.01); q, qd = roll(q0, qd0, tau); by_q0, by_qd0, by_tau = roll.vjp(q0, qd0, tau, w_q).
     """
     if not hasattr(robot, "canonical"):

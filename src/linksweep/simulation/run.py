@@ -45,17 +45,17 @@ def simulate(
 ) -> Simulation:  # fmt: skip
     """Integrate forward dynamics in time from q0 (..., nq) and qd0 (..., nv; None: at rest).
 
-    torque: None, constants (nv,), samples over time (steps + 1, ..., nv), a law of `linksweep.simulation` (Constant,
-    Sampled, FeedForward, PD, ComputedTorque), or a function torque(t, q, qd). integrator: "rk4" or
-    "semi_implicit_euler" with steps of dt, whole batches at once; "adaptive" (DOP853 to rtol and atol, recorded every
-    dt), one rollout, with `events`, functions event(t, q, qd) with SciPy's attributes terminal and direction. every:
-    steps from one record to the next. dissipation: with damping and Coulomb friction. limits: "record" crossings,
-    "ignore" them, or, adaptive only, "stop" at the first. method: of forward dynamics. max_steps: adaptive, from one
-    record to the next; a run that needs more ends there, and says so. constraints: "project" puts a robot with
-    constraints back onto them, its pose and its rates, the shortest way in the metric of M, after each fixed step, and
-    wherever adaptive steps ask for accelerations; (kp, kd) are Baumgarte's gains in the place of it: the error e of the
-    constraints then obeys e'' + kd e' + kp e = 0. The result's `constraint_drift` says how far they opened.
-    progress: a bar on long runs, where stderr is a terminal.
+    duration, dt: seconds, of the run and of a step. torque: None, constants (nv,), samples over time (steps + 1, ...,
+    nv), a law of `linksweep.simulation` (Constant, Sampled, FeedForward, PD, ComputedTorque), or a function torque(t,
+    q, qd). integrator: "rk4" or "semi_implicit_euler" with steps of dt, whole batches at once; "adaptive" (DOP853 to
+    rtol and atol, recorded every dt), one rollout, with `events`, functions event(t, q, qd) with SciPy's attributes
+    terminal and direction. every: steps from one record to the next. dissipation: with damping and Coulomb friction.
+    limits: "record" crossings, "ignore" them, or, adaptive only, "stop" at the first. method: of forward dynamics.
+    max_steps: adaptive, from one record to the next; a run that needs more ends there, and says so. constraints:
+    "project" puts a robot with constraints back onto them, its pose and its rates, the shortest way in the metric of M,
+    after each fixed step, and wherever adaptive steps ask for accelerations; (kp, kd) are Baumgarte's gains in the
+    place of it: the error e of the constraints then obeys e'' + kd e' + kp e = 0. The result's `constraint_drift` says
+    how far they opened. progress: a bar on long runs, where stderr is a terminal.
 
     policy: in the place of torque, a function policy(t, q, qd) that gets the whole batch, (..., nq) and (..., nv), at
     every control instant and gives torques (..., nv). control_period: seconds between two of them, a whole number of

@@ -117,6 +117,10 @@ def stepper(
 ) -> Stepper:  # fmt: skip
     """A step of dt for batches of states, with torques that hold for the step; options are those of `simulate`.
 
+    dt: seconds of a step. integrator: "rk4" or "semi_implicit_euler". dissipation: with damping and Coulomb friction.
+    method: of forward dynamics. threads: how many a batch is split over. stops: what ends joints at their limits:
+    "inelastic", or (stiffness, damping) of springs.
+
     step = ls.stepper(robot, 0.01); state = step.start(q0); step(state, tau) moves the state on, in place.
     """
     if not hasattr(robot, "canonical"):

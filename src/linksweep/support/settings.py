@@ -8,9 +8,10 @@ backend: str = os.environ.get("LINKSWEEP_BACKEND") or "llvm"
 
 
 def use_backend(name: str) -> None:
-    """What functions are compiled by from now on: "llvm" machine code, or the "interpreter" over NumPy arrays.
+    """What functions are compiled by from now on: machine code, or an interpreter.
 
-    As the environment variable LINKSWEEP_BACKEND, which is read when linksweep is imported.
+    name: "llvm", machine code, or "interpreter", operation by operation over NumPy arrays. As the
+    environment variable LINKSWEEP_BACKEND, which is read when linksweep is imported.
     """
     global backend
     backend = checked_backend(name)

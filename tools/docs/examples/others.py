@@ -8,7 +8,7 @@ arm = ls.robots.planar(2)
 t = np.linspace(0.0, 1.0, 50)
 q, qd, qdd = ls.motion.Quintic([[0.0, 0.0], [1.0, -0.5]], [0.0, 1.0])(t)
 tau = arm.inverse_dynamics(q, qd, qdd)
-# %% plots.Animation, plots.Animation.duration, plots.Animation.save
+# %% plots.Animation
 import tempfile
 from pathlib import Path
 
