@@ -47,9 +47,9 @@ def forward_program(n: int, algorithm: Callable[..., Any] = filter_smoother, bia
     """Forward dynamics; without bias terms there is no qd at all, and no gravity."""
     arrays = [Array("q", (n,)), Array("tau", (n,)), *([Array("qd", (n,))] if bias else [])]
     tracer = UnrolledTrace(planar_arm(n), arrays)
-    qd = tracer.read(2) if bias else tracer.zeros()
+    qd = tracer.read("qd") if bias else tracer.zeros()
     base = BaseMotion(ZERO_VEC, ZERO_VEC, -Vec(*tracer.model.gravity) if bias else ZERO_VEC)
-    tracer.write_rates(0, algorithm(tracer, qd, tracer.read(1), tracer.same(ZERO_FORCE), base).qdd)
+    tracer.write_rates(0, algorithm(tracer, qd, tracer.read("tau"), tracer.same(ZERO_FORCE), base).qdd)
     return optimise(tracer.program("planar forward dynamics", [Array("qdd", (n,))]))
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ..description.model import BASE, Frame
 from ..joints import Kind, kind_of
+from ..spatial.scalars import Scalar
 from ..spatial.transforms import Screw, Shift
 
 
@@ -29,26 +29,26 @@ class CanonicalLink:
     kind: str
     factors: tuple[Screw | Shift, ...]
     quarters: int
-    angle: Any
-    turn: tuple[Any, Any]
-    slide: Any
-    pitch: Any
-    mass: Any
-    mp: tuple[Any, Any, Any]
-    I: tuple[Any, ...]  # noqa: E741  (the papers' symbol)
-    com: tuple[Any, Any, Any]
-    I_com: tuple[Any, ...]
-    armature: Any
-    damping: Any
-    friction: Any
-    axes: tuple[tuple[Any, ...], ...]
-    origin: tuple[Any, ...]
+    angle: Scalar
+    turn: tuple[Scalar, Scalar]
+    slide: Scalar
+    pitch: Scalar
+    mass: Scalar
+    mp: tuple[Scalar, Scalar, Scalar]
+    I: tuple[Scalar, ...]  # noqa: E741  (the papers' symbol)
+    com: tuple[Scalar, Scalar, Scalar]
+    I_com: tuple[Scalar, ...]
+    armature: Scalar
+    damping: Scalar
+    friction: Scalar
+    axes: tuple[tuple[Scalar, ...], ...]
+    origin: tuple[Scalar, ...]
     row: int
     q_start: int
     start: int
     leads: bool = True  # a joint that follows another has its coordinate: ratio times it and shift
-    ratio: Any = 1.0
-    shift: Any = 0.0
+    ratio: Scalar = 1.0
+    shift: Scalar = 0.0
 
     @property
     def type(self) -> Kind:
@@ -87,14 +87,14 @@ class Tie:
     a: Frame
     b: Frame
     rows: int
-    numbers: tuple[Any, ...] = ()  # the length; of a spring stiffness, length, damping
+    numbers: tuple[Scalar, ...] = ()  # the length; of a spring stiffness, length, damping
 
 
 @dataclass(frozen=True, slots=True)
 class CanonicalModel:
     links: tuple[CanonicalLink, ...]
     frames: tuple[Frame, ...]
-    gravity: tuple[Any, Any, Any]
+    gravity: tuple[Scalar, Scalar, Scalar]
     ties: tuple[Tie, ...] = ()  # the constraints
     springs: tuple[Tie, ...] = ()
 

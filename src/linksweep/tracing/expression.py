@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..spatial.scalars import LARGE as LARGE  # for the backends, which see nothing below
+from ..spatial.scalars import Scalar
 
 PARAMETER, ONLINE = 1, 2
 
@@ -22,7 +23,8 @@ TERNARY = ("where", "fma", "fms", "fnma")  # a*b + c, a*b - c, c - a*b
 LEAVES = ("input", "table", "load")  # data says which element of what; see program.py
 COMMUTATIVE = ("add", "mul")
 
-Operand = Any  # Node | float
+Operand = Scalar  # a Node or a number
+Data = tuple[Any, ...]  # which element of what, see program.py: places, and of a load the name of its row
 
 
 class Node:
@@ -30,7 +32,7 @@ class Node:
 
     __slots__ = ("args", "data", "graph", "level", "op", "order")
 
-    def __init__(self, graph: Graph, op: str, args: tuple[Operand, ...], data: tuple[Any, ...], level: int, order: int):
+    def __init__(self, graph: Graph, op: str, args: tuple[Operand, ...], data: Data, level: int, order: int):
         self.graph = graph
         self.op = op
         self.args = args
@@ -100,9 +102,9 @@ class Graph:
         return object.__new__(graph_class.get() or cls)
 
     def __init__(self) -> None:
-        self.nodes: dict[tuple[Any, ...], Node] = {}
+        self.nodes: dict[tuple[object, ...], Node] = {}
 
-    def leaf(self, op: str, data: tuple[Any, ...], level: int = ONLINE) -> Node:
+    def leaf(self, op: str, data: Data, level: int = ONLINE) -> Node:
         key = (op, *data)
         node = self.nodes.get(key)
         if node is None:

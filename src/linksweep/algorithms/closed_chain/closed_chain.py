@@ -10,21 +10,23 @@ that share no link. Redundant rows are met by proximal iterations (spatial/symme
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...description.model import BASE, Frame
 from ...mechanism.bias import BaseMotion
-from ...mechanism.sweeps import PerLink, Records
+from ...mechanism.canonical_model import Tie
+from ...mechanism.joints import Coordinates
+from ...mechanism.sweeps import Pairs, PerLink, Records, Unrolled
 from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Motion, Vec
 from ...spatial.scalars import Scalar, is_zero
 from ...spatial.symmetric_solve import SymmetricSolver
 from ...spatial.transforms import Pose
+from ..inverse.khalil_kleinfinger import Result as Inverse
 from ..inverse.khalil_kleinfinger import State, khalil_kleinfinger
 from ..mass_matrix.composite_inertia import mass_matrix
 from ..whole_robot.kinematics import WORLD, jacobian, poses
-from .ties import errors, rows, second_derivatives
+from .ties import Row, errors, rows, second_derivatives
 
 
 THREES = ("rigid", "point")  # kinds whose rows come in threes, along x, y and z of b
@@ -44,7 +46,7 @@ class Mechanism:
     cost less; errors, drift and multipliers of `solve` are along these, too.
     """
 
-    def __init__(self, sweep: Any, world: bool = False):
+    def __init__(self, sweep: Unrolled, world: bool = False):
         self.sweep, self.ties = sweep, sweep.model.ties
         self.at = poses(sweep)
         self.a = [self._pose(tie.a) for tie in self.ties]
@@ -55,7 +57,7 @@ class Mechanism:
         self.columns = [self._relative(tie, pose) for tie, pose in zip(self.ties, self.a, strict=True)]
         self.K = [[row.wrench.dot(m) for m in columns] for columns, row in self._rows()]
 
-    def _rows(self) -> list[tuple[list[Motion], Any]]:
+    def _rows(self) -> list[tuple[list[Motion], Row]]:
         places = zip(self.ties, self.a, self.b, self.columns, strict=True)
         return [(columns, row) for tie, a, b, columns in places for row in rows(tie.kind, a, b, tie.numbers[0])]
 
@@ -79,18 +81,17 @@ class Mechanism:
         x, y, z = (pose.turn(Vec(*column)) for column in zip(*frame.placement.rotation, strict=True))
         return Pose(x, y, z, pose.point(Vec(*frame.placement.position)))
 
-    def _relative(self, tie: Any, a: Pose) -> list[Motion]:
+    def _relative(self, tie: Tie, a: Pose) -> list[Motion]:
         """How each rate moves a relative to b, at the origin of a: 0 for joints that carry both."""
         paths = [set(self.sweep.model.path(frame.link)) for frame in (tie.a, tie.b)]
         away, back = (jacobian(self.sweep, self.at, self.sweep.marked(own - other), a.p).motions
                       for own, other in (paths, paths[::-1]))  # fmt: skip
-        return self.sweep.summed(
-            [[x - y for x, y in zip(plus, minus, strict=True)] for plus, minus in zip(away, back, strict=True)]
-        )
+        places = range(len(self.sweep.links))
+        return self.sweep.summed(Records([x - y for x, y in zip(away[i], back[i], strict=True)] for i in places))
 
     def drift(self, qd: PerLink, states: PerLink, base: State) -> list[Scalar]:
         """k = dK/dt qd; states: of the links, with no joint acceleration, and of the base."""
-        flat = [x for values, link in zip(qd, self.sweep.model.links, strict=True) if link.leads for x in values]
+        flat = [x for i, link in enumerate(self.sweep.model.links) if link.leads for x in qd[i]]
         found = []
         for tie, a, b, columns in zip(self.ties, self.a, self.b, self.columns, strict=True):
             s = ZERO_VEC
@@ -108,7 +109,7 @@ class Mechanism:
         linear = own.dv + own.U @ pose.turn_back(point - pose.p)
         return pose.turn(own.w), Motion(pose.turn(own.dw), pose.turn(linear))
 
-    def prepare(self, M: Any) -> None:
+    def prepare(self, M: Pairs) -> None:
         """Factor M and Omega."""
         self.M = self.sweep.tree_matrix(M)
         self.low, pivots = self.M.factor()
@@ -141,7 +142,7 @@ class Mechanism:
                 total = total + one * (other * weight)
         return total
 
-    def solve(self, force: Sequence[Scalar], k: Sequence[Scalar]) -> tuple[PerLink, list[Scalar]]:
+    def solve(self, force: Sequence[Scalar], k: Sequence[Scalar]) -> tuple[Records[Coordinates], list[Scalar]]:
         """x and lambda of M x + K^T lambda = force, K x + k = 0."""
         y = self._inward(force)
         known = [self._product(row, y) + drift for row, drift in zip(self.Y, k, strict=True)]
@@ -158,22 +159,22 @@ class Mechanism:
 
 
 def closed_chain(
-    sweep: Any, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Unrolled, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint accelerations that tau produces, and the constraints' forces; arguments as of filter_smoother."""
     bias = khalil_kleinfinger(sweep, qd, sweep.zeros(), f_ext, base, dissipation)
     T_free = sweep.subtract(tau, bias.tau)                                                       # (3.22)
     mechanism = Mechanism(sweep, world=True)
     mechanism.prepare(mass_matrix(sweep).elements)                                               # (32)
-    k = mechanism.drift(qd, _states(bias), State(base.w, base.dw, base.a))
+    k = mechanism.drift(qd, _states(sweep, bias), State(base.w, base.dw, base.a))
     qdd, multipliers = mechanism.solve(sweep.summed(T_free), k)
     return Result(qdd, mechanism.along_b(multipliers), mechanism.wrenches(multipliers))
 
 
-def _by_threes(turn: Any, values: Sequence[Scalar]) -> list[Scalar]:
+def _by_threes(turn: Callable[[Vec], Vec], values: Sequence[Scalar]) -> list[Scalar]:
     return [x for k in range(0, len(values), 3) for x in turn(Vec(*values[k : k + 3]))]
 
 
-def _states(bias: Any) -> Records:
+def _states(sweep: Unrolled, bias: Inverse) -> Records[State]:
     """w, dw, dv of every link, as the inverse dynamics found them."""
-    return Records(State(*values) for values in zip(bias.w, bias.dw, bias.dv, strict=True))
+    return Records(State(*values) for values in zip(*map(sweep.listed, (bias.w, bias.dw, bias.dv)), strict=True))

@@ -8,17 +8,19 @@ the inertia of those links welded together.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from ...spatial.algebra import ZERO_ARTICULATED, ZERO_INERTIA, Force
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...spatial.algebra import ZERO_ARTICULATED, ZERO_INERTIA, ArticulatedInertia, Force, Inertia
+from ...spatial.scalars import Rows, Scalar
+from ...mechanism.sweeps import LinkView, Pairs, PerLink, Sweep
+
+Composite = Inertia | ArticulatedInertia
 
 
 @dataclass(slots=True)
 class Result:
     """elements: m(k, i) for each link i and every k from i to the base; r: composite inertia of each link."""
 
-    elements: Any
+    elements: Pairs
     r: PerLink
 
 
@@ -28,18 +30,18 @@ def mass_matrix(sweep: Sweep, ten_parameters: bool = True) -> Result:
     ten_parameters: r as a composite rigid body, (33); otherwise as a covariance of 21 numbers, (28).
     """
 
-    def composite_step(link: LinkView, outer: Any) -> tuple[Any, Any]:
-        r = outer + (link.M if ten_parameters else link.M.articulated())                         # (29), (33)
+    def composite_step(link: LinkView, outer: Composite) -> tuple[Composite, Composite]:
+        r = outer + link.M if isinstance(outer, Inertia) else outer + link.M.articulated()       # (29), (33)
         return r, link.phi(r)
 
-    def start(link: LinkView, r: Any) -> tuple[Any, Any]:
+    def start(link: LinkView, r: Composite) -> tuple[Rows, tuple[Force, ...]]:
         x = (r @ link.H_T).columns                                                               # (32) initialize
         block = inertia_elements(link, x)
         for freedom, row in enumerate(block):
             row[freedom] = row[freedom] + link.armature
         return block, propagate(link, x)
 
-    def step(link: LinkView, x: tuple[Force, ...], r: Any) -> tuple[Any, Any]:
+    def step(link: LinkView, x: tuple[Force, ...], r: Composite) -> tuple[Rows, tuple[Force, ...]]:
         return inertia_elements(link, x), propagate(link, x)
 
     zero = ZERO_INERTIA if ten_parameters else ZERO_ARTICULATED
@@ -52,7 +54,7 @@ def propagate(link: LinkView, x: tuple[Force, ...]) -> tuple[Force, ...]:
     return tuple(link.phi(column) for column in x)
 
 
-def inertia_elements(link: LinkView, x: tuple[Force, ...]) -> list[list[Any]]:
+def inertia_elements(link: LinkView, x: tuple[Force, ...]) -> list[list[Scalar]]:
     """m(k, i) = H(k) x(k), (32)."""
     return [list(row) for row in zip(*(link.H(column) for column in x), strict=True)]
 
