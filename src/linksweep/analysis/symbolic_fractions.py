@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ArgumentError
-from ..tracing.expression import Node, Operand
+from ..tracing.expression import Node, Operand, number
 from ..tracing.program import Program
 
 TRIGONOMETRIC = ("sin", "cos")
@@ -45,7 +45,7 @@ def simplified(program: Program, written: Any, limit: int, what: str, inverted: 
     values: dict[Node, Ratio] = {}
 
     def value(x: Operand) -> Ratio:
-        return values[x] if isinstance(x, Node) else field.number(x)
+        return values[x] if isinstance(x, Node) else field.number(number(x))
 
     for node in nodes:
         args = () if node.op in TRIGONOMETRIC else node.args

@@ -10,7 +10,7 @@ from ..algorithms.whole_robot.kinematics import WORLD, poses
 from ..algorithms.whole_robot.regressor import regressor
 from ..mechanism.bias import BaseMotion
 from ..mechanism.joints import Coordinates
-from ..mechanism.sweeps import Adds, PerLink
+from ..mechanism.sweeps import Adds, PerLink, Unrolled
 from ..spatial.algebra import Vec, leaves
 from ..spatial.scalars import Scalar
 from ..tracing.tracer import Tracer
@@ -20,7 +20,7 @@ from .table import Algorithm, Request
 NAMES_VALUES = True  # of its steps: see tracing/labels.py
 
 
-def joint_groups(tracer: Tracer) -> list[list[int]]:
+def joint_groups(tracer: Tracer | Unrolled) -> list[list[int]]:
     """The links that move with each rate, in the order of coordinates: one, unless joints are coupled."""
     groups: dict[int, list[int]] = {}
     for index, link in enumerate(tracer.model.links):

@@ -9,6 +9,7 @@ not finite is an error. What each kind of joint does stands in joints/.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,8 +27,8 @@ Columns = list[np.ndarray]  # (..., 1) each, the scalars of these functions
 class CoordinateMethods:
     """What a Robot can do with its coordinates."""
 
-    canonical: CanonicalModel
-    model: Model
+    canonical: Any
+    model: Any
 
     def neutral(self) -> np.ndarray:
         """The coordinates (nq,) at which nothing is moved: zeros, and unit quaternions."""

@@ -131,24 +131,31 @@ class Graph:
         return self.make(op, *args)
 
 
+def number(x: Operand) -> float:
+    """An operand that is no node, in a program over floats."""
+    if not isinstance(x, (float, int)):
+        raise TypeError(f"{x!r} is no number")
+    return x
+
+
 def measured_angle(angle: Operand) -> tuple[Operand, Operand]:
     """An angle as what was measured and what the robot adds to it: a number, a table's entry, or 0 for nothing.
 
     Backends reduce the former to a turn, at the latest beyond LARGE, before they add the latter: the last place of a
     large sum would round the offset away.
     """
-    if type(angle) is Node and angle.op == "add":
+    if isinstance(angle, Node) and angle.op == "add":
         for offset, measured in (angle.args, angle.args[::-1]):
-            if type(measured) is Node and (type(offset) is not Node or offset.op == "table"):
+            if isinstance(measured, Node) and (not isinstance(offset, Node) or offset.op == "table"):
                 return measured, offset
     return angle, 0.0
 
 
 def _comes_first(a: Operand, b: Operand) -> bool:
     """Numbers before nodes, older nodes before younger ones."""
-    if type(a) is not Node:
-        return type(b) is Node
-    return type(b) is Node and a.order < b.order
+    if not isinstance(a, Node):
+        return isinstance(b, Node)
+    return isinstance(b, Node) and a.order < b.order
 
 
 from .rules import RULES  # noqa: E402  (the rules are written over nodes)
