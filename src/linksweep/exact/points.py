@@ -164,7 +164,7 @@ def _exact_link(link: CanonicalLink) -> CanonicalLink:
         Shift(Vec(*_numbers([*f.p]))) if isinstance(f, Shift) else Screw(f.axis, *_pair(f.c, f.s), exact_number(f.t))
         for f in link.factors
     )
-    own = _placement(Placement(link.axes, link.origin))  # type: ignore[arg-type]
+    own = _placement(Placement(link.axes, link.origin))
     return replace(
         link, factors=factors, angle=Angle(c, s).quarter_turns(-link.quarters), turn=(c, s),
         slide=exact_number(link.slide), pitch=exact_number(link.pitch), armature=exact_number(link.armature),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..description.model import BASE, Frame
+from ..description.model import BASE, Frame, Matrix, Vector
 from ..joints import Kind, kind_of
 from ..spatial.transforms import Screw, Shift
 
@@ -41,8 +41,8 @@ class CanonicalLink:
     armature: float
     damping: float
     friction: float
-    axes: tuple[tuple[float, ...], ...]
-    origin: tuple[float, ...]
+    axes: Matrix
+    origin: Vector
     row: int
     q_start: int
     start: int

@@ -17,7 +17,6 @@ NAMES_VALUES = True  # of its steps: see tracing/labels.py
 
 
 Column = TypeVar("Column", Motion, Force)
-Quotient = TypeVar("Quotient", Force, Scalar)
 
 
 class Coordinates(tuple[Scalar, ...]):
@@ -58,7 +57,8 @@ class Span(Generic[Column]):
     def over(self: Span[Force], d: JointInertia) -> Span[Force]:
         """P H^T / D: the gain."""
         if len(self.columns) == 1:
-            return Span([_over(self.columns[0], d.rows[0][0])])
+            column, pivot = self.columns[0], d.rows[0][0]
+            return Span([column * 0.0 if is_zero(pivot) else column / pivot])  # as `_over`
         unit = [[1.0 if i == j else 0.0 for j in range(len(self.columns))] for i in range(len(self.columns))]
         return Span([self @ d.solve(row) for row in unit])
 
@@ -72,7 +72,7 @@ def _pair(a: Motion | Force, b: Motion | Force) -> Scalar:
     raise TypeError(f"{type(a).__name__} and {type(b).__name__} have no product: one is a Motion, the other a Force")
 
 
-def _over(a: Quotient, d: Scalar) -> Quotient:
+def _over(a: Scalar, d: Scalar) -> Scalar:
     """a / D, but 0 where D is the number 0 (a joint that moves no inertia in any pose): P H^T is 0 there too."""
     return a * 0.0 if is_zero(d) else a / d
 
