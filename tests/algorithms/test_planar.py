@@ -257,9 +257,9 @@ def forward_program(model: Model, bias: bool) -> Program:
     n = len(model.links)
     arrays = [Array("q", (n,)), Array("tau", (n,)), *([Array("qd", (n,))] if bias else [])]
     tracer = UnrolledTrace(canonical(model), arrays)
-    qd = tracer.read(2) if bias else tracer.zeros()
+    qd = tracer.read("qd") if bias else tracer.zeros()
     base = BaseMotion(ZERO_VEC, ZERO_VEC, -Vec(*model.gravity) if bias else ZERO_VEC)
-    tracer.write_rates(0, filter_smoother(tracer, qd, tracer.read(1), tracer.same(ZERO_FORCE), base).qdd)
+    tracer.write_rates(0, filter_smoother(tracer, qd, tracer.read("tau"), tracer.same(ZERO_FORCE), base).qdd)
     return remove_dead(tracer.program("planar", [Array("qdd", (n,))])).verify()
 
 

@@ -87,7 +87,7 @@ class Count:
 
 def described(tracer: Any, write: Any) -> None:
     """Depth, size of each subtree, sum of q towards the tips, and products of pairs, all from simple steps."""
-    q = tracer.read(0) if not isinstance(tracer, PlainSweep) else tracer.split(tracer.q)
+    q = tracer.read("q") if not isinstance(tracer, PlainSweep) else tracer.split(tracer.q)
 
     def deeper(link: Any, parent: Count) -> tuple[Count, Count]:
         own = Count(parent.number + 1.0)

@@ -26,6 +26,7 @@ from ..errors import SingularWarning, warn_user
 from ..mechanism.joints import JointInertia
 from ..mechanism.sweeps import Unrolled
 from ..support.lazy import lazy
+from ..tracing.expression import number
 
 if TYPE_CHECKING:
     from ..mechanism.canonical import CanonicalLink, CanonicalModel
@@ -166,15 +167,15 @@ def least_ratio(model: CanonicalModel, neutral: np.ndarray, slides: Sequence[flo
     views = Unrolled(model, neutral.tolist()).links
     for index in reversed(range(len(views))):
         link, view = model.links[index], views[index]
-        turning, mass = outer[index][0] + half_trace(view.M.I), outer[index][1] + link.mass
+        turning, mass = outer[index][0] + number(half_trace(view.M.I)), outer[index][1] + link.mass
         _, pivots = JointInertia(view.H_T, view.M @ view.H_T, link.armature).factor()
         for pivot, h in zip(pivots, view.H_T.columns, strict=True):
             size = h.angular.dot(h.angular) * turning + h.linear.dot(h.linear) * mass + link.armature
             if not (pivot > 0.0 and turning >= 0.0 and mass >= 0.0):  # doubtful numbers prove nothing
                 return 0.0
-            least = min(least, pivot / size)
+            least = min(least, number(pivot / size))
         if link.parent != BASE:
-            way = math.hypot(*view.X.origin()) + slides[index]
+            way = math.hypot(*map(number, view.X.origin())) + slides[index]
             stretched = (math.sqrt(turning) + way * math.sqrt(mass)) ** 2
             outer[link.parent] = outer[link.parent][0] + stretched, outer[link.parent][1] + mass
     return least

@@ -18,6 +18,7 @@ from ..errors import ArgumentError, BackendError
 from ..support.foreign import refuse_foreign
 from ..support.messages import shown
 from ..tracing.expression import Node, Operand
+from ..tracing.expression import number as as_float
 from ..tracing.program import Program
 
 LIMIT = 20_000  # operations, written out without sharing; SymPy takes seconds for so many
@@ -206,7 +207,7 @@ class _Written:
         return [self.value(effect.value) for effect in effects]
 
     def value(self, x: Operand) -> Any:
-        return self.known[x] if isinstance(x, Node) else self.number(x)
+        return self.known[x] if isinstance(x, Node) else self.number(as_float(x))
 
     def number(self, x: float) -> Any:
         if not self.exact:
@@ -247,6 +248,7 @@ class _Written:
             return a + b if x.op == "add" else a - b
         if isinstance(x, Node):
             return self.value(x)
+        x = as_float(x)
         turn = Fraction(x / math.pi).limit_denominator(360)
         if self.exact and abs(float(turn) * math.pi - x) <= 4e-16 * abs(x):
             return self.sp.pi * self.sp.Rational(turn.numerator, turn.denominator)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
-from ..tracing.expression import Node, Operand
+from ..tracing.expression import Node, Operand, number
 from ..tracing.program import Program
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def simplified(program: Program, written: Any, options: Options, what: str, inve
     values: dict[Node, Ratio] = {}
 
     def value(x: Operand) -> Ratio:
-        return values[x] if isinstance(x, Node) else field.number(x)
+        return values[x] if isinstance(x, Node) else field.number(number(x))
 
     for node in nodes:
         args = () if node.op in TRIGONOMETRIC else node.args

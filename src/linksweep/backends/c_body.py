@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ..tracing.expression import LEAVES, Node, Operand, measured_angle
+from ..tracing.expression import LEAVES, Node, Operand, measured_angle, number
 from ..tracing.program import Add, Body, Effect, Label, Output, PairOutput, Program, Store
 from .c_names import GLUE, WEAK, Names, comment, literal, wrapped
 
@@ -45,7 +44,7 @@ class BodyWriter:
         self.shift = shift
         self.values: dict[Node, Expression] = {}
         self.angles: set[Operand] = set()
-        self.said: tuple[Any, ...] = ()
+        self.said: tuple[str, ...] = ()
 
     def lines(self, body: Body, indent: str) -> Iterator[str]:
         self.angles = {node.args[0] for node in body.nodes if node.op in ("sin", "cos")}
@@ -85,7 +84,7 @@ class BodyWriter:
     def _expression(self, x: Operand) -> Expression:
         if isinstance(x, Node):
             return self.values[x]
-        text = literal(x, self.dtype)
+        text = literal(number(x), self.dtype)
         return Expression(text, SIGN if text.startswith("-") else ATOM)
 
     def _line(self, node: Node, label: Label, result: Output | None, indent: str) -> Iterator[str]:

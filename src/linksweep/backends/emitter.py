@@ -8,13 +8,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from itertools import count
-from typing import Any
 
 from ..errors import BackendError
-from ..tracing.expression import ONLINE, Node, Operand, measured_angle
+from ..tracing.expression import ONLINE, Node, Operand, measured_angle, number
 from ..tracing.program import Body, Output, Program
 from .target import Target
 from .transpose import chunks, load_columns, repeated, store_chunk, store_part
+
+Rows = Sequence[Sequence[str]] | dict[int, list[str]]  # of each output, or of some: a pointer for each lane
 
 LONG = 1500  # operations of straight-line code, beyond which it is cut into pieces:
 PIECE = 300  # LLVM's time grows faster than a block's length. C of Talos: 5.6 s to compile in one, 1.9 s in pieces
@@ -182,7 +183,7 @@ class Emitter:
         place = self.emit(f"getelementptr i8, ptr {row}, i64 {offset}")
         self.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 1, i32 3, i32 1)")
 
-    def store_ready(self, ready: Sequence[Chunk], out_rows: Any, poison: str) -> None:
+    def store_ready(self, ready: Sequence[Chunk], out_rows: Rows, poison: str) -> None:
         """Write what is computed by now: sooner or later it would have to leave its register."""
         for output, start, values in ready:
             if all(not isinstance(value, Node) and value == 0.0 for value in values):  # most of a Jacobian
@@ -222,7 +223,7 @@ class Emitter:
         return self.emit(f"fadd {self.vector} {pairs[0]}, {pairs[1]}")
 
     def operand(self, x: Operand, values: dict[Node, str]) -> str:
-        return values[x] if isinstance(x, Node) else self.constant(x)
+        return values[x] if isinstance(x, Node) else self.constant(number(x))
 
     def fma(self, a: str, b: str, c: str) -> str:
         if not self.target.fma:

@@ -20,9 +20,12 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import resources
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from .llvm import LoadedCode, MachineKernel
 
 _DATA, _NDIM, _DIMS, _STRIDES, _DESCR, _FLAGS = 16, 24, 32, 40, 56, 64  # bytes into an ndarray object
 _CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
@@ -87,14 +90,14 @@ class Plan(ctypes.Structure):
         ("most", ctypes.c_int64),  # samples in a batch; what is behind has threads for more
     )
 
-    def add_kernel(self, dtype: str, kernel: Any) -> None:
+    def add_kernel(self, dtype: str, kernel: MachineKernel) -> None:
         """Take the calls of this floating type, too."""
         place = ("float64", "float32").index(dtype)
         self.owned.append(kernel)
         self.workspaces[place] = kernel.workspace
         self.kernels[place] = kernel.address("kernel")  # from here on it is used
 
-    owned: list[Any]
+    owned: list[object]
 
 
 def fits(inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]) -> bool:
@@ -104,8 +107,8 @@ def fits(inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]) 
 
 def make_builtin(
     name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], shared: int,
-    behind: Callable[..., Any], code: Any,
-) -> tuple[Callable[..., Any], Plan]:  # fmt: skip
+    behind: Callable[..., object], code: LoadedCode,
+) -> tuple[Callable[..., object], Plan]:  # fmt: skip
     """A builtin function over kernels with these shapes of one sample, and its plan, to which kernels are added.
 
     shared: so many of the last inputs must be single samples. behind: takes all other calls. code: the loaded entry.

@@ -7,7 +7,7 @@ it is the oracle for the passes that made the Program.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ import numpy as np
 from ..tracing.expression import LARGE, Node, Operand, measured_angle
 from ..tracing.program import Add, Block, Body, Loop, Output, PairOutput, Program, Store
 
-OPERATIONS: dict[str, Any] = {
+Column = Any  # one value for each sample: an array, or a number for all; of the outputs' type
+OPERATIONS: dict[str, Callable[..., Column]] = {
     "neg": np.negative, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "lt": np.less,
     "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "where": np.where,
     "fma": lambda a, b, c: a * b + c, "fms": lambda a, b, c: a * b - c, "fnma": lambda a, b, c: c - a * b,
@@ -84,9 +85,9 @@ class _Run:
             output[bad] = np.nan
 
     def body(self, body: Body, first: int, link: int) -> None:
-        values: dict[Node, Any] = {}
+        values: dict[Node, Column] = {}
 
-        def value(x: Operand) -> Any:
+        def value(x: Operand) -> Column:
             return values[x] if isinstance(x, Node) else self.scalar(x)
 
         for node in body.nodes:
@@ -109,7 +110,7 @@ class _Run:
                 assert isinstance(effect, Add)
                 self.memory[effect.array][self.row("parent", link), effect.slot] += result
 
-    def leaf(self, node: Node, link: int) -> Any:
+    def leaf(self, node: Node, link: int) -> Column:
         if node.op == "input":
             return self.inputs[node.data[0]][:, self.element(node.data[1:], link)]
         if node.op == "table":
@@ -126,13 +127,13 @@ class _Run:
             return row + 1
         return 0 if row == "base" else 1 + (link if row == "own" else self.program.parents[link])
 
-    def write_pair(self, effect: PairOutput, i: int, j: int, result: Any) -> None:
+    def write_pair(self, effect: PairOutput, i: int, j: int, result: Column) -> None:
         of_i, of_j, component = effect.where
         element = self.program.offsets[of_i][i] + self.program.offsets[of_j][j] + component
         self.outputs[effect.output][:, element] = result
 
 
-def _shifted(angle: Any, offset: Any) -> Any:
+def _shifted(angle: Column, offset: Column) -> Column:
     """The sum, of which a large angle is reduced to a turn before the offset is added."""
     if isinstance(offset, float) and offset == 0.0:
         return angle

@@ -12,8 +12,6 @@ arrays and whoever is free takes the next block; a call that is alone takes one 
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..tracing.program import Program
 from .emitter import Emitter
 from .loops import LoopEmitter
@@ -41,7 +39,7 @@ def kernel_ir(program: Program, dtype: str, target: Target) -> tuple[str, int]:
     _groups(emitter)
     trig: list[str] = []
     for name in sorted(emitter.trig):
-        options: Any = (emitter.lanes, dtype, target.fma)
+        options = (emitter.lanes, dtype, target.fma)
         trig.append(sincos_ir(*options, name=name, declare=False, shifted=name == "sincos_shifted"))
         emitter.declarations.update(sincos_declarations(*options))
     parts = [*sorted(emitter.declarations), *emitter.globals(), *trig, *emitter.lines]

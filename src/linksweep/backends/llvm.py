@@ -10,7 +10,7 @@ import ctypes
 import functools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -72,7 +72,7 @@ class LoadedCode:
             with Uninterrupted():
                 _unmap_dropped()
                 self._library = builder.link(llvm.create_lljit_compiler(use_jit_link=True), "linksweep")
-                _mapped[weakref.ref[Any](self)] = self._library
+                _mapped[weakref.ref(self)] = self._library
         except RuntimeError as error:
             raise BackendError(
                 f"machine code could not be loaded ({error}); set LINKSWEEP_BACKEND=interpreter to do without."
@@ -82,7 +82,11 @@ class LoadedCode:
         return self._library[name]
 
 
-_mapped: dict[weakref.ref[Any], Any] = {}
+class Closed(Protocol):
+    def close(self) -> None: ...
+
+
+_mapped: dict[weakref.ref[LoadedCode], Closed] = {}
 
 
 def _unmap_dropped() -> None:
@@ -92,6 +96,8 @@ def _unmap_dropped() -> None:
             library.close()
 
 
+Addresses = ctypes.Array[ctypes.c_void_p]
+Integers = ctypes.Array[ctypes.c_int64]
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * 6, ctypes.c_int64)
 
 
@@ -122,8 +128,8 @@ class SharedRun:
     """A run of machine code over one batch: see `SharedWork` in threads.py."""
 
     def __init__(
-        self, function: Any, kernel: MachineKernel, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray],
-        block: int,
+        self, function: Callable[..., None], kernel: MachineKernel, inputs: Sequence[np.ndarray],
+        outputs: Sequence[np.ndarray], block: int,
     ):  # fmt: skip
         self._function = function
         self._owned = kernel, (*inputs, *outputs)  # the code, and what the addresses below lead to
@@ -147,7 +153,7 @@ class SharedRun:
         return self
 
 
-def _pointers(arrays: Sequence[np.ndarray], count: int) -> tuple[Any, Any]:
+def _pointers(arrays: Sequence[np.ndarray], count: int) -> tuple[Addresses, Integers]:
     """Base addresses and row strides in elements; one shared row has stride 0."""
     kinds = _array_kinds(len(arrays))
     bases = kinds[0](*map(data_address, arrays))
@@ -156,11 +162,11 @@ def _pointers(arrays: Sequence[np.ndarray], count: int) -> tuple[Any, Any]:
 
 
 @functools.cache
-def _array_kinds(count: int) -> tuple[Any, Any]:
+def _array_kinds(count: int) -> tuple[type[Addresses], type[Integers]]:
     return ctypes.c_void_p * count, ctypes.c_int64 * count
 
 
-def aligned(size: int) -> tuple[Any, int | None]:
+def aligned(size: int) -> tuple[np.ndarray | None, int | None]:
     """Memory that starts at a cache line, and where it starts."""
     if size == 0:
         return None, None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,9 @@ from .emitter import Emitter
 from .result_elements import constant_zeros, neighbours, paired_outputs, unwritten
 from .target import Target
 from .transpose import load_columns, store_columns
+
+Steps = tuple[Block | Loop | PairLoop, ...]
+Loops = tuple[Loop | PairLoop, ...]
 
 STAGED_PAIRS = 4096  # entries of a result of pairs: 256 KB for eight lanes, which stays in the second cache
 SIDE_BY_SIDE = 4  # neighbours in a row that are worth a transposition
@@ -76,9 +78,9 @@ class LoopEmitter(Emitter):
         self.out_rows = out_rows
         self.finite = self.stage_inputs(rows)
         self.fill_pair_outputs()
-        calls: dict[tuple[Loop | PairLoop, ...], list[str]] = {}
+        calls: dict[Loops, list[str]] = {}
         found = groupby(self.program.steps, lambda step: isinstance(step, Block))
-        parts: list[tuple[bool, tuple[Any, ...]]] = [(block, tuple(steps)) for block, steps in found]
+        parts: list[tuple[bool, Steps]] = [(block, tuple(steps)) for block, steps in found]
         loops = [part for block, part in parts if not block]
         for block, part in parts:
             if block:
@@ -101,7 +103,7 @@ class LoopEmitter(Emitter):
             else:
                 self.pair_loop(step)
 
-    def call(self, steps: tuple[Any, ...], calls: dict[tuple[Any, ...], list[str]]) -> None:
+    def call(self, steps: Loops, calls: dict[Loops, list[str]]) -> None:
         """Go to loops that stand once and run several times, and come back."""
         place = f"shared{list(calls).index(steps) if steps in calls else len(calls)}"
         name = self.fresh("call")
@@ -111,7 +113,7 @@ class LoopEmitter(Emitter):
         self.do(f"br label %{place}")
         self.label(f"{name}_back")
 
-    def shared_loops(self, calls: dict[tuple[Any, ...], list[str]]) -> None:
+    def shared_loops(self, calls: dict[Loops, list[str]]) -> None:
         """The loops of all calls, behind everything else."""
         if not calls:
             return

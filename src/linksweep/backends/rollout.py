@@ -18,14 +18,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..errors import BackendError
 from ..support.lazy import Once
 from .entry import data_address
-from .llvm import LoadedCode, MachineKernel, aligned, emit_object
+from .llvm import Addresses, Integers, LoadedCode, MachineKernel, aligned, emit_object
 from .target import host_target
 from .threads import run_shared
 
@@ -150,11 +149,11 @@ class _SharedRollout:
         self._counter.value = self._count
 
 
-def _pointers(addresses: Sequence[Any]) -> Any:
+def _pointers(addresses: Sequence[int | None]) -> Addresses:
     return (ctypes.c_void_p * len(addresses))(*addresses)
 
 
-def _integers(values: Sequence[int]) -> Any:
+def _integers(values: Sequence[int]) -> Integers:
     return (ctypes.c_int64 * len(values))(*values)
 
 

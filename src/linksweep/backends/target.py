@@ -12,6 +12,8 @@ from typing import Any
 
 from ..errors import BackendError
 
+LLVM = Any  # llvmlite.binding, or an object of its: it has no types
+
 # what each setting of LINKSWEEP_SIMD takes away from an x86-64 host
 _MASKED = {
     "sse2": ("sse3", "ssse3", "sse4.1", "sse4.2", "sse4a", "avx", "avx2", "fma", "fma4", "f16c", "xop"),
@@ -31,14 +33,14 @@ class Target:
     def lanes(self, dtype: str) -> int:
         return self.vector_bytes // (4 if dtype == "float32" else 8)
 
-    def machine(self) -> Any:
+    def machine(self) -> LLVM:
         llvm = initialized_llvm()
         target = llvm.Target.from_triple(self.triple)
         return target.create_target_machine(cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="small")
 
 
 @functools.cache
-def initialized_llvm() -> Any:
+def initialized_llvm() -> LLVM:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()

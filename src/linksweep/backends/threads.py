@@ -17,7 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -45,10 +45,10 @@ class SharedWork(Protocol):
         ...
 
 
-def checked_threads(threads: Any) -> int:
+def checked_threads(threads: object) -> int:
     """`threads` as an int of at least 1, else an ArgumentError."""
     try:
-        count = 0 if isinstance(threads, bool | np.bool_) else operator.index(threads)
+        count = 0 if isinstance(threads, bool | np.bool_) else operator.index(threads)  # type: ignore[arg-type]
     except TypeError:
         count = 0
     if count < 1:
@@ -69,9 +69,9 @@ def default_threads() -> int:
         raise ArgumentError(f"LINKSWEEP_THREADS is {setting!r}, expected a whole number from 1 on.") from None
 
 
-def longest_alone(cost: float) -> int:
+def longest_alone(cost: float | None) -> int:
     """The largest batch that one thread does as soon as two, of samples that take so many nanoseconds each."""
-    return int(2.0 * _SHARE / max(cost, 1e-3))
+    return int(2.0 * _SHARE / max(cost or 0.0, 1e-3))
 
 
 def run_chunks(kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarray], threads: int = 1) -> None:

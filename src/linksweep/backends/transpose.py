@@ -9,10 +9,13 @@ insertions this is worth a fifth of UR5's inverse dynamics in float64 and a thir
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .emitter import Emitter
 
 
-def load_columns(e: Any, rows: Sequence[str], size: int) -> list[str]:
+def load_columns(e: Emitter, rows: Sequence[str], size: int) -> list[str]:
     """One vector for each of the `size` entries of these rows, one row per lane."""
     columns: list[str] = []
     for start, width in chunks(size, e.lanes):
@@ -23,13 +26,13 @@ def load_columns(e: Any, rows: Sequence[str], size: int) -> list[str]:
     return columns
 
 
-def store_columns(e: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
+def store_columns(e: Emitter, rows: Sequence[str], columns: Sequence[str]) -> None:
     """The reverse: one vector for each entry, into the rows."""
     for start, width in chunks(len(columns), e.lanes):
         store_chunk(e, rows, start, columns[start : start + width])
 
 
-def store_chunk(e: Any, rows: Sequence[str], start: int, columns: Sequence[str]) -> None:
+def store_chunk(e: Emitter, rows: Sequence[str], start: int, columns: Sequence[str]) -> None:
     """The entries of one chunk, from `start` on."""
     width = len(columns)
     for i, vector in enumerate(_transpose(e, list(columns), width)):
@@ -37,7 +40,7 @@ def store_chunk(e: Any, rows: Sequence[str], start: int, columns: Sequence[str])
             store_part(e, rows[i + g * width], start, _extract(e, vector, g * width, width), width)
 
 
-def store_part(e: Any, row: str, start: int, part: str, width: int) -> None:
+def store_part(e: Emitter, row: str, start: int, part: str, width: int) -> None:
     """`width` entries of one row, from `start` on."""
     place = e.emit(f"getelementptr {e.scalar}, ptr {row}, i64 {start}")
     e.do(f"store <{width} x {e.scalar}> {part}, ptr {place}, align {e.bytes}")
@@ -59,12 +62,12 @@ def chunks(size: int, lanes: int) -> list[tuple[int, int]]:
     return chunks
 
 
-def _load(e: Any, row: str, start: int, width: int) -> str:
+def _load(e: Emitter, row: str, start: int, width: int) -> str:
     place = e.emit(f"getelementptr {e.scalar}, ptr {row}, i64 {start}")
     return e.emit(f"load <{width} x {e.scalar}>, ptr {place}, align {e.bytes}")
 
 
-def _concatenate(e: Any, parts: Sequence[str], width: int) -> str:
+def _concatenate(e: Emitter, parts: Sequence[str], width: int) -> str:
     while len(parts) > 1:
         kind = f"<{width} x {e.scalar}>"
         width *= 2
@@ -75,14 +78,14 @@ def _concatenate(e: Any, parts: Sequence[str], width: int) -> str:
     return parts[0]
 
 
-def _extract(e: Any, vector: str, start: int, width: int) -> str:
+def _extract(e: Emitter, vector: str, start: int, width: int) -> str:
     if width == e.lanes:
         return vector
     mask = _mask(range(start, start + width))
     return e.emit(f"shufflevector {e.vector} {vector}, {e.vector} poison, {mask}")
 
 
-def _transpose(e: Any, vectors: list[str], width: int) -> list[str]:
+def _transpose(e: Emitter, vectors: list[str], width: int) -> list[str]:
     """Transpose the width x width squares that stand side by side in the lanes."""
     distance = 1
     while distance < width:

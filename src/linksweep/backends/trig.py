@@ -16,11 +16,10 @@ import ctypes
 import struct
 from collections.abc import Sequence
 from functools import cache
-from typing import Literal
 
 from linksweep.errors import BackendError
 
-Dtype = Literal["float64", "float32"]
+Dtype = str  # "float64" or "float32"
 
 FAR = 1e5  # |k| <= 63662 < 2^16 up to here, which the splittings of pi/2 below rely on
 

@@ -5,15 +5,24 @@ A tracer (see tracing/) carries the algorithms' sweeps; a request says which fra
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..algorithms.whole_robot.kinematics import WORLD, Observer, jacobian, jacobian_derivative, poses, velocities
+from ..algorithms.whole_robot.kinematics import (
+    WORLD,
+    Column,
+    Observer,
+    jacobian,
+    jacobian_derivative,
+    poses,
+    velocities,
+)
 from ..algorithms.whole_robot.momentum import composite_inertias, kinetic_energy, momentum, momentum_matrix, seen_from
 from ..description.model import BASE, Frame
 from ..errors import DescriptionError
+from ..mechanism.sweeps import PerLink
 from ..spatial.algebra import ZERO_MOTION, ZERO_VEC, Vec, leaves
-from ..spatial.scalars import sqrt
+from ..spatial.scalars import Scalar, sqrt
 from ..spatial.transforms import Pose
+from ..tracing.tracer import Tracer
+from .table import Request
 
 NAMES_VALUES = True  # of its steps: see tracing/labels.py
 
@@ -21,39 +30,41 @@ REFERENCES = ("world_aligned", "local", "world")  # of Jacobians, the default fi
 ABOUT = ("center_of_mass", "base")  # of momentum
 
 
-def trace_pose(tracer: Any, request: Any, output: int) -> None:
-    tracer.write(output, _matrix(frame_pose(tracer, poses(tracer), tracer.model.frame(request.frame))))
+def trace_pose(tracer: Tracer, request: Request, output: int) -> None:
+    tracer.write(output, _matrix(frame_pose(tracer, poses(tracer), tracer.model.frame(request.frames[0]))))
 
 
-def trace_poses(tracer: Any, request: Any, output: int) -> None:
+def trace_poses(tracer: Tracer, request: Request, output: int) -> None:
     at = poses(tracer)
     tracer.write(output, [x for frame in tracer.model.frames for x in _matrix(frame_pose(tracer, at, frame))])
 
 
-def trace_jacobian(tracer: Any, request: Any, output: int) -> None:
-    _write_jacobian(tracer, request, output, poses(tracer), tracer.model.frame(request.frame))
+def trace_jacobian(tracer: Tracer, request: Request, output: int) -> None:
+    _write_jacobian(tracer, request, output, poses(tracer), tracer.model.frame(request.frames[0]))
 
 
-def trace_jacobians(tracer: Any, request: Any, output: int) -> None:
+def trace_jacobians(tracer: Tracer, request: Request, output: int) -> None:
     at = poses(tracer)
     for frame in tracer.model.frames:
         _write_jacobian(tracer, request, output, at, frame)
 
 
-def _write_jacobian(tracer: Any, request: Any, output: int, at: Any, frame: Frame) -> None:
+def _write_jacobian(tracer: Tracer, request: Request, output: int, at: PerLink[Pose], frame: Frame) -> None:
     point = _point(tracer, request)
     tracer.write_columns(output, frame_columns(tracer, request.reference, at, frame, point).motions)
 
 
-def frame_columns(tracer: Any, reference: str, at: Any, frame: Frame, point: Vec = ZERO_VEC) -> Any:
+def frame_columns(
+    tracer: Tracer, reference: str, at: PerLink[Pose], frame: Frame, point: Vec = ZERO_VEC
+) -> PerLink[Column]:
     """The columns of a frame's Jacobian, or of a point of it."""
     pose = frame_pose(tracer, at, frame)
     o = _observer(reference, pose, pose.point(point))
     return jacobian(tracer, at, tracer.marked(tracer.model.path(frame.link)), o.point, o.axes)
 
 
-def trace_jacobian_derivative(tracer: Any, request: Any, output: int) -> None:
-    frame, at, qd = tracer.model.frame(request.frame), poses(tracer), _read(tracer, "qd")
+def trace_jacobian_derivative(tracer: Tracer, request: Request, output: int) -> None:
+    frame, at, qd = tracer.model.frame(request.frames[0]), poses(tracer), tracer.read("qd")
     V = velocities(tracer, qd)
     pose = frame_pose(tracer, at, frame)
     o = _observer(request.reference, pose, pose.point(_point(tracer, request)))
@@ -67,25 +78,25 @@ def trace_jacobian_derivative(tracer: Any, request: Any, output: int) -> None:
     tracer.write_columns(output, columns.motions)
 
 
-def trace_center_of_mass(tracer: Any, request: Any, output: int) -> None:
+def trace_center_of_mass(tracer: Tracer, request: Request, output: int) -> None:
     tracer.write(output, leaves(_center_of_mass(tracer)))
 
 
-def trace_momentum(tracer: Any, request: Any, output: int) -> None:
+def trace_momentum(tracer: Tracer, request: Request, output: int) -> None:
     point = _center_of_mass(tracer) if request.reference == "center_of_mass" else ZERO_VEC
-    tracer.write(output, leaves(seen_from(point, momentum(tracer, _read(tracer, "qd")))))
+    tracer.write(output, leaves(seen_from(point, momentum(tracer, tracer.read("qd")))))
 
 
-def trace_momentum_matrix(tracer: Any, request: Any, output: int) -> None:
+def trace_momentum_matrix(tracer: Tracer, request: Request, output: int) -> None:
     columns = momentum_matrix(tracer, poses(tracer), composite_inertias(tracer)[0], _center_of_mass(tracer))
     tracer.write_columns(output, columns.momenta)
 
 
-def trace_kinetic_energy(tracer: Any, request: Any, output: int) -> None:
-    tracer.write(output, [kinetic_energy(tracer, _read(tracer, "qd"))])
+def trace_kinetic_energy(tracer: Tracer, request: Request, output: int) -> None:
+    tracer.write(output, [kinetic_energy(tracer, tracer.read("qd"))])
 
 
-def trace_potential_energy(tracer: Any, request: Any, output: int) -> None:
+def trace_potential_energy(tracer: Tracer, request: Request, output: int) -> None:
     energy = (-Vec(*tracer.model.gravity)).dot(composite_inertias(tracer)[1].mp)
     for spring in tracer.model.springs:
         at, (stiffness, length, _) = poses(tracer), spring.numbers
@@ -95,8 +106,8 @@ def trace_potential_energy(tracer: Any, request: Any, output: int) -> None:
     tracer.write(output, [energy])
 
 
-def _center_of_mass(tracer: Any) -> Vec:
-    mass = sum(link.mass for link in tracer.model.links)
+def _center_of_mass(tracer: Tracer) -> Vec:
+    mass = sum((link.mass for link in tracer.model.links), 0.0)
     if mass == 0.0:
         raise DescriptionError(
             "the mass centre does not exist: the moving links have no mass together, expected some in the description."
@@ -111,27 +122,19 @@ def _observer(reference: str, pose: Pose, point: Vec) -> Observer:
     return Observer(point, ZERO_VEC, pose if reference == "local" else WORLD, ZERO_VEC)
 
 
-def frame_pose(tracer: Any, at: Any, frame: Frame) -> Pose:
+def frame_pose(tracer: Tracer, at: PerLink[Pose], frame: Frame) -> Pose:
     pose = WORLD if frame.link == BASE else tracer.at(at, frame.link)
     x, y, z = (pose.turn(Vec(*column)) for column in zip(*frame.placement.rotation, strict=True))
     return Pose(x, y, z, pose.point(Vec(*frame.placement.position)))
 
 
-def _matrix(pose: Pose) -> list[Any]:
+def _matrix(pose: Pose) -> list[Scalar]:
     rows = zip(pose.x, pose.y, pose.z, pose.p, strict=True)
     return [*(value for row in rows for value in row), 0.0, 0.0, 0.0, 1.0]
 
 
-def _point(tracer: Any, request: Any) -> Vec:
+def _point(tracer: Tracer, request: Request) -> Vec:
     """The point of the frame that is asked about: its origin, unless the function takes one."""
     if not request.function.startswith("point_"):
         return ZERO_VEC
-    return Vec(*tracer.read_flat(source(tracer, "point")))
-
-
-def source(tracer: Any, name: str) -> int:
-    return next(k for k, array in enumerate(tracer.inputs) if array.name == name)
-
-
-def _read(tracer: Any, name: str) -> Any:
-    return tracer.read(source(tracer, name))
+    return Vec(*tracer.read_flat("point"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..algorithms.closed_chain.mechanism import Mechanism
 from ..algorithms.closed_chain.operational_space import Place, operational_space
@@ -12,30 +11,29 @@ from ..algorithms.mass_matrix.coupled import coupled_operational_space
 from ..algorithms.whole_robot.kinematics import WORLD, poses, velocities
 from ..description.model import BASE, Frame
 from ..mechanism.bias import BaseMotion
+from ..mechanism.joints import Coordinates
+from ..mechanism.sweeps import LinkView, PerLink, Records
 from ..spatial.algebra import ZERO_MOTION, ZERO_VEC, Force, Mat, Motion, Transform, Vec, leaves
-from ..spatial.scalars import is_zero, sqrt
+from ..spatial.scalars import Scalar, is_zero, sqrt
 from ..spatial.transforms import Pose, Rotation, Shift
-from .body_traces import REFERENCES, frame_columns, frame_pose, source
-from .table import Function, Method
+from ..tracing.tracer import Tracer
+from ..tracing.unrolled import UnrolledRun
+from .body_traces import REFERENCES, frame_columns, frame_pose
+from .table import Function, Method, Request, Traced
 
 REST = BaseMotion(ZERO_VEC, ZERO_VEC, ZERO_VEC)
 
 
-def frames_of(request: Any) -> tuple[str, ...]:
-    """The frames of a request, one or several."""
-    return (request.frame,) if isinstance(request.frame, str) else request.frame
-
-
-def _trace_operational(tracer: Any, request: Any, output: int) -> None:
+def _trace_operational(tracer: UnrolledRun, request: Request, output: int) -> None:
     at = poses(tracer) if request.reference != "local" else None
-    frames = [tracer.model.frame(name) for name in frames_of(request)]
+    frames = [tracer.model.frame(name) for name in request.frames]
     if tracer.model.is_coupled:
         tracer.write(output, [x for row in _coupled_operational(tracer, frames, request.reference) for x in row])
         return
     places = [Place(frame.link, _axes_on_link(tracer, at, frame, request.reference)) for frame in frames]
     blocks = operational_space(tracer, places, [link.parent for link in tracer.model.links]).blocks
     size = 6 * len(places)
-    full: list[list[Any]] = [[0.0] * size for _ in range(size)]
+    full: list[list[Scalar]] = [[0.0] * size for _ in range(size)]
     for (i, j), motions in blocks.items():
         for b, motion in enumerate(motions):
             for a, value in enumerate(leaves(motion)):
@@ -43,15 +41,15 @@ def _trace_operational(tracer: Any, request: Any, output: int) -> None:
     tracer.write(output, [value for row in full for value in row])
 
 
-def _coupled_operational(tracer: Any, frames: Sequence[Frame], reference: str) -> list[list[Any]]:
+def _coupled_operational(tracer: UnrolledRun, frames: Sequence[Frame], reference: str) -> list[list[Scalar]]:
     at = poses(tracer)
     return coupled_operational_space(tracer, [frame_columns(tracer, reference, at, frame).motions for frame in frames])
 
 
-def _axes_on_link(tracer: Any, at: Any, frame: Frame, reference: str) -> Transform:
+def _axes_on_link(tracer: Tracer, at: PerLink[Pose] | None, frame: Frame, reference: str) -> Transform:
     """Where the axes in which a frame's motion is told stand on its link."""
     rotation, position = frame.placement.rotation, Vec(*frame.placement.position)
-    if reference == "local" or frame.link == BASE:
+    if at is None or reference == "local" or frame.link == BASE:
         return Transform((Shift(position), Rotation(Mat(*(Vec(*row) for row in rotation)))))
     pose = tracer.at(at, frame.link)
     axes = Rotation(Mat(pose.x, pose.y, pose.z))  # the base's axes in the link's frame: the transpose of its pose
@@ -60,17 +58,17 @@ def _axes_on_link(tracer: Any, at: Any, frame: Frame, reference: str) -> Transfo
     return Transform((Shift(position), axes))
 
 
-def _trace_frame_velocity(tracer: Any, request: Any, output: int) -> None:
-    frame, at = tracer.model.frame(request.frame), poses(tracer)
+def _trace_frame_velocity(tracer: Tracer, request: Request, output: int) -> None:
+    frame, at = tracer.model.frame(request.frames[0]), poses(tracer)
     pose = frame_pose(tracer, at, frame)
-    V = moving_frame(tracer, at, velocities(tracer, _read(tracer, "qd")), frame, pose.p)
+    V = moving_frame(tracer, at, velocities(tracer, tracer.read("qd")), frame, pose.p)
     tracer.write(output, leaves(_velocity_seen(request.reference, pose, V)))
 
 
-def _trace_frame_acceleration(tracer: Any, request: Any, output: int) -> None:
+def _trace_frame_acceleration(tracer: Tracer, request: Request, output: int) -> None:
     """J qdd + Jdot qd; without qdd the bias alone."""
-    frame, at, qd = tracer.model.frame(request.frame), poses(tracer), _read(tracer, "qd")
-    qdd = _read(tracer, "qdd") if request.function == "frame_acceleration" else tracer.zeros()
+    frame, at, qd = tracer.model.frame(request.frames[0]), poses(tracer), tracer.read("qd")
+    qdd = tracer.read("qdd") if request.function == "frame_acceleration" else tracer.zeros()
     pose = frame_pose(tracer, at, frame)
     V = moving_frame(tracer, at, velocities(tracer, qd), frame, pose.p)
     A = accelerated_frame(tracer, at, motion_of_links(tracer, qd, qdd, REST), frame, pose.p, ZERO_VEC)
@@ -83,7 +81,7 @@ def _trace_frame_acceleration(tracer: Any, request: Any, output: int) -> None:
     tracer.write(output, leaves(Motion(turned.turn_back(A.angular), turned.turn_back(A.linear))))
 
 
-def moving_frame(tracer: Any, at: Any, V: Any, frame: Frame, point: Vec) -> Motion:
+def moving_frame(tracer: Tracer, at: PerLink[Pose], V: PerLink[Motion], frame: Frame, point: Vec) -> Motion:
     """The velocity [w; v] of a frame at `point`, along the base's axes."""
     if frame.link == BASE:
         return ZERO_MOTION
@@ -92,7 +90,9 @@ def moving_frame(tracer: Any, at: Any, V: Any, frame: Frame, point: Vec) -> Moti
     return Motion(w, link.turn(own.linear) + w.cross(point - link.p))
 
 
-def accelerated_frame(tracer: Any, at: Any, states: Any, frame: Frame, point: Vec, base: Vec) -> Motion:
+def accelerated_frame(
+    tracer: Tracer, at: PerLink[Pose], states: PerLink[State], frame: Frame, point: Vec, base: Vec
+) -> Motion:
     """The acceleration [dw; dv] of a frame at `point`, along the base's axes; base: dv of what stands on the base."""
     if frame.link == BASE:
         return Motion(ZERO_VEC, base)
@@ -109,46 +109,46 @@ def _velocity_seen(reference: str, pose: Pose, V: Motion) -> Motion:
     return Motion(axes.turn_back(V.angular), axes.turn_back(V.linear))
 
 
-def _trace_constraint_error(tracer: Any, request: Any, output: int) -> None:
+def _trace_constraint_error(tracer: UnrolledRun, request: Request, output: int) -> None:
     tracer.write(output, Mechanism(tracer).errors())
 
 
-def _trace_constraint_jacobian(tracer: Any, request: Any, output: int) -> None:
+def _trace_constraint_jacobian(tracer: UnrolledRun, request: Request, output: int) -> None:
     places = tracer.places()
     order = sorted(range(len(places)), key=places.__getitem__)
     tracer.write(output, [row[k] for row in Mechanism(tracer).K for k in order])
 
 
-def _trace_constraint_bias(tracer: Any, request: Any, output: int) -> None:
-    qd = _read(tracer, "qd")
+def _trace_constraint_bias(tracer: UnrolledRun, request: Request, output: int) -> None:
+    qd = tracer.read("qd")
     states = motion_of_links(tracer, qd, tracer.zeros(), REST)
     tracer.write(output, Mechanism(tracer).drift(qd, states, State(ZERO_VEC, ZERO_VEC, ZERO_VEC)))
 
 
-def correction(tracer: Any) -> Any:
+def correction(tracer: UnrolledRun) -> Records[Coordinates]:
     """The step (along rates) that takes the constraints' error away, to first order, the least one in the metric M."""
     mechanism = Mechanism(tracer, world=True)
     nothing = [0.0] * tracer.model.nv
     return mechanism.solve(nothing, mechanism.errors())[0]
 
 
-def allowed_rates(tracer: Any, qd: Any) -> Any:
+def allowed_rates(tracer: UnrolledRun, qd: Records[Coordinates]) -> Records[Coordinates]:
     """The rates that the constraints allow, the nearest in the metric M."""
     mechanism = Mechanism(tracer, world=True)
     flat = [rate for values, link in zip(qd, tracer.model.links, strict=True) if link.leads for rate in values]
     back = mechanism.solve([0.0] * len(flat), mechanism.rates(flat))[0]
-    return type(back)(x + y for x, y in zip(qd, back, strict=True))
+    return Records(x + y for x, y in zip(qd, back, strict=True))
 
 
-def _trace_correction(tracer: Any, request: Any, output: int) -> None:
+def _trace_correction(tracer: UnrolledRun, request: Request, output: int) -> None:
     tracer.write_rates(output, correction(tracer))
 
 
-def _trace_allowed_rates(tracer: Any, request: Any, output: int) -> None:
-    tracer.write_rates(output, allowed_rates(tracer, _read(tracer, "qd")))
+def _trace_allowed_rates(tracer: UnrolledRun, request: Request, output: int) -> None:
+    tracer.write_rates(output, allowed_rates(tracer, tracer.read("qd")))
 
 
-def with_springs(tracer: Any, forces: Any, qd: Any) -> Any:
+def with_springs(tracer: Tracer, forces: PerLink[Force], qd: PerLink[Coordinates]) -> PerLink[Force]:
     """Forces on the links, and what the springs between frames add to them."""
     at, V = poses(tracer), velocities(tracer, qd)
     for spring in tracer.model.springs:
@@ -161,17 +161,19 @@ def with_springs(tracer: Any, forces: Any, qd: Any) -> Any:
     return forces
 
 
-def _with_force(tracer: Any, forces: Any, link: int, pose: Pose, point: Vec, force: Vec) -> Any:
+def _with_force(
+    tracer: Tracer, forces: PerLink[Force], link: int, pose: Pose, point: Vec, force: Vec
+) -> PerLink[Force]:
     turned = pose.turn_back(force)
     own = Force(pose.turn_back(point - pose.p).cross(turned), turned)
 
-    def step(view: Any, nothing: Any, before: Force, here: Any) -> Any:
+    def step(view: LinkView, nothing: tuple[()], before: Force, here: Scalar) -> tuple[Force, tuple[()]]:
         return before + own * here, nothing
 
     return tracer.outward(step, (), forces, tracer.marked({link}))
 
 
-def _pull(d: Vec, rate: Vec, stiffness: Any, length: Any, damping: Any) -> Vec:
+def _pull(d: Vec, rate: Vec, stiffness: Scalar, length: Scalar, damping: Scalar) -> Vec:
     """The force with which a spring from b to a, d apart, pulls b."""
     if is_zero(length):
         return d * stiffness + rate * damping
@@ -179,18 +181,14 @@ def _pull(d: Vec, rate: Vec, stiffness: Any, length: Any, damping: Any) -> Vec:
     return d * ((stiffness * (reach - length) + d.dot(rate) * damping / reach) / reach)
 
 
-def _read(tracer: Any, name: str) -> Any:
-    return tracer.read(source(tracer, name))
-
-
-def _of_frame(inputs: tuple[str, ...], result: str, trace: Any) -> Function:
+def _of_frame(inputs: tuple[str, ...], result: str, trace: Traced) -> Function:
     return Function(
         inputs, result, (6,), {"": Method(velocities)}, trace, dynamics=False, needs_frame=True, references=REFERENCES
     )
 
 
 def _of_constraints(
-    inputs: tuple[str, ...], result: str, axes: tuple[Any, ...], trace: Any, M: bool = False
+    inputs: tuple[str, ...], result: str, axes: tuple[int | str, ...], trace: Traced, M: bool = False
 ) -> Function:
     return Function(
         inputs, result, axes, {"": Method(Mechanism, written_out=True)}, trace, dynamics=M, public=False, closed=True

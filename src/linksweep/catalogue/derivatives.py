@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 from ..algorithms.forward.forward_derivatives import forward_dynamics_derivatives
 from ..algorithms.inverse.inverse_derivatives import inverse_dynamics_derivatives
@@ -20,24 +19,30 @@ from ..mechanism.canonical import CanonicalModel
 from ..tracing.differentiate import Tangent, adjoints, derivative
 from ..tracing.expression import Node, Operand
 from ..tracing.program import Array
+from ..tracing.rolled import Rolled
+from ..tracing.unrolled import UnrolledTrace
 from .defaults import default_method, sweeps_serve
+from .table import Algorithm, Record, Request
+
+Vectors = dict[tuple[Request | None, str], str]
+Known = dict[tuple[object, ...], list[Operand]]
 
 INVERSE = ("inverse_dynamics", "bias_forces", "gravity_forces")
 
 
-def loops_serve(model: CanonicalModel, request: Any) -> bool:
+def loops_serve(model: CanonicalModel, request: Request) -> bool:
     """Whether this derivative can run as a loop over links: those that sweeps have."""
     return model.has_constant_columns and request.function in INVERSE and _swept(request, ("q", "qd", "qdd"))
 
 
-def _swept(request: Any, inputs: Collection[str]) -> bool:
+def _swept(request: Request, inputs: Collection[str]) -> bool:
     return not request.product and len(request.by) == 1 and request.by[0] in inputs and not request.coordinates
 
 
-def product_inputs(requests: Sequence[Any], results: dict[Any, str]) -> dict[tuple[Any, str], str]:
+def product_inputs(requests: Sequence[Request], results: dict[Request, str]) -> Vectors:
     """The names of the tangents and weights that products take: by (None, input) for a tangent, which all share, and
     by (plain request, "") for the weights of its result, numbered where results of several are called the same."""
-    found: dict[tuple[Any, str], str] = {}
+    found: Vectors = {}
     for request in requests:
         if request.product == "jvp":
             found |= {(None, name): f"v_{name}" for name in request.moved}
@@ -48,7 +53,7 @@ def product_inputs(requests: Sequence[Any], results: dict[Any, str]) -> dict[tup
     return found
 
 
-def product_result(request: Any, output: Array, shapes: dict[str, tuple[int, ...]]) -> Array:
+def product_result(request: Request, output: Array, shapes: dict[str, tuple[int, ...]]) -> Array:
     """What a product with the derivatives of this output is called, and its shape; or the output itself."""
     if request.product == "jvp":
         return Array(f"jvp_{output.name}", output.shape)
@@ -58,39 +63,42 @@ def product_result(request: Any, output: Array, shapes: dict[str, tuple[int, ...
     return Array(f"vjp_{output.name}_{moved}", directions(request, moved, shapes))
 
 
-def directions(request: Any, by: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
+def directions(request: Request, by: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
     """The axes that a derivative by this input adds."""
     return shapes["qd"] if by == "q" and not request.coordinates else shapes[by]
 
 
 def trace_all(
-    tracer: Any, requests: Sequence[Any], trace_plain: Callable[[Any, int], None], record_of: Callable[..., Any],
-    results: dict[Any, str], rolled: bool,
+    tracer: Rolled | UnrolledTrace, requests: Sequence[Request], trace_plain: Callable[[Request, int], None],
+    record_of: Algorithm, results: dict[Request, str], rolled: bool,
 ) -> None:  # fmt: skip
     """Trace the requests; what several derivatives are of is traced once.
 
     trace_plain: traces a request as an output; record_of(tracer, request, made): runs on its inputs the algorithm that
     `made` makes of the request's own; results: what those of plain requests are called.
     """
-    members: dict[Any, list[int]] = {}
+    members: dict[Request, list[int]] = {}
     for index, request in enumerate(requests):
         members.setdefault(request.plain, []).append(index)
     vectors = product_inputs(requests, results)
     for plain, indices in members.items():
         swept = _trace_swept(tracer, plain, {k: requests[k] for k in indices}, record_of, rolled)
-        known: dict[Any, list[Operand]] = {}
+        known: Known = {}
         for k in indices:
             request = requests[k]
             if k not in swept and not request.slope:
                 trace_plain(plain, k)
             elif k not in swept:
+                assert isinstance(tracer, UnrolledTrace)  # loops have the derivatives that sweeps have, and no other
                 if not known:
                     trace_plain(plain, len(requests))
                     known[()] = list(tracer.results.pop(len(requests)))
                 tracer.write(k, _derivative(tracer, request, request.by, known, vectors))
 
 
-def _trace_swept(tracer: Any, plain: Any, members: dict[int, Any], record_of: Any, rolled: bool) -> set[int]:
+def _trace_swept(
+    tracer: Rolled | UnrolledTrace, plain: Request, members: dict[int, Request], record_of: Algorithm, rolled: bool
+) -> set[int]:
     """Trace what sweeps have of these, where they cost less; the outputs that are done."""
     model = tracer.model
     if model.ties or model.springs or not model.has_constant_columns:  # of which the sweeps know nothing
@@ -101,6 +109,7 @@ def _trace_swept(tracer: Any, plain: Any, members: dict[int, Any], record_of: An
     if not wanted or not (rolled or kind == "forward" or sweeps_serve(tracer.model, wanted.values())):
         return set()
     if kind == "forward":
+        assert isinstance(tracer, UnrolledTrace)
         record = record_of(tracer, plain, lambda own: functools.partial(forward_dynamics_derivatives, forward=own))
         _write_forward(tracer, record, wanted)
     elif set(wanted.values()) == {"qdd"}:
@@ -121,7 +130,7 @@ def _trace_swept(tracer: Any, plain: Any, members: dict[int, Any], record_of: An
     return {*wanted, *values}
 
 
-def _write_forward(tracer: Any, record: Any, wanted: dict[int, str]) -> None:
+def _write_forward(tracer: UnrolledTrace, record: Record, wanted: dict[int, str]) -> None:
     """dqdd = -M^-1 dtau at qdd, by columns, and M^-1 itself, of which one half is computed."""
     places = tracer.places()
     n, M = len(places), tracer.tree_matrix({pair: blocks.qdd.above for pair, blocks in record.elements.items()})
@@ -144,7 +153,7 @@ def _write_forward(tracer: Any, record: Any, wanted: dict[int, str]) -> None:
 
 
 def _derivative(
-    tracer: Any, plain: Any, by: tuple[str, ...], known: dict[Any, list[Operand]], vectors: dict[Any, str]
+    tracer: UnrolledTrace, plain: Request, by: tuple[str, ...], known: Known, vectors: Vectors
 ) -> list[Operand]:
     """The derivative by one input after the other, flat; what was asked for before is kept in `known`."""
     key = (by, plain.coordinates, plain.product, plain.moved) if by or plain.product else ()
@@ -173,11 +182,11 @@ def _derivative(
     return entries
 
 
-def _product(tracer: Any, request: Any, values: list[Operand], vectors: dict[Any, str]) -> list[Operand]:
+def _product(tracer: UnrolledTrace, request: Request, values: list[Operand], vectors: Vectors) -> list[Operand]:
     """The derivatives times the tangents of inputs, or the weights of the result times the derivatives by one input."""
     if request.product == "vjp":
         seeds, width = _seeds(tracer, request.moved[0], request.coordinates)
-        found = adjoints(values, tracer.leaves[_place(tracer, vectors[request.plain, ""])], seeds)
+        found = adjoints(values, tracer.read_flat(vectors[request.plain, ""]), seeds)
         total: list[Operand] = [0.0] * width
         for node, slopes in seeds.items():
             for direction, slope in slopes.items():
@@ -185,7 +194,7 @@ def _product(tracer: Any, request: Any, values: list[Operand], vectors: dict[Any
         return total
     along: dict[Node, Tangent] = {}
     for name in request.moved:
-        given = tracer.leaves[_place(tracer, vectors[None, name])]
+        given = tracer.read_flat(vectors[None, name])
         for node, slopes in _seeds(tracer, name, request.coordinates)[0].items():
             rate: Operand = 0.0
             for direction, slope in slopes.items():
@@ -194,18 +203,15 @@ def _product(tracer: Any, request: Any, values: list[Operand], vectors: dict[Any
     return derivative(values, along, 1)
 
 
-def _place(tracer: Any, name: str) -> int:
-    return next(k for k, array in enumerate(tracer.inputs) if array.name == name)
-
-
-def _seeds(tracer: Any, by: str, coordinates: bool) -> tuple[dict[Node, Tangent], int]:
+def _seeds(tracer: UnrolledTrace, by: str, coordinates: bool) -> tuple[dict[Node, Tangent], int]:
     """The tangents of the nodes that an input moves, and the number of directions."""
-    leaves = tracer.leaves[_place(tracer, by)]
+    leaves = tracer.read_flat(by)
     if by != "q" or coordinates:
-        return {leaf: {i: 1.0} for i, leaf in enumerate(leaves)}, len(leaves)
+        return {leaf: {i: 1.0} for i, leaf in enumerate(leaves) if isinstance(leaf, Node)}, len(leaves)
     seeds: dict[Node, Tangent] = {}
     for link in tracer.model.links:
         for node, slopes in link.type.slopes(leaves[link.coordinates]):
+            assert isinstance(node, Node)
             seeds[node] = {link.start + f: slope for f, slope in enumerate(slopes) if slope is not None}
     return seeds, tracer.model.nv
 

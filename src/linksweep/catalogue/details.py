@@ -11,28 +11,32 @@ docs/details.md lists them all.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from ..algorithms.explicit.explicit_model import Power
 from ..mechanism.canonical import CanonicalLink, CanonicalModel
 from ..mechanism.joints import Coordinates, JointBlock
 from ..mechanism.sweeps import Records
 from ..spatial.algebra import ArticulatedInertia, Compliance, Force, Inertia, Mat, Motion, Sym, Vec, centripetal
+from ..spatial.scalars import Scalar
 from ..tracing.passes import optimise
 from ..tracing.program import Array, Program
 from ..tracing.unrolled import UnrolledRun, UnrolledTrace
 from .explicit_traces import joint_groups, summed_over
 from .functions import Request, record_of, signature
+from .table import Record
 
 RATES = ("qdd",)  # what coupled joints share; other numbers of joints are forces, which add up
 VECTORS = {Vec: (3,), Motion: (6,), Force: (6,), Mat: (3, 3), Sym: (3, 3)}
 VECTORS |= dict.fromkeys((Inertia, ArticulatedInertia, Compliance), (6, 6))
 
 
-class Details(dict[str, Any]):
+class Details(dict[str, np.ndarray]):
     """Named arrays, also as attributes."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> np.ndarray:
         try:
             return self[name]
         except KeyError:
@@ -44,7 +48,7 @@ class Quantity(NamedTuple):
 
     name: str
     shape: tuple[int, ...]
-    values: list[Any]
+    values: list[Scalar]
     frame: str
 
 
@@ -62,7 +66,7 @@ def trace_details(model: CanonicalModel, request: Request) -> Program:
     return optimise(tracer.program(f"{request.function}_{request.method}_details", arrays))
 
 
-def quantities(tracer: UnrolledRun, record: Any, result: str) -> list[Quantity]:
+def quantities(tracer: UnrolledRun, record: Record, result: str) -> list[Quantity]:
     """Every quantity of a record, the result first; two of one name must be the same."""
     found: dict[str, Quantity] = {}
     for quantity in _of_record(tracer, record):
@@ -74,7 +78,7 @@ def quantities(tracer: UnrolledRun, record: Any, result: str) -> list[Quantity]:
     return [found.pop(result), *found.values()]
 
 
-def _tip_acceleration(tracer: UnrolledRun, record: Any) -> list[Any]:
+def _tip_acceleration(tracer: UnrolledRun, record: Record) -> list[Scalar]:
     """alpha(0) at the last frame of a chain, in the directions of the last link: Rodriguez & Kreutz (4.23), (5.7)."""
     last = len(tracer.links) - 1
     frame = [frame for frame in tracer.model.frames if frame.link == last][-1]
@@ -83,11 +87,11 @@ def _tip_acceleration(tracer: UnrolledRun, record: Any) -> list[Any]:
     return turned(axes_of(tracer.model.links[last]), Motion(alpha.angular, linear))
 
 
-def _velocities(record: Any) -> Records:
+def _velocities(record: Record) -> Records:
     return record.V if hasattr(record, "V") else record.bias.V
 
 
-def _of_record(tracer: UnrolledRun, record: Any) -> Iterator[Quantity]:
+def _of_record(tracer: UnrolledRun, record: Record) -> Iterator[Quantity]:
     for name in record.__dataclass_fields__:
         value = getattr(record, name)
         if isinstance(value, Records):
@@ -146,7 +150,7 @@ def _joint_blocks(tracer: UnrolledRun, name: str, blocks: Records) -> Quantity:
         flat = tracer.join_rates(Records(Coordinates(block[0]) for block in blocks))
         return Quantity(name, (len(flat),), flat, "joints")
     shape = _square(tracer)
-    values: list[Any] = [0.0] * (shape[0] * shape[1])
+    values: list[Scalar] = [0.0] * (shape[0] * shape[1])
     for link, block in zip(links, blocks, strict=True):
         for a, row in enumerate(block):
             for b, value in enumerate(row):
@@ -163,7 +167,7 @@ def axes_of(link: CanonicalLink) -> Mat:
     return Mat(*(Vec(*row) for row in link.axes))
 
 
-def turned(axes: Mat, record: Any) -> list[Any]:
+def turned(axes: Mat, record: Record) -> list[Scalar]:
     """A quantity of a link in the directions of its described frame, flat."""
     if isinstance(record, Vec):
         return list(axes.transpose_times(record))
@@ -183,11 +187,11 @@ def turned(axes: Mat, record: Any) -> list[Any]:
     return [x for top in ((a, b), (c, d)) for i in range(3) for half in top for x in half[i]]
 
 
-def _rows(block: Any) -> tuple[Vec, Vec, Vec]:
+def _rows(block: Mat | Sym) -> tuple[Vec, Vec, Vec]:
     return (block.x, block.y, block.z) if isinstance(block, Mat) else block.rows()
 
 
-def _turned_matrix(axes: Mat, matrix: Mat) -> list[list[Any]]:
+def _turned_matrix(axes: Mat, matrix: Mat) -> list[list[Scalar]]:
     """axes^T matrix axes, by rows."""
     columns = [axes.transpose_times(matrix @ column) for column in _rows(axes.T)]
     return [list(row) for row in zip(*columns, strict=True)]

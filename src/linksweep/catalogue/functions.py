@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ..algorithms.closed_chain.closed_chain import closed_chain
 from ..algorithms.explicit.coriolis_matrix import coriolis_matrix
@@ -37,7 +36,9 @@ from ..algorithms.whole_robot.regressor import regressor
 from ..errors import ArgumentError
 from ..mechanism.bias import BaseMotion
 from ..mechanism.canonical import CanonicalModel
+from ..mechanism.sweeps import LinkView, PerLink
 from ..spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Vec, leaves
+from ..spatial.scalars import Values
 from ..spatial.tree_matrix import congruence
 from ..tracing.differentiate import differentiated
 from ..tracing.expression import ONLINE, PARAMETER, Operand
@@ -45,11 +46,11 @@ from ..tracing.passes import optimise
 from ..tracing.places import parameter_places
 from ..tracing.program import Array, Program
 from ..tracing.rolled import Rolled
-from ..tracing.unrolled import UnrolledTrace
+from ..tracing.tracer import Tracer
+from ..tracing.unrolled import UnrolledRun, UnrolledTrace
 from .body_traces import (
     ABOUT,
     REFERENCES,
-    source,
     trace_center_of_mass,
     trace_jacobian,
     trace_jacobian_derivative,
@@ -61,14 +62,14 @@ from .body_traces import (
     trace_poses,
     trace_potential_energy,
 )
-from .closed_chain_functions import CLOSED_CHAIN, frames_of, with_springs
+from .closed_chain_functions import CLOSED_CHAIN, with_springs
 from .defaults import ROLL_ABOVE, WRITTEN_OUT, predicted_operations
 from .derivatives import directions, loops_serve, product_inputs, product_result, trace_all
 from .explicit_traces import trace_explicit, trace_influence, trace_regressor
 from .factor_traces import FACTORS
 from .parameters import ParameterSet
 from .regrouping import regroup
-from .table import Function, Method, Request
+from .table import Algorithm, Function, Method, Record, Request, Traced
 
 NAMES_VALUES = True  # of its steps: see tracing/labels.py
 
@@ -164,7 +165,7 @@ def signature(
     shapes: dict[str, tuple[int, ...]] = {name: (nv,) for name in INPUT_ORDER}
     shapes |= {"q": (nq,), "point": (3,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
     shapes |= {chosen.name: chosen.shape for chosen in parameters}
-    sizes: dict[Any, Any] = {"v": nv, "frames": len(model.frames), "parameters": 11 * len(model.links)}
+    sizes: dict[str, int] = {"v": nv, "frames": len(model.frames), "parameters": 11 * len(model.links)}
     sizes["packed"] = parameter_places(model, packed=True).size
     sizes |= {"rows": sum(tie.rows for tie in model.ties), "ties": len(model.ties)}
     wanted = {name for request in requests for name in FUNCTIONS[request.function].inputs}
@@ -173,8 +174,10 @@ def signature(
     vectors, values = product_inputs(requests, _result_names(requests)), []
     for request in requests:
         function = FUNCTIONS[request.function]
-        sizes["six"] = 6 * len(frames_of(request))
-        values.append(Array(function.result, tuple(sizes.get(axis, axis) for axis in function.axes)))
+        sizes["six"] = 6 * len(request.frames)
+        values.append(
+            Array(function.result, tuple(axis if isinstance(axis, int) else sizes[axis] for axis in function.axes))
+        )
         if request.product == "jvp":
             shapes |= {vectors[None, name]: directions(request, name, shapes) for name in request.moved}
         elif request.product:
@@ -199,80 +202,72 @@ def _method(request: Request) -> Method:
     return (function.methods | function.closed_methods | function.coupled_methods)[request.method]
 
 
-def _coordinates(tracer: Any, name: str) -> Any:
-    return tracer.read(source(tracer, name))
-
-
-def _joint_values(tracer: Any, name: str) -> Any:
-    place = source(tracer, name)
-    return tracer.read_forces(place) if name == "tau" else tracer.read(place)
-
-
-def _base_motion(tracer: Any, request: Request) -> BaseMotion:
+def _base_motion(tracer: Tracer, request: Request) -> BaseMotion:
     gravity = Vec(*tracer.model.gravity)
     if not request.base_motion:
         return BaseMotion(ZERO_VEC, ZERO_VEC, -gravity)
-    given = tracer.read_flat(source(tracer, "base_motion"))
+    given = tracer.read_flat("base_motion")
     return BaseMotion(Vec(*given[:3]), Vec(*given[3:6]), Vec(*given[6:]) - gravity)
 
 
-def _external_forces(tracer: Any, request: Request) -> Any:
+def _external_forces(tracer: Tracer, request: Request) -> PerLink[Force]:
     """Each link's Force in its canonical frame: what the springs exert, and what is given."""
     given = _given_forces(tracer, request)
     if not tracer.model.springs or request.function == "gravity_forces":
         return given
-    return with_springs(tracer, given, _coordinates(tracer, "qd"))
+    return with_springs(tracer, given, tracer.read("qd"))
 
 
-def _given_forces(tracer: Any, request: Request) -> Any:
+def _given_forces(tracer: Tracer, request: Request) -> PerLink[Force]:
     """From rows [moment; force] in each link's described frame."""
     if not request.f_ext:
         return tracer.same(ZERO_FORCE)
-    rows = tracer.read_rows(source(tracer, "f_ext"), 6)
+    rows = tracer.read_rows("f_ext", 6)
 
-    def step(link: Any, nothing: Any, row: Any) -> Any:
+    def step(link: LinkView, nothing: tuple[()], row: Values) -> tuple[Force, tuple[()]]:
         return link.from_described_frame(Force(Vec(*row[:3]), Vec(*row[3:]))), nothing
 
     return tracer.outward(step, (), rows)
 
 
-def record_of(tracer: Any, request: Request, algorithm: Callable[..., Any] | None = None) -> Any:
+def record_of(tracer: Tracer, request: Request, algorithm: Callable[[Algorithm], Algorithm] | None = None) -> Record:
     """Run the algorithm of inverse or forward dynamics, or one made from it: the record of every quantity it names.
 
     Rates and accelerations that are no input of the function are zero, and fold.
     """
     given = FUNCTIONS[request.function].inputs
     names = ("qd", "tau") if "tau" in given else ("qd", "qdd")
-    first, second = (_joint_values(tracer, name) if name in given else tracer.zeros() for name in names)
+    reads = (tracer.read, tracer.read_forces if "tau" in given else tracer.read)
+    first, second = (read(name) if name in given else tracer.zeros() for read, name in zip(reads, names, strict=True))
     forces, base = _external_forces(tracer, request), _base_motion(tracer, request)
     own = _method(request).algorithm
     chosen = algorithm(own) if algorithm else own
     return chosen(tracer, first, second, forces, base, dissipation=request.dissipation)
 
 
-def _dynamics(tracer: Any, request: Request, output: int) -> None:
+def _dynamics(tracer: Tracer, request: Request, output: int) -> None:
     result = FUNCTIONS[request.function].result
     write = tracer.write_rates if result == "qdd" else tracer.write_forces
     write(output, getattr(record_of(tracer, request), result))
 
 
-def _trace_multipliers(tracer: Any, request: Request, output: int) -> None:
+def _trace_multipliers(tracer: Tracer, request: Request, output: int) -> None:
     record = record_of(tracer, request)
     tracer.write(output, record.multipliers if request.function == "multipliers" else leaves(record.wrenches))
 
 
-def _pairs(tracer: Any, request: Request, output: int) -> None:
+def _pairs(tracer: Tracer, request: Request, output: int) -> None:
     tracer.write_pairs(output, _method(request).algorithm(tracer).elements)
 
 
-def _inverse_by_factors(tracer: Any) -> Any:
+def _inverse_by_factors(tracer: UnrolledRun) -> list[list[Operand]]:
     """M^-1 = (I - H Psi L)^T D^-1 (I - H Psi L), Theorem 4.1, on any tree."""
     result = factorization(tracer)
-    diagonal = [value for values in result.gain.D for value in values]
+    diagonal = [value for values in tracer.listed(result.gain.D) for value in values]
     return congruence(tracer.tree_matrix(result.inverse), diagonal)
 
 
-def _trace_inverse_matrix(tracer: Any, request: Request, output: int) -> None:
+def _trace_inverse_matrix(tracer: UnrolledRun, request: Request, output: int) -> None:
     if request.method == "costate_covariance":
         _pairs(tracer, request, output)
         return
@@ -281,13 +276,13 @@ def _trace_inverse_matrix(tracer: Any, request: Request, output: int) -> None:
     tracer.write(output, [full[a][b] for a in flat for b in flat])
 
 
-def _document_order(tracer: Any) -> list[int]:
+def _document_order(tracer: UnrolledRun) -> list[int]:
     """For each rate in the document's order, its place when links stand one after the other."""
     places = tracer.places()
     return sorted(range(len(places)), key=places.__getitem__)
 
 
-def _of_frame(inputs: tuple[str, ...], result: str, algorithm: Any, traced: Any) -> Function:
+def _of_frame(inputs: tuple[str, ...], result: str, algorithm: Algorithm, traced: Traced) -> Function:
     return Function(
         inputs, result, (6, "v"), {"": Method(algorithm)}, traced, dynamics=False, needs_frame=True,
         references=REFERENCES,
@@ -299,7 +294,7 @@ def _of_parameters(*axes: str) -> Function:
     return Function(("q", "qd", "qdd"), "Y", axes, methods, _trace_regressor, dynamics=False, takes=("base_motion",))
 
 
-def _of_ties(result: str, axes: tuple[Any, ...]) -> Function:
+def _of_ties(result: str, axes: tuple[int | str, ...]) -> Function:
     """What forward dynamics finds of the constraints."""
     return Function(
         ("q", "qd", "tau"), result, axes, CLOSED, _trace_multipliers,
@@ -307,15 +302,15 @@ def _of_ties(result: str, axes: tuple[Any, ...]) -> Function:
     )  # fmt: skip
 
 
-def _trace_explicit(tracer: Any, request: Request, output: int) -> None:
+def _trace_explicit(tracer: UnrolledRun, request: Request, output: int) -> None:
     if _method(request).algorithm is coriolis_matrix:
-        tracer.write_pair_blocks(coriolis_matrix(tracer, _coordinates(tracer, "qd")), {output: "C"})
+        tracer.write_pair_blocks(coriolis_matrix(tracer, tracer.read("qd")), {output: "C"})
     else:
         trace_explicit(_method(request).algorithm, tracer, request, output)
 
 
-def _trace_regressor(tracer: Any, request: Request, output: int) -> None:
-    qd, qdd = _coordinates(tracer, "qd"), _coordinates(tracer, "qdd")
+def _trace_regressor(tracer: Tracer, request: Request, output: int) -> None:
+    qd, qdd = tracer.read("qd"), tracer.read("qdd")
     trace_regressor(tracer, qd, qdd, _base_motion(tracer, request), output, request.function == "packed_regressor")
 
 

@@ -10,13 +10,14 @@ xy, xz, yz. Torques are linear in them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..description.model import BASE, Placement
+from ..description.model import BASE, Frame, Placement
 from ..description.quantities import as_inertia, as_number, as_vector
 from ..description.tips import tools
 from ..errors import ArgumentError
@@ -74,7 +75,7 @@ class Inertias:
     def apply(self, model: CanonicalModel, values: Sequence[Scalar]) -> CanonicalModel:
         for k, index in enumerate(self.links):
             link = model.links[index]
-            own = Placement(link.axes, link.origin)  # type: ignore[arg-type]
+            own = Placement(link.axes, link.origin)
             body = placed(own, values[10 * k : 10 * k + 10])
             model = _with_link(model, index, with_body(link, body))
         return model
@@ -102,7 +103,7 @@ class Gravity:
         return replace(model, gravity=(x, y, z))
 
 
-def body(mass: float, com: Sequence[float] = (0, 0, 0), inertia: Any = None) -> np.ndarray:
+def body(mass: float, com: Sequence[float] = (0, 0, 0), inertia: ArrayLike | None = None) -> np.ndarray:
     """The ten numbers of a body, as `compile(parameters=("payload",))` takes them: m, m c, inertia about the origin.
 
     mass: kg. com: (3,) m, its mass centre in the frame it is fixed to. inertia: kg m^2 about the mass centre, along
@@ -135,7 +136,7 @@ def with_body(link: CanonicalLink, own: Inertia) -> CanonicalLink:
     return replace(link, mass=m, mp=(h.x, h.y, h.z), I=tensor, com=com, I_com=about_com)
 
 
-def parameter_sets(robot: Robot, wanted: Any) -> tuple[ParameterSet, ...]:
+def parameter_sets(robot: Robot, wanted: str | Iterable[str]) -> tuple[ParameterSet, ...]:
     """From names as `compile` takes: "payload", "payload:frame", "inertia", "inertia:link", "armature", "gravity",
     "dimensions"."""
     names = (wanted,) if isinstance(wanted, str) else wanted
@@ -207,7 +208,7 @@ def _parameter_set(robot: Robot, name: str) -> ParameterSet:
     )
 
 
-def _frame(robot: Robot, name: str) -> Any:
+def _frame(robot: Robot, name: str) -> Frame:
     """The frame of a payload; without a name, that of the tool."""
     if not name:
         found = tools(robot.model)

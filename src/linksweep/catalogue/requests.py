@@ -12,6 +12,7 @@ from ..errors import ArgumentError, DescriptionError, SingularError
 from ..support.messages import listing, nearest, shown
 from .defaults import default_method
 from .functions import FUNCTIONS, Function, Method, Request, signature, wants_loops
+from .table import Item
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
@@ -24,7 +25,7 @@ PUBLIC = tuple(name for name, function in FUNCTIONS.items() if function.public)
 CLOSED = tuple(name for name, function in FUNCTIONS.items() if function.closed)  # with constraints, these too
 
 
-def known_function(name: Any) -> Function:
+def known_function(name: object) -> Function:
     if not isinstance(name, str) or name not in PUBLIC + CLOSED:
         raise ArgumentError(
             f"there is no function {shown(name)}{nearest(name, PUBLIC)}: expected one of {', '.join(PUBLIC[:5])}, ... "
@@ -61,13 +62,13 @@ def _hindrance(robot: Robot, method: Method) -> str:
     return ""
 
 
-def make_request(robot: Robot, item: Any, method: str | None, **options: Any) -> Request:
+def make_request(robot: Robot, item: Item, method: str | None, **options: Any) -> Request:
     """One function with its options, checked; arguments as of `make_requests`."""
     return make_requests(robot, [item], method, **options)[0]
 
 
 def make_requests(
-    robot: Robot, items: Sequence[Any], method: str | None, *, rolled: bool | None = None,
+    robot: Robot, items: Sequence[Item], method: str | None, *, rolled: bool | None = None,
     parameters: Sequence[ParameterSet] = (), internal: bool = False, **options: bool,
 ) -> tuple[Request, ...]:  # fmt: skip
     """Functions of one program with their options, checked.
@@ -90,7 +91,7 @@ def make_requests(
 
 
 def _without_method(
-    robot: Robot, item: Any, internal: bool, options: dict[str, bool], parameters: Sequence[ParameterSet] = ()
+    robot: Robot, item: Item, internal: bool, options: dict[str, bool], parameters: Sequence[ParameterSet] = ()
 ) -> Request:
     if isinstance(item, tuple) and item and item[0] == DERIVATIVE:
         return _derivative(robot, item, internal, options, parameters)
@@ -160,7 +161,7 @@ def _product(
     return replace(of, product=kind, moved=moved, coordinates=rest[-1] == COORDINATES)
 
 
-def _check_inputs(robot: Robot, of: Request, wanted: Sequence[Any], parameters: Sequence[ParameterSet]) -> None:
+def _check_inputs(robot: Robot, of: Request, wanted: Sequence[object], parameters: Sequence[ParameterSet]) -> None:
     inputs = [array.name for array in signature(robot.canonical, [of], parameters)[0]]
     for name in wanted:
         if not isinstance(name, str) or name not in inputs:
@@ -170,14 +171,14 @@ def _check_inputs(robot: Robot, of: Request, wanted: Sequence[Any], parameters: 
             )
 
 
-def checked_flag(name: str, value: Any) -> bool:
+def checked_flag(name: str, value: object) -> bool:
     """An option that is on or off."""
     if not isinstance(value, (bool, int, np.bool_)):
         raise ArgumentError(f"{name} is {shown(value)}, expected True or False.")
     return bool(value)
 
 
-def _chosen_method(robot: Robot, name: str, method: Any, together: Collection[str], loops: bool) -> str:
+def _chosen_method(robot: Robot, name: str, method: object, together: Collection[str], loops: bool) -> str:
     """The function's method; `together` are the functions of the same program, some of which the name may be for."""
     function = FUNCTIONS[name]
     able = methods_of(robot, name) if function.public else tuple(function.methods)
@@ -197,7 +198,7 @@ def _chosen_method(robot: Robot, name: str, method: Any, together: Collection[st
     return default_method(name, robot.canonical, loops) if function.public else able[0]
 
 
-def _chosen_reference(name: str, function: Function, further: list[Any]) -> str:
+def _chosen_reference(name: str, function: Function, further: list[object]) -> str:
     if further and not function.references:
         takes = "nothing besides its frame" if function.needs_frame else "no frame"
         raise ArgumentError(f"{name} takes {takes}, got {shown(further[0])}: ask for it by its name alone.")
@@ -212,7 +213,7 @@ def _chosen_reference(name: str, function: Function, further: list[Any]) -> str:
     return wanted
 
 
-def _checked_frames(robot: Robot, name: str, frames: Any) -> Any:
+def _checked_frames(robot: Robot, name: str, frames: object) -> Any:
     """One frame, or several as a tuple, each once."""
     if not isinstance(frames, (list, tuple)):
         return frames
@@ -225,7 +226,7 @@ def _checked_frames(robot: Robot, name: str, frames: Any) -> Any:
     return tuple(frames)
 
 
-def _check_frame(robot: Robot, name: str, frame: Any) -> None:
+def _check_frame(robot: Robot, name: str, frame: object) -> None:
     known = robot.frame_names
     if not isinstance(frame, str) or frame not in known:
         first = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")

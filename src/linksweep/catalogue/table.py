@@ -6,6 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+Item = str | tuple[Any, ...]  # what `compile` takes: a name, or a tuple that begins with one (requests.py)
+Record = Any  # what an algorithm returns: a dataclass with a field for each quantity that it names
+Algorithm = Callable[..., Record]  # (tracer, what it reads)
+Traced = Callable[..., None]  # (tracer, request, output): writes what a request asks for
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -24,6 +29,11 @@ class Request:
     moved: tuple[str, ...] = ()  # by these inputs: one of a vjp, one or several of a jvp
 
     @property
+    def frames(self) -> tuple[str, ...]:
+        """Its frames, one or several."""
+        return (self.frame,) if isinstance(self.frame, str) else self.frame
+
+    @property
     def slope(self) -> bool:
         """Whether it is something other than the values of a function."""
         return bool(self.by or self.product)
@@ -38,7 +48,7 @@ class Request:
 class Method:
     """An algorithm and what it asks of a robot: a serial chain, joints of one freedom, a program written out."""
 
-    algorithm: Callable[..., Any]
+    algorithm: Algorithm
     serial: bool = False
     single: bool = False
     written_out: bool = False
@@ -56,9 +66,9 @@ class Function:
 
     inputs: tuple[str, ...]
     result: str
-    axes: tuple[Any, ...]
+    axes: tuple[int | str, ...]
     methods: dict[str, Method]
-    trace: Callable[[Any, Request, int], None]
+    trace: Traced
     dynamics: bool = True
     invertible: bool = False  # needs every joint to move some inertia
     needs_frame: bool = False

@@ -19,15 +19,18 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from linksweep.backends.threads import Kernel
 from linksweep.errors import ArgumentError
 from linksweep.support.foreign import refuse_foreign
 
+Out = np.ndarray | Sequence[np.ndarray]  # to write to: an array, or one for each of several results
+Results = Any  # an array, a tuple of them, or what a signature makes of several: which, the caller knows
 _FLOAT64 = np.dtype(np.float64)
 _FLOAT32 = np.dtype(np.float32)
 _PLAIN = 0x101  # ndarray.flags.num: C_CONTIGUOUS | ALIGNED, one look instead of two
-_OVERLAP_WORK: Any = 1000  # enough to tell interleaved columns of one array apart; beyond it, overlap is assumed
+_OVERLAP_WORK = 1000  # enough to tell interleaved columns of one array apart; beyond it, overlap is assumed
 _KINDS = {
     "c": "complex numbers",
     "O": "Python objects",
@@ -61,7 +64,7 @@ class Signature:
     function: str
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
-    result: Callable[[list[np.ndarray]], Any] = tuple
+    result: Callable[[list[np.ndarray]], Results] = tuple
     # (shape, size) of each argument, ready for the short path of every call
     input_cores: tuple[tuple[tuple[int, ...], int], ...] = field(init=False, repr=False, compare=False)
     output_cores: tuple[tuple[tuple[int, ...], int], ...] = field(init=False, repr=False, compare=False)
@@ -76,12 +79,12 @@ class Signature:
 def call(
     signature: Signature,
     kernel_for: Callable[[np.dtype], Kernel],
-    args: Sequence[Any],
+    args: Sequence[ArrayLike],
     *,
-    out: Any = None,
-    dtype: Any = None,
+    out: Out | None = None,
+    dtype: DTypeLike | None = None,
     run: Callable[[Kernel, list[np.ndarray], list[np.ndarray]], None] | None = None,
-) -> Any:
+) -> Results:
     """Check `args`, run the kernel over their broadcast batch, return arrays of shape batch + core.
 
     Arguments are anything `np.asarray` makes real numbers of, with any leading batch shape, broadcast as
@@ -127,7 +130,7 @@ def call(
     return out
 
 
-def in_order(signature: Signature, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+def in_order(signature: Signature, args: Sequence[ArrayLike], named: Mapping[str, ArrayLike]) -> tuple[ArrayLike, ...]:
     """Arguments by position and by name, all by position."""
     names = [argument.name for argument in signature.inputs]
     listed = ", ".join(names)
@@ -142,19 +145,24 @@ def in_order(signature: Signature, args: Sequence[Any], named: Mapping[str, Any]
     return (*args, *(named[name] for name in names[len(args) :]))
 
 
-def axes(signature: Signature, index: int, value: Any) -> int:
+def axes(signature: Signature, index: int, value: ArrayLike) -> int:
     """How many axes an argument will have."""
     if not isinstance(value, np.ndarray):
         refuse_foreign(f"{signature.function}: {signature.inputs[index].name}", value)
     return np.ndim(value)
 
 
-def _plain_inputs(signature: Signature, args: Sequence[Any], dtype: np.dtype | None):
+Inputs = tuple[list[np.ndarray], tuple[int, ...], int, np.dtype]  # arrays, the batch shape, its size, the dtype
+
+
+def _plain_inputs(signature: Signature, args: Sequence[object], dtype: np.dtype | None) -> Inputs | None:
     """The short path: contiguous arrays of one dtype, of the first one's batch shape or of none. Else None."""
     cores = signature.input_cores
-    if not cores or len(args) != len(cores) or type(args[0]) is not np.ndarray:
+    if not cores or len(args) != len(cores):
         return None
     first = args[0]
+    if type(first) is not np.ndarray:
+        return None
     if dtype is None:
         dtype = first.dtype
         if dtype is not _FLOAT64 and dtype is not _FLOAT32:
@@ -180,7 +188,7 @@ def _plain_inputs(signature: Signature, args: Sequence[Any], dtype: np.dtype | N
     return inputs, batch, count, dtype
 
 
-def _any_inputs(signature: Signature, args: Sequence[Any], dtype: np.dtype | None):
+def _any_inputs(signature: Signature, args: Sequence[ArrayLike], dtype: np.dtype | None) -> Inputs:
     """The long path: convert, check, broadcast; raises an ArgumentError that says which argument is wrong."""
     if len(args) != len(signature.inputs):
         names = ", ".join(a.name for a in signature.inputs) or "none"
@@ -203,7 +211,7 @@ def _any_inputs(signature: Signature, args: Sequence[Any], dtype: np.dtype | Non
     return inputs, batch, count, dtype
 
 
-def _real_array(signature: Signature, argument: Argument, value: Any) -> np.ndarray:
+def _real_array(signature: Signature, argument: Argument, value: ArrayLike) -> np.ndarray:
     """`value` as an array of real numbers whose last axes are the argument's shape."""
     name, wanted = argument.name, argument.wanted
     if value is None:
@@ -253,7 +261,7 @@ def _broadcast(signature: Signature, batches: list[tuple[int, ...]]) -> tuple[in
     return tuple(reversed(reversed_batch))
 
 
-def _common_dtype(args: Sequence[Any], arrays: list[np.ndarray]) -> np.dtype:
+def _common_dtype(args: Sequence[ArrayLike], arrays: list[np.ndarray]) -> np.dtype:
     # Python's own numbers go to result_type as they are: it lets them follow the arrays.
     counted = [v if type(v) in (int, float, bool) else a.dtype for v, a in zip(args, arrays, strict=True)]
     try:
@@ -291,7 +299,7 @@ def _empty(signature: Signature, batch, core, dtype: np.dtype) -> np.ndarray:
         _too_large(signature, batch, core, dtype)
 
 
-def _checked_dtype(signature: Signature, dtype: Any) -> np.dtype:
+def _checked_dtype(signature: Signature, dtype: DTypeLike) -> np.dtype:
     with contextlib.suppress(TypeError):
         found = np.dtype(dtype)
         if found in (_FLOAT64, _FLOAT32):
@@ -299,7 +307,7 @@ def _checked_dtype(signature: Signature, dtype: Any) -> np.dtype:
     _refuse(signature, f'dtype is {dtype!r}, expected "float64" or "float32", pass one of these.')
 
 
-def _checked_out(signature: Signature, out: Any, batch: tuple[int, ...], dtype: np.dtype) -> list[np.ndarray]:
+def _checked_out(signature: Signature, out: Out, batch: tuple[int, ...], dtype: np.dtype) -> list[np.ndarray]:
     """The arrays of `out` as base-class views; refuses any that cannot hold its result exactly."""
     several = len(signature.outputs) > 1
     if several and (not isinstance(out, tuple | list) or len(out) != len(signature.outputs)):
@@ -319,7 +327,7 @@ def _checked_out(signature: Signature, out: Any, batch: tuple[int, ...], dtype: 
     return arrays
 
 
-def _wrong_out(array: Any, shape: tuple[int, ...], dtype: np.dtype, others: list[np.ndarray]) -> str:
+def _wrong_out(array: object, shape: tuple[int, ...], dtype: np.dtype, others: list[np.ndarray]) -> str:
     """What is wrong with one array of `out`, or nothing."""
     if not isinstance(array, np.ndarray):
         return f"is a {type(array).__name__}"
@@ -346,7 +354,7 @@ def _overlaps_itself(array: np.ndarray) -> bool:
 
 def _may_overlap(a: np.ndarray, b: np.ndarray) -> bool:
     # the bounds alone first: twice as fast, and enough for arrays that have nothing to do with one another
-    return np.may_share_memory(a, b) and np.may_share_memory(a, b, max_work=_OVERLAP_WORK)
+    return np.may_share_memory(a, b) and np.may_share_memory(a, b, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]
 
 
 def _usable(array: np.ndarray, inputs: list[np.ndarray], count: int, size: int) -> np.ndarray | None:

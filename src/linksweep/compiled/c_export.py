@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..backends.c_names import checked_name, identifier, link_names
 from ..backends.c_source import Interface, c_header, c_source, parameters, stack_bytes
@@ -18,6 +18,7 @@ from ..tracing.count import count
 from ..tracing.labels import labelled
 
 if TYPE_CHECKING:
+    from ..catalogue.table import Request
     from ..robot.robot import Robot
     from ..tracing.program import Array, Program
     from .function import CompiledFunction
@@ -79,8 +80,9 @@ def c_files(
 
 
 def export_c(
-    function: CompiledFunction, path: Any, *, name: str | None = None, dtype: str = "double", robot: Robot | None = None
-) -> tuple[Path, Path]:
+    function: CompiledFunction, path: str | Path, *, name: str | None = None, dtype: str = "double",
+    robot: Robot | None = None,
+) -> tuple[Path, Path]:  # fmt: skip
     """Write the source to `path`, which ends in .c, and the header beside it; both files or none.
 
     Files of these names are replaced if they were generated here, and refused otherwise.
@@ -102,7 +104,7 @@ def export_c(
     return source_path, header_path
 
 
-def checked_path(path: Any, suffix: str = ".c") -> Path:
+def checked_path(path: str | Path, suffix: str = ".c") -> Path:
     """Where generated text may be written: nothing of somebody's stands there."""
     found = Path(path)
     if found.suffix != suffix or not found.name.isprintable() or re.search(r'["\\]|\?\?', found.name):
@@ -177,7 +179,7 @@ def about(
         yield "Quaternions are x, y, z, w; a free joint's position comes behind; its rates are [angular; linear]."
 
 
-def _described(request: Any) -> str:
+def _described(request: Request) -> str:
     by = f" by {request.method}" if request.method else ""
     frame = f" of frame {request.frame}" if request.frame else ""
     reference = f" ({request.reference})" if request.reference else ""
@@ -185,7 +187,7 @@ def _described(request: Any) -> str:
     return f"{request.function}{frame}{reference}{by}{dissipation}{_derivative(request)}"
 
 
-def _derivative(request: Any) -> str:
+def _derivative(request: Request) -> str:
     along = " along the rates" if "q" in request.moved + request.by and not request.coordinates else ""
     product = f", {request.product} by {' and '.join(request.moved)}" if request.product else ""
     derivative = f", derivative by {' and '.join(request.by)}" if request.by else ""

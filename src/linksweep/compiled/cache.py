@@ -23,6 +23,7 @@ from typing import Any
 from ..support.interrupts import Uninterrupted
 from ..support.version import __version__
 
+Meta = dict[str, Any]  # as JSON has it
 _HEADER = struct.Struct("<8sIIQQ")  # magic, format version, lengths of key, meta and payload
 _MAGIC = b"lnksweep"
 _VERSION = 1
@@ -64,7 +65,7 @@ class DiskCache:
             return f"off: {self.folder}: {error.strerror or error}"
         return f"on: {self.folder}"
 
-    def get(self, key: str) -> tuple[dict[str, Any], bytes] | None:
+    def get(self, key: str) -> tuple[Meta, bytes] | None:
         """What was put under `key`, verified, or None. A file that fails verification is removed."""
         if self._off:
             return None
@@ -79,7 +80,7 @@ class DiskCache:
         finally:
             os.close(folder)
 
-    def put(self, key: str, meta: dict[str, Any], payload: bytes) -> bool:
+    def put(self, key: str, meta: Meta, payload: bytes) -> bool:
         """Store JSON `meta` and `payload` under `key`; False if that was not possible."""
         content = _packed(key, meta, payload)
         if self._off or len(content) > self._max_bytes:
@@ -117,7 +118,7 @@ class DiskCache:
             raise PermissionError(errno.EPERM, why)
         return folder
 
-    def _read(self, folder: int, key: str) -> tuple[dict[str, Any], bytes] | None:
+    def _read(self, folder: int, key: str) -> tuple[Meta, bytes] | None:
         name = _file_name(key)
         content = None
         try:
@@ -188,7 +189,7 @@ def _file_name(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest() + _SUFFIX
 
 
-def _packed(key: str, meta: dict[str, Any], payload: bytes) -> bytes:
+def _packed(key: str, meta: Meta, payload: bytes) -> bytes:
     """Header, SHA-256 of all the rest, key, meta, payload."""
     parts = key.encode("utf-8", "surrogatepass"), json.dumps(meta, sort_keys=True).encode(), bytes(payload)
     header = _HEADER.pack(_MAGIC, _VERSION, *map(len, parts))
@@ -196,7 +197,7 @@ def _packed(key: str, meta: dict[str, Any], payload: bytes) -> bytes:
     return header + hashlib.sha256(header + body).digest() + body
 
 
-def _unpacked(content: bytes, key: str) -> tuple[dict[str, Any], bytes] | None:
+def _unpacked(content: bytes, key: str) -> tuple[Meta, bytes] | None:
     """Meta and payload, or None unless every byte is as it was packed for this very key."""
     start = _HEADER.size + _DIGEST
     if len(content) < start:
@@ -254,7 +255,7 @@ def source_hash() -> str:
     return total.hexdigest() if names else os.urandom(32).hex()
 
 
-def make_key(*, llvmlite: str, llvm: Any, cpu: str, features: Any, **parts: Any) -> str:
+def make_key(*, llvmlite: str, llvm: object, cpu: str, features: object, **parts: object) -> str:
     """The key of an object: SHA-256 over `parts` and everything else the machine code depends on.
 
     `llvmlite` and `llvm` are their versions, `cpu` and `features` the host's as LLVM names them. Parts are

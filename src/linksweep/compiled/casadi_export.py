@@ -27,6 +27,8 @@ from ..tracing.structure import nonzeros
 from .c_export import about, checked_path, write_text
 from .differentiated import by_numbers
 
+CasadiFunction = Any  # of CasADi, which is an extra and has no types
+
 if TYPE_CHECKING:
     from ..robot.robot import Robot
     from ..tracing.program import Program
@@ -171,8 +173,9 @@ def _checked_name(function: CompiledFunction, name: str | None, robot: Robot | N
 
 
 def export_casadi(
-    function: CompiledFunction, path: Any, *, name: str | None = None, hessian: bool = True, robot: Robot | None = None
-) -> Path:
+    function: CompiledFunction, path: str | Path, *, name: str | None = None, hessian: bool = True,
+    robot: Robot | None = None,
+) -> Path:  # fmt: skip
     """Write C for `casadi.external` to `path`, which ends in .c."""
     source_path = checked_path(path)
     source = casadi_source(function, name, hessian, robot)
@@ -181,8 +184,8 @@ def export_casadi(
 
 
 def casadi_function(
-    function: CompiledFunction, name: str | None = None, *, hessian: bool = True, folder: Any = None
-) -> Any:
+    function: CompiledFunction, name: str | None = None, *, hessian: bool = True, folder: str | Path | None = None
+) -> CasadiFunction:
     """The function in CasADi, through the system's C compiler (CC, cc or gcc)."""
     try:
         import casadi  # pyright: ignore[reportMissingImports]

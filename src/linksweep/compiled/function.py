@@ -11,7 +11,7 @@ import os
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,10 +27,18 @@ from ..tracing.count import Counts, count
 from . import arrays, cache
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from ..backends.entry import Plan
+    from ..backends.interpreter import Interpreter
+    from ..backends.llvm import LoadedCode, MachineKernel
     from ..backends.target import Target
     from ..backends.until import Until
     from ..robot.robot import Robot
     from ..tracing.program import Program
+    from .casadi_export import CasadiFunction
 
 _FLOAT32 = np.dtype(np.float32)
 MEANINGS = {
@@ -95,8 +103,8 @@ class CompiledFunction:
         self.backend = backend
         self.signature = recipe.signature()
         self._run = functools.partial(threads.run_chunks, threads=thread_count) if thread_count > 1 else None
-        self._kernels: Once[Any] = Once()
-        self._plan: Any = None  # of the fast entry, where there is one
+        self._kernels: Once[Interpreter | MachineKernel] = Once()
+        self._plan: Plan | None = None  # of the fast entry, where there is one
 
     @property
     def name(self) -> str:
@@ -148,7 +156,9 @@ class CompiledFunction:
 
         return c_files(self, name, dtype, robot)[1]
 
-    def casadi(self, name: str | None = None, *, hessian: bool = True, folder: Any = None) -> Any:
+    def casadi(
+        self, name: str | None = None, *, hessian: bool = True, folder: str | Path | None = None
+    ) -> CasadiFunction:
         """The function in CasADi, with its Jacobian and, unless `hessian` is False, exact second derivatives.
 
         It is the exported C, compiled by the system's C compiler; `folder` keeps the source and the library. Vectors
@@ -169,24 +179,31 @@ class CompiledFunction:
         recipe = replace(self.recipe, rolled=None, requests=(replace(request, by=(*request.by, by)),))
         return make_function(recipe, self.dtype, self.threads, self.backend)
 
-    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, *args: ArrayLike, out: arrays.Out | None = None, **named: ArrayLike) -> arrays.Results:
         """What the fast entry does not take; all calls where there is none."""
         if named:
             return self(*arrays.in_order(self.signature, args, named), out=out)
         if self._plan is not None and self.dtype is None and args and getattr(args[0], "dtype", None) is _FLOAT32:
-            self._plan.add_kernel("float32", self.kernel("float32"))  # once: the entry takes the next such call
+            self._plan.add_kernel("float32", self._machine_kernel("float32"))  # once: the entry takes the next one
         return self._checked_call(*args, out=out)
 
-    def _checked_call(self, *args: Any, out: Any = None) -> Any:
+    def _checked_call(self, *args: ArrayLike, out: arrays.Out | None = None) -> arrays.Results:
         return arrays.call(self.signature, self.kernel, args, out=out, dtype=self.dtype, run=self._run)
 
-    def kernel(self, dtype: Any) -> Any:
+    def kernel(self, dtype: DTypeLike) -> Interpreter | MachineKernel:
         """The kernel for this floating type, compiled or from the cache at first use."""
         name = np.dtype(dtype).name
         kernel = self._kernels.get(name)
         return self._kernels.made(name, lambda: _make_kernel(self, name)) if kernel is None else kernel
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def _machine_kernel(self, dtype: str) -> MachineKernel:
+        from ..backends.llvm import MachineKernel
+
+        kernel = self.kernel(dtype)
+        assert isinstance(kernel, MachineKernel)
+        return kernel
+
+    def __reduce__(self) -> tuple[object, ...]:
         return make_function, (self.recipe, self.dtype, self.threads, self.backend)
 
     def __repr__(self) -> str:
@@ -206,7 +223,7 @@ class ParametricFunction(CompiledFunction):
     def _varied(self) -> CompiledFunction:
         return make_function(replace(self.recipe, varied=True), self.dtype, self.threads, self.backend)
 
-    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, *args: ArrayLike, out: arrays.Out | None = None, **named: ArrayLike) -> arrays.Results:
         if named:
             return self(*arrays.in_order(self.signature, args, named), out=out)
         cores = self.signature.input_cores
@@ -220,8 +237,8 @@ class ParametricFunction(CompiledFunction):
 
 def make_function(
     recipe: Recipe, dtype: str | None, thread_count: int, backend: str,
-    behind: Callable[[CompiledFunction], Any] = lambda plain: plain,
-) -> Any:  # fmt: skip
+    behind: Callable[[CompiledFunction], CompiledFunction] = lambda plain: plain,
+) -> CompiledFunction:  # fmt: skip
     """A CompiledFunction, with the fast entry for single samples where there is one.
 
     behind: makes what takes the calls that the fast entry does not, or all where there is none.
@@ -237,13 +254,13 @@ def make_function(
     return function
 
 
-def builtin_of(function: Callable[..., Any]) -> Callable[..., Any]:
+def builtin_of(function: Callable[..., arrays.Results]) -> Callable[..., arrays.Results]:
     """The fast entry of a function: one step less than the function, which must live as long. Without, itself."""
     entry = vars(type(function)).get("__call__")
     return entry if isinstance(entry, types.BuiltinFunctionType) else function
 
 
-def _fast_entry(plain: CompiledFunction, behind: Callable[..., Any]) -> Callable[..., Any] | None:
+def _fast_entry(plain: CompiledFunction, behind: Callable[..., object]) -> Callable[..., object] | None:
     """The builtin for plain calls, or None where it cannot be; `behind` takes whatever it does not."""
     if plain.backend != "llvm":
         return None
@@ -255,7 +272,7 @@ def _fast_entry(plain: CompiledFunction, behind: Callable[..., Any]) -> Callable
     shared = len(plain.recipe.parameters) if not plain.recipe.varied else 0
     builtin, plan = entry.make_builtin(plain.name, inputs, outputs, shared, behind, _entry_code())
     dtype = plain.dtype or "float64"
-    kernel = plain.kernel(dtype)
+    kernel = plain._machine_kernel(dtype)
     if plain.threads > 1:
         plan.most = threads.longest_alone(kernel.cost)
     plan.add_kernel(dtype, kernel)
@@ -264,15 +281,15 @@ def _fast_entry(plain: CompiledFunction, behind: Callable[..., Any]) -> Callable
     return builtin
 
 
-_entries: Once[Any] = Once()
+_entries: Once[LoadedCode] = Once()
 
 
-def _entry_code() -> Any:
+def _entry_code() -> LoadedCode:
     """The loaded entry, the same for every function of this process."""
     return _entries.made("entry", _load_entry)
 
 
-def _load_entry() -> Any:
+def _load_entry() -> LoadedCode:
     from ..backends import entry, llvm
     from ..backends.target import host_target
 
@@ -292,7 +309,7 @@ def entry_key() -> str:
     return _key(entry.entry_ir(), "entry", host_target())
 
 
-def _make_kernel(function: CompiledFunction, dtype: str) -> Any:
+def _make_kernel(function: CompiledFunction, dtype: str) -> Interpreter | MachineKernel:
     if function.backend == "interpreter":
         from ..backends.interpreter import Interpreter
 
@@ -355,7 +372,7 @@ def _disk_cache(setting: str | None) -> cache.DiskCache:
     return cache.DiskCache()
 
 
-def _key(recipe: Any, dtype: str, target: Target) -> str:
+def _key(recipe: object, dtype: str, target: Target) -> str:
     import llvmlite
 
     from ..backends.target import initialized_llvm

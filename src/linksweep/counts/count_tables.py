@@ -10,7 +10,7 @@ from typing import Any
 from ..tracing.count import Counts
 from ..tracing.program import Label
 from . import published_counts as published
-from .counting import NUMBERS, Fitted, fitted_steps, general_arm, general_fit, step_counts
+from .counting import NUMBERS, Asked, Fitted, fitted_steps, general_arm, general_fit, step_counts
 from .planar_counts import crossings, figure_4, filter_counts, forward_program, mass_matrix_program
 from .published_counts import Algorithm, Count, Table
 
@@ -30,7 +30,7 @@ class Compared:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
         return {"title": self.title, "source": self.source, "rows": rows}
 
@@ -247,7 +247,7 @@ def _summed(by_number: dict[int, dict[str, Counts]]) -> Fitted:
 
 
 def _general_steps(
-    table: Table, groups: Sequence[Group], function: Any, method: str | None, step: Step, twist: str = "any"
+    table: Table, groups: Sequence[Group], function: Asked, method: str | None, step: Step, twist: str = "any"
 ) -> Compared:
     found = {
         n: step_counts(general_arm(n, twist=twist).recipe(function, method, False).trace, step) for n in STEP_NUMBERS

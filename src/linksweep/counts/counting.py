@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..catalogue.functions import FUNCTIONS
 from ..errors import ArgumentError
@@ -100,6 +100,9 @@ class Fitted:
         return " / ".join(shown) + holds
 
 
+Asked = str | tuple[str, ...] | list[str]  # a function, or several that share their work
+
+
 def general_arm(n: int, joints: str = "R", twist: str = "any") -> GeneralArm:
     """`joints` repeated until there are n of them."""
     from ..robots.general_arm import GeneralArm
@@ -110,7 +113,7 @@ def general_arm(n: int, joints: str = "R", twist: str = "any") -> GeneralArm:
 
 
 def general_fit(
-    function: Any, method: str | None = None, base_parameters: bool | None = False, joints: str = "R",
+    function: Asked, method: str | None = None, base_parameters: bool | None = False, joints: str = "R",
     twist: str = "any", numbers: Iterable[int] = NUMBERS,
 ) -> Fitted:  # fmt: skip
     """What a function of general arms costs, as polynomials in n. function: a name, or a list that shares its work."""
@@ -120,7 +123,7 @@ def general_fit(
 
 @functools.cache
 def _general_counts(
-    n: int, function: Any, method: str | None, base_parameters: bool | None, joints: str, twist: str
+    n: int, function: Asked, method: str | None, base_parameters: bool | None, joints: str, twist: str
 ) -> Counts:
     """Several tables ask for the same."""
     several = isinstance(function, tuple) and function[1:] and function[1] in FUNCTIONS

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
 from ..algorithms.forward.composite import composite
 from ..algorithms.forward.filter_smoother import filter_smoother
 from ..algorithms.mass_matrix.composite_inertia import mass_matrix
+from ..catalogue.table import Algorithm
 from ..mechanism.bias import BaseMotion
 from ..mechanism.canonical import CanonicalModel, canonical
 from ..robots import planar_model
@@ -43,13 +43,13 @@ def planar_arm(n: int) -> CanonicalModel:
     return canonical(replace(model, links=tuple(links)))
 
 
-def forward_program(n: int, algorithm: Callable[..., Any] = filter_smoother, bias: bool = False) -> Program:
+def forward_program(n: int, algorithm: Algorithm = filter_smoother, bias: bool = False) -> Program:
     """Forward dynamics; without bias terms there is no qd at all, and no gravity."""
     arrays = [Array("q", (n,)), Array("tau", (n,)), *([Array("qd", (n,))] if bias else [])]
     tracer = UnrolledTrace(planar_arm(n), arrays)
-    qd = tracer.read(2) if bias else tracer.zeros()
+    qd = tracer.read("qd") if bias else tracer.zeros()
     base = BaseMotion(ZERO_VEC, ZERO_VEC, -Vec(*tracer.model.gravity) if bias else ZERO_VEC)
-    tracer.write_rates(0, algorithm(tracer, qd, tracer.read(1), tracer.same(ZERO_FORCE), base).qdd)
+    tracer.write_rates(0, algorithm(tracer, qd, tracer.read("tau"), tracer.same(ZERO_FORCE), base).qdd)
     return optimise(tracer.program("planar forward dynamics", [Array("qdd", (n,))]))
 
 

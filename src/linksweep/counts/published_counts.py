@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 _TERM = re.compile(r"([+-]?)(\d+(?:/\d+)?)?(n(?:\^(\d))?)?")
 
@@ -287,8 +286,13 @@ ROBOTS = {
 }
 
 
+Cost = Callable[[int], float | Fraction]  # of n joints
+
+
 def crossing(
-    first: Callable[[int], Any], second: Callable[[int], Any], numbers: Sequence[int] = range(1, 100)
+    first: Cost,
+    second: Cost,
+    numbers: Sequence[int] = range(1, 100),
 ) -> int | None:
     """The smallest n from which on the first costs less than the second, within these numbers."""
     below = [first(n) < second(n) for n in numbers]

@@ -11,9 +11,9 @@ import unicodedata
 import warnings
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.description.model import (
     BASE,
@@ -126,14 +126,15 @@ def assemble(
     )
 
 
-def with_payload(model: Model, name: str, mass: float, com: Any = (0.0, 0.0, 0.0), inertia: Any = (0, 0, 0)) -> Model:
+def with_payload(
+    model: Model, name: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike = (0, 0, 0)
+) -> Model:
     """`model` with a body fixed at the link or frame `name`.
 
     `com` (3) and `inertia` (about that com; 3, 6 or 3x3 numbers, see `as_inertia`) are in that frame.
     A body on the base counts when the base is set free.
     """
-    mass, com, inertia = as_number(mass, "payload mass"), as_vector(com, "payload com"), as_inertia(inertia)
-    body = Inertial(mass, com, inertia)
+    body = Inertial(as_number(mass, "payload mass"), as_vector(com, "payload com"), as_inertia(inertia))
     check_body("payload", body)
     frame = find_frame(model, name)
     if frame.link == BASE:
@@ -272,7 +273,7 @@ def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
         "armature, damping or friction of joint": dissipation,
     }
 
-    def refuse(bad: Any, what: str, values: Any, expected: str) -> None:
+    def refuse(bad: np.ndarray | np.bool, what: str, values: np.ndarray, expected: str) -> None:
         if bad.any():
             k = int(np.argmax(bad))
             name = parts[k].link if what.endswith("link") else parts[k].joint.name

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from linksweep.description.model import Matrix, Placement, Vector, snap
-from linksweep.description.quantities import as_number
+from linksweep.description.model import Placement, snap
+from linksweep.description.quantities import as_number, as_vector
 from linksweep.errors import ArgumentError
 from linksweep.support.messages import nearest, shown
 
+Given = Any  # what somebody gave; after __post_init__ what it stands for: a name, a Placement, a number
 ROWS = {
     "rigid": 6, "point": 3, "hinge": 5, "slider": 5, "plane": 1, "line": 2, "distance": 1, "soft_finger": 4,
 }  # fmt: skip
@@ -44,9 +45,9 @@ class Constraint:
 
     kind: str
     a: str
-    b: Any = None
-    at: Any = field(default=None, kw_only=True)
-    length: Any = field(default=None, kw_only=True)
+    b: Given = None
+    at: Given = field(default=None, kw_only=True)
+    length: Given = field(default=None, kw_only=True)
     name: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
@@ -86,11 +87,11 @@ class Spring:
     """
 
     a: str
-    b: Any = None
+    b: Given = None
     stiffness: float = 0.0
     length: float = 0.0
     damping: float = 0.0
-    at: Any = field(default=None, kw_only=True)
+    at: Given = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         first, second = _frame_name(self.a, "a"), "" if self.b in (None, "") else _frame_name(self.b, "b")
@@ -105,7 +106,7 @@ class Spring:
         object.__setattr__(self, "at", as_placement(self.at, "at"))
 
 
-def as_placement(matrix: Any, what: str) -> Placement:
+def as_placement(matrix: Given, what: str) -> Placement:
     """A Placement from a homogeneous matrix (4, 4); None is the identity."""
     if matrix is None:
         return Placement()
@@ -121,14 +122,11 @@ def as_placement(matrix: Any, what: str) -> Placement:
     if not np.allclose(r @ r.T, np.eye(3), atol=1e-6) or np.linalg.det(r) < 0 or not np.allclose(t[3], (0, 0, 0, 1)):
         raise ArgumentError(f"{what} turns by no rotation, or its last row is not 0 0 0 1: correct the matrix.")
     u, _, v = np.linalg.svd(r)
-    exact: Any = tuple(map(tuple, (r if np.allclose(r @ r.T, np.eye(3), atol=1e-14) else u @ v).tolist()))
-    rotation: Matrix = snap(exact)
-    x, y, z = (float(value) for value in t[:3, 3])
-    position: Vector = (x, y, z)
-    return Placement(rotation, position)
+    x, y, z = (as_vector(row, what) for row in (r if np.allclose(r @ r.T, np.eye(3), atol=1e-14) else u @ v))
+    return Placement(snap((x, y, z)), as_vector(t[:3, 3], what))
 
 
-def _frame_name(value: Any, what: str) -> str:
+def _frame_name(value: object, what: str) -> str:
     if not isinstance(value, str) or not value:
         raise ArgumentError(f"{what} of a constraint or spring is {shown(value)}, expected the name of a frame.")
     return value

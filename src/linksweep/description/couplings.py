@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from linksweep.description.model import SINGLE, Coupling, Model
 from linksweep.description.quantities import as_number
@@ -13,7 +12,7 @@ from linksweep.errors import ArgumentError, DescriptionError
 from linksweep.support.messages import listing, nearest, shown
 
 
-def coupled(model: Model, laws: Iterable[Any]) -> Model:
+def coupled(model: Model, laws: Coupling | Iterable[Coupling]) -> Model:
     """`model` whose joints follow these laws besides its own; each is led in the end by a joint that follows none."""
     given = [laws] if isinstance(laws, Coupling) else list(laws) if isinstance(laws, Iterable) else [laws]
     direct: dict[str, Coupling] = {law.joint: law for law in model.couplings}
@@ -35,7 +34,7 @@ def without(model: Model, joints: Iterable[str]) -> tuple[Coupling, ...]:
     return tuple(law for law in model.couplings if not gone & {law.joint, law.leader})
 
 
-def _checked(model: Model, law: Any, kinds: Mapping[str, str]) -> Coupling:
+def _checked(model: Model, law: object, kinds: Mapping[str, str]) -> Coupling:
     if not isinstance(law, Coupling):
         raise ArgumentError(f"got {shown(law)}, expected a Coupling: make it with linksweep.Coupling.")
     for name in (law.joint, law.leader):

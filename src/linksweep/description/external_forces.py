@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
@@ -13,7 +13,7 @@ from ..support.messages import nearest, shown
 from .model import BASE, Frame, Model
 
 
-def link_forces(model: Model, forces: Mapping[str, Any]) -> np.ndarray:
+def link_forces(model: Model, forces: Mapping[str, ArrayLike]) -> np.ndarray:
     """{frame: (..., 6)} as (..., links, 6) in document order, each [moment; force] moved to its link's frame."""
     frames = {frame.name: frame for frame in model.frames}
     places = {link: row for row, link in enumerate(model.document_order)}
@@ -43,7 +43,7 @@ def link_forces(model: Model, forces: Mapping[str, Any]) -> np.ndarray:
     return rows
 
 
-def _checked(name: str, value: Any) -> np.ndarray:
+def _checked(name: str, value: ArrayLike) -> np.ndarray:
     refuse_foreign(f"f_ext: the force at {name!r}", value)
     try:
         array = np.asarray(value)

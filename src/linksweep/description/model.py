@@ -11,12 +11,15 @@ same without joints that follow others.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from linksweep.errors import DescriptionError
 from linksweep.joints import Kind, kind_of
 
-Vector = tuple[Any, Any, Any]
+if TYPE_CHECKING:
+    from linksweep.description.constraints import Constraint, Spring
+
+Vector = tuple[float, float, float]  # proofs put exact numbers in the place of floats: exact/rational.py
 Matrix = tuple[Vector, Vector, Vector]
 
 ZERO3: Vector = (0.0, 0.0, 0.0)
@@ -39,7 +42,7 @@ class Placement:
 class Inertial:
     """Mass, mass centre in the link frame, and inertia about the mass centre along the link frame's axes."""
 
-    mass: Any = 0.0
+    mass: float = 0.0
     com: Vector = ZERO3
     inertia: Matrix = ZERO33
 
@@ -67,7 +70,7 @@ class Joint:
     kind: str = "revolute"
     axis: Vector = (0.0, 0.0, 1.0)
     placement: Placement = Placement()
-    armature: Any = 0.0
+    armature: float = 0.0
     damping: float = 0.0
     friction: float = 0.0
     limits: Limits = Limits()
@@ -124,8 +127,8 @@ class Model:
     gravity: Vector = (0.0, 0.0, -9.81)
     base: str = "base"
     base_inertial: Inertial = Inertial()
-    constraints: tuple[Any, ...] = ()  # of constraints.py, as are springs
-    springs: tuple[Any, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    springs: tuple[Spring, ...] = ()
     couplings: tuple[Coupling, ...] = ()  # each leader follows none: see couplings.py
     source: str = field(default="", compare=False, repr=False)
 
@@ -251,7 +254,7 @@ def add(a: Vector, b: Vector) -> Vector:
     return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
 
 
-def dot(a: Vector, b: Vector) -> Any:
+def dot(a: Vector, b: Vector) -> float:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -13,18 +12,18 @@ from linksweep.support.foreign import refuse_foreign
 from linksweep.support.messages import shown
 
 
-def as_number(value: Any, what: str) -> float:
+def as_number(value: object, what: str) -> float:
     """`value` as a float, refusing what only looks like a number (text, bool, complex)."""
     refuse_foreign(what, value)
     if not isinstance(value, (bool, np.bool_, str, bytes)):
         try:
-            return float(value)
+            return float(value)  # type: ignore[arg-type]  # what it cannot take, it refuses
         except (TypeError, ValueError, OverflowError):
             pass
     raise DescriptionError(f"{what} is {shown(value)}, expected a real number: write it as digits.")
 
 
-def as_vector(value: Any, what: str) -> Vector:
+def as_vector(value: object, what: str) -> Vector:
     """`value` as three finite floats."""
     refuse_foreign(what, value)
     items = _items(value)
@@ -37,7 +36,7 @@ def as_vector(value: Any, what: str) -> Vector:
     return (x, y, z)
 
 
-def as_inertia(value: Any, what: str = "inertia") -> Matrix:
+def as_inertia(value: object, what: str = "inertia") -> Matrix:
     """A symmetric 3x3 inertia from 3 (xx, yy, zz), 6 (xx, yy, zz, xy, xz, yz) or 3x3 numbers."""
     refuse_foreign(what, value)
     items = _items(value)
@@ -57,10 +56,10 @@ def as_inertia(value: Any, what: str = "inertia") -> Matrix:
     return symmetric(*(as_number(item, what) for item in items))
 
 
-def _items(value: Any) -> list[Any] | None:
+def _items(value: object) -> list[object] | None:
     if isinstance(value, (str, bytes, dict)):
         return None
     try:
-        return list(value)
+        return list(value)  # type: ignore[call-overload]
     except TypeError:
         return None

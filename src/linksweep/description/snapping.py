@@ -7,7 +7,6 @@ and every one of them costs operations; a user who knows the file says how coars
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from .model import Joint, Model, Placement
 LARGEST = 0.02  # beyond a degree it would be another robot
 
 
-def snapped(model: Model, tolerance: Any) -> tuple[Model, dict[str, float]]:
+def snapped(model: Model, tolerance: float) -> tuple[Model, dict[str, float]]:
     """The model with joint frames and axes made exact, and by what angle (rad) each joint that moved has turned."""
     if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float, np.number)) or not 0 < tolerance < LARGEST:
         raise ArgumentError(

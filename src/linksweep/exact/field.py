@@ -18,6 +18,8 @@ from weakref import WeakValueDictionary
 from ..spatial.scalars import Number
 
 PRIME = 2**61 - 1
+Exact = Any  # a number that stands where floats do: an element of the field, an Angle, a Dual, a Fraction
+Options = dict[str, Any]  # of a Request, by name
 
 
 class Meaningless(ArithmeticError):
@@ -107,7 +109,7 @@ class Residue(Number):
         self.n = n
         self.den = den
 
-    def __add__(self, b: Any) -> Any:
+    def __add__(self, b: Exact) -> Exact:
         if type(b) is not Residue:
             if b.__class__ is float and b == 0.0:
                 return self
@@ -121,7 +123,7 @@ class Residue(Number):
 
     __radd__ = __add__
 
-    def __sub__(self, b: Any) -> Any:
+    def __sub__(self, b: Exact) -> Exact:
         if type(b) is not Residue:
             if b.__class__ is float and b == 0.0:
                 return self
@@ -133,13 +135,13 @@ class Residue(Number):
         den, up, up_b = self.den.common(b.den)
         return Residue((self.v - b.v) % PRIME, max(self.n + up, b.n + up_b), den)
 
-    def __rsub__(self, b: Any) -> Any:
+    def __rsub__(self, b: Exact) -> Exact:
         return (-self) + b
 
     def __neg__(self) -> Residue:
         return Residue(-self.v % PRIME, self.n, self.den)
 
-    def __mul__(self, b: Any) -> Any:
+    def __mul__(self, b: Exact) -> Exact:
         if type(b) is not Residue:
             if b.__class__ is float:
                 if b == 1.0:
@@ -154,14 +156,14 @@ class Residue(Number):
 
     __rmul__ = __mul__
 
-    def __truediv__(self, b: Any) -> Any:
+    def __truediv__(self, b: Exact) -> Exact:
         if type(b) is not Residue:
             b = lifted(b)
             if b is NotImplemented:
                 return b
         return b._divides(self)
 
-    def __rtruediv__(self, b: Any) -> Any:
+    def __rtruediv__(self, b: Exact) -> Exact:
         b = lifted(b)
         return b if b is NotImplemented else self._divides(b)
 
@@ -193,7 +195,7 @@ class Residue(Number):
     def __hash__(self) -> int:
         return hash(self.v)
 
-    def _meaningless(self, *_: Any) -> NoReturn:
+    def _meaningless(self, *_: object) -> NoReturn:
         raise Meaningless("an integer modulo a prime has no order, no root and no sine")
 
     __lt__ = __gt__ = __le__ = __ge__ = sqrt = sin = cos = _meaningless
@@ -211,7 +213,7 @@ def inverse(v: int) -> int:
 _FLOATS: dict[float, Residue] = {}
 
 
-def lifted(x: Any) -> Any:
+def lifted(x: Exact) -> Exact:
     """A number as a Residue; NotImplemented for what is none.
 
     Floats are constants of an algorithm, such as 0.5: few bits, so that nothing can have been rounded on the way.
@@ -239,12 +241,12 @@ class Angle(Number):
 
     __slots__ = ("c", "s", "x")
 
-    def __init__(self, c: Any, s: Any, x: Any = None):
+    def __init__(self, c: Exact, s: Exact, x: Exact = None):
         self.c = c
         self.s = s
         self.x = x
 
-    def __add__(self, b: Any) -> Any:
+    def __add__(self, b: Exact) -> Exact:
         if isinstance(b, (float, int)) and b == 0:
             return self
         if not isinstance(b, Angle):
@@ -256,7 +258,7 @@ class Angle(Number):
     def __neg__(self) -> Angle:
         return Angle(self.c, -self.s, None if self.x is None else -self.x)
 
-    def __mul__(self, b: Any) -> Any:
+    def __mul__(self, b: Exact) -> Exact:
         return NotImplemented if not isinstance(b, (float, int, Residue, Dual)) else self.x * b
 
     __rmul__ = __mul__
@@ -268,10 +270,10 @@ class Angle(Number):
     def is_zero(self) -> bool:
         return self == 0
 
-    def cos(self) -> Any:
+    def cos(self) -> Exact:
         return self.c
 
-    def sin(self) -> Any:
+    def sin(self) -> Exact:
         return self.s
 
     def __eq__(self, b: object) -> bool:
@@ -291,27 +293,27 @@ class Dual:
 
     __slots__ = ("d", "x")
 
-    def __init__(self, x: Any, d: Any):
+    def __init__(self, x: Exact, d: Exact):
         self.x = x
         self.d = d
 
-    def __add__(self, b: Any) -> Any:
+    def __add__(self, b: Exact) -> Exact:
         if isinstance(b, Dual):
             return Dual(self.x + b.x, self.d + b.d)
         return Dual(self.x + b, self.d) if isinstance(b, (float, int, Residue)) else NotImplemented
 
     __radd__ = __add__
 
-    def __sub__(self, b: Any) -> Any:
+    def __sub__(self, b: Exact) -> Exact:
         return NotImplemented if not isinstance(b, (float, int, Residue, Dual)) else self + (-b)
 
-    def __rsub__(self, b: Any) -> Any:
+    def __rsub__(self, b: Exact) -> Exact:
         return (-self) + b
 
     def __neg__(self) -> Dual:
         return Dual(-self.x, -self.d)
 
-    def __mul__(self, b: Any) -> Any:
+    def __mul__(self, b: Exact) -> Exact:
         if isinstance(b, Dual):
             return Dual(self.x * b.x, self.x * b.d + self.d * b.x)
         if not isinstance(b, (float, int, Residue)):
@@ -320,11 +322,11 @@ class Dual:
 
     __rmul__ = __mul__
 
-    def __truediv__(self, b: Any) -> Any:
+    def __truediv__(self, b: Exact) -> Exact:
         if isinstance(b, Dual):
             x = self.x / b.x
             return Dual(x, (self.d - x * b.d) / b.x)
         return Dual(self.x / b, self.d / b) if isinstance(b, (float, int, Residue)) else NotImplemented
 
-    def __rtruediv__(self, b: Any) -> Any:
+    def __rtruediv__(self, b: Exact) -> Exact:
         return Dual(b, 0.0) / self

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from ..spatial.algebra import Vec
 from ..spatial_operators.chain import TurnedChain
 from ..spatial_operators.identities import IDENTITIES
 from ..spatial_operators.operators import SpatialOperators
+from .field import Exact
 from .points import Draw, Point
 
 
@@ -28,9 +28,9 @@ class ExactOperators(SpatialOperators):
         self._chain = TurnedChain(point.model, point.values["q"])
         self._tips = [(self.N - 1, Vec(*draw.numbers(3)))]
         self._none = self._chain.same(None)
-        self._matrices: dict[Any, np.ndarray] = {}
+        self._matrices: dict[object, np.ndarray] = {}
 
-    def dense(self, a: Any) -> np.ndarray:
+    def dense(self, a: Exact) -> np.ndarray:
         if isinstance(a, np.ndarray):
             return a
         if a not in self._matrices:
@@ -38,14 +38,14 @@ class ExactOperators(SpatialOperators):
         return self._matrices[a]
 
     @cached_property
-    def _gains(self) -> Any:
+    def _gains(self) -> Exact:
         return gains(self._chain)
 
     def _check_inertia(self) -> None:
         pass  # it is known to be there
 
 
-def appendix_a(point: Point, draw: Draw) -> Iterator[tuple[str, list[Any], list[Any]]]:
+def appendix_a(point: Point, draw: Draw) -> Iterator[tuple[str, list[Exact], list[Exact]]]:
     """Name, left and right side of every equation of identities.py."""
     o = ExactOperators(point, draw)
     x = np.array(draw.numbers(6 * o.N), dtype=object)

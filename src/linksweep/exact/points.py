@@ -11,7 +11,6 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
 
 from ..catalogue.functions import FUNCTIONS, Request, signature
 from ..description.model import BASE, Frame, Matrix, Placement
@@ -23,7 +22,7 @@ from ..spatial.algebra import Vec
 from ..spatial.transforms import Screw, Shift
 from ..support.messages import shown
 from ..tracing.unrolled import UnrolledRun
-from .field import PRIME, Angle, Dual, Residue, inverse, lifted
+from .field import PRIME, Angle, Dual, Exact, Options, Residue, inverse, lifted
 from .rational import decimal, rational_point, rational_rotation
 
 LETTERS = {kind.letter: kind for kind in KINDS.values()}
@@ -36,21 +35,21 @@ class Draw:
     c and s count as degree 1 each: written in t the degree is at most twice that (`Point.chance`).
     """
 
-    def __init__(self, seed: Any):
+    def __init__(self, seed: object):
         self._random = random.Random(str(seed))
 
-    def number(self) -> Residue:
+    def number(self) -> Exact:
         return Residue(self._random.randrange(PRIME), 1)
 
-    def numbers(self, count: int) -> Any:
+    def numbers(self, count: int) -> Exact:
         return tuple(self.number() for _ in range(count))
 
-    def circle(self) -> tuple[Residue, Residue]:
+    def circle(self) -> tuple[Exact, Exact]:
         t = self._random.randrange(PRIME)
         over = inverse((1 + t * t) % PRIME)  # never 0: -1 is no square modulo PRIME
         return Residue((1 - t * t) * over % PRIME, 1), Residue(2 * t * over % PRIME, 1)
 
-    def angle(self) -> Angle:
+    def angle(self) -> Exact:
         return Angle(*self.circle(), self.number())
 
     def rotation(self) -> Matrix:
@@ -115,8 +114,9 @@ class Structure:
             first = parent != BASE and parent not in self.parents[:i] and kinds[parent].commutes
             factors = [] if first else [Shift(Vec(*draw.numbers(3))), Screw(2, *draw.circle(), draw.number())]
             factors.append(Screw(0, *draw.circle(), draw.number()))
-            quarters, angle, slide = i % 4, Angle(*draw.circle()), draw.number()
-            turn: tuple[Any, Any] = (angle.quarter_turns(quarters).c, angle.quarter_turns(quarters).s)
+            quarters, slide = i % 4, draw.number()
+            angle: Exact = Angle(*draw.circle())
+            turn: tuple[Exact, Exact] = (angle.quarter_turns(quarters).c, angle.quarter_turns(quarters).s)
             if not kind.commutes:  # as canonical.py has it
                 factors.append(Screw(2, *turn, slide))
                 quarters, angle, slide, turn = 0, 0.0, 0.0, (1.0, 0.0)
@@ -152,7 +152,7 @@ def exact_model(model: CanonicalModel) -> CanonicalModel:
     return CanonicalModel(links, frames, _numbers(model.gravity))
 
 
-def exact_number(x: Any) -> Any:
+def exact_number(x: Exact) -> Exact:
     """A constant of the field; what is 0 stays the number 0, by which structure is known."""
     exact = x if isinstance(x, Fraction) else decimal(x)
     return lifted(exact) if exact else 0.0
@@ -164,7 +164,7 @@ def _exact_link(link: CanonicalLink) -> CanonicalLink:
         Shift(Vec(*_numbers([*f.p]))) if isinstance(f, Shift) else Screw(f.axis, *_pair(f.c, f.s), exact_number(f.t))
         for f in link.factors
     )
-    own = _placement(Placement(link.axes, link.origin))  # type: ignore[arg-type]
+    own = _placement(Placement(link.axes, link.origin))
     return replace(
         link, factors=factors, angle=Angle(c, s).quarter_turns(-link.quarters), turn=(c, s),
         slide=exact_number(link.slide), pitch=exact_number(link.pitch), armature=exact_number(link.armature),
@@ -173,11 +173,11 @@ def _exact_link(link: CanonicalLink) -> CanonicalLink:
     )  # fmt: skip
 
 
-def _numbers(values: Sequence[Any]) -> Any:
+def _numbers(values: Sequence[Exact]) -> Exact:
     return tuple(exact_number(x) for x in values)
 
 
-def _pair(c: Any, s: Any) -> tuple[Any, Any]:
+def _pair(c: Exact, s: Exact) -> tuple[Exact, Exact]:
     """Cosine and sine: the same ones where they are a point of the circle."""
     if Fraction(c) ** 2 + Fraction(s) ** 2 != 1:
         c, s = rational_point(float(c), float(s))
@@ -191,7 +191,7 @@ def _placement(placement: Placement) -> Placement:
     return Placement(tuple(_numbers(row) for row in rotation), _numbers(placement.position))  # type: ignore[arg-type]
 
 
-def exact_body(m: Any, com: Any, tensor: Any) -> dict[str, Any]:
+def exact_body(m: Exact, com: Exact, tensor: Exact) -> Options:
     """Of a link: mass, first moment and inertia about the origin, from what is given about the mass centre."""
     (x, y, z), (xx, yy, zz, xy, xz, yz) = com, tensor
     origin = (
@@ -209,17 +209,17 @@ class Point:
         self.nv = model.nv
         self.by_row = model.by_row
         names = ("qd", "qdd", "tau")
-        self.values: dict[str, Sequence[Any]] = {name: draw.numbers(self.nv) for name in names}
+        self.values: dict[str, Sequence[Exact]] = {name: draw.numbers(self.nv) for name in names}
         self.values |= {"point": draw.numbers(3), "base_motion": draw.numbers(9)}
         self.values["f_ext"] = draw.numbers(6 * len(model.links))
         self.values["q"] = [x for link in self.by_row for x in _coordinates(link.type, draw)]
         self._stretch = draw.number()
 
-    def evaluate(self, request: Request, model: CanonicalModel | None = None, **other: Sequence[Any]) -> list[Any]:
+    def evaluate(self, request: Request, model: CanonicalModel | None = None, **other: Sequence[Exact]) -> list[Exact]:
         """The result of a request, flat: its algorithm runs as it is written, no Program is made."""
         return evaluate(model or self.model, request, self.values | other)
 
-    def moving(self) -> list[Any]:
+    def moving(self) -> list[Exact]:
         """q as it changes in time with the rates qd."""
         q, qd, found = self.values["q"], self.values["qd"], []
         for link in self.by_row:
@@ -227,21 +227,21 @@ class Point:
         return found
 
 
-def evaluate(model: CanonicalModel, request: Request, values: Mapping[str, Sequence[Any]]) -> list[Any]:
+def evaluate(model: CanonicalModel, request: Request, values: Mapping[str, Sequence[Exact]]) -> list[Exact]:
     inputs, _ = signature(model, [request])
     run = UnrolledRun(model, inputs, [values[array.name] for array in inputs])
     FUNCTIONS[request.function].trace(run, request, 0)
     return list(run.results[0])
 
 
-def _coordinates(kind: Kind, draw: Draw) -> Sequence[Any]:
+def _coordinates(kind: Kind, draw: Draw) -> Sequence[Exact]:
     """An angle for what turns, a number for the others: a quaternion of any length."""
     return [draw.angle() if entry.turns else draw.number() for entry in kind.coordinates]
 
 
-def _moving(kind: Kind, q: Sequence[Any], v: Sequence[Any], stretch: Residue) -> list[Any]:
+def _moving(kind: Kind, q: Sequence[Exact], v: Sequence[Exact], stretch: Exact) -> list[Exact]:
     """The coordinates of one joint as Duals."""
-    found: list[Any] = []
+    found: list[Exact] = []
     for entry, x, rate in zip(kind.coordinates, q, kind.derivative(q, v), strict=True):
         if entry.measures == QUATERNION:  # its length may change as it likes: only the direction counts
             rate = rate + x * stretch
@@ -249,5 +249,5 @@ def _moving(kind: Kind, q: Sequence[Any], v: Sequence[Any], stretch: Residue) ->
     return found
 
 
-def _turning(angle: Angle, rate: Residue) -> Angle:
+def _turning(angle: Exact, rate: Exact) -> Angle:
     return Angle(Dual(angle.c, -(angle.s * rate)), Dual(angle.s, angle.c * rate), Dual(angle.x, rate))

@@ -7,7 +7,6 @@ rewritten, factored, fused, rolled into loops, and each of these Programs is int
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from ..tracing.passes.factoring import factor_sums
 from ..tracing.program import Program
 from ..tracing.rolled import Rolled
 from ..tracing.unrolled import UnrolledTrace
-from .field import Dual
+from .field import Dual, Exact, Options
 from .points import Point
 from .statements import Mechanics, Tried, derivative, rows, times
 
@@ -29,12 +28,12 @@ from .statements import Mechanics, Tried, derivative, rows, times
 def traced(model: CanonicalModel, request: Request, rolled: bool = False) -> Program:
     """A Program as the rewrite rules leave it, before any pass."""
     inputs, outputs = signature(model, [request])
-    tracer: Any = (Rolled if rolled else UnrolledTrace)(model, inputs)
+    tracer = (Rolled if rolled else UnrolledTrace)(model, inputs)
     FUNCTIONS[request.function].trace(tracer, request, 0)
     return tracer.program(request.function, outputs).verify()
 
 
-def run(program: Program, point: Point, **other: Sequence[Any]) -> list[Any]:
+def run(program: Program, point: Point, **other: Sequence[Exact]) -> list[Exact]:
     """The first result of a Program at a point, flat."""
     values = point.values | other
     inputs = []
@@ -73,9 +72,9 @@ def optimised(mechanics: Mechanics) -> Iterator[Tried]:
             continue
         frame = mechanics.frame if function.needs_frame else ""
         for reference in function.references or ("",):
-            options: dict[str, Any] = {"frame": frame, "reference": reference}
+            options: Options = {"frame": frame, "reference": reference}
             for method, right in mechanics.results(name, all_terms=True, **options).items():
-                terms: dict[str, Any] = dict.fromkeys(function.takes, True)
+                terms: Options = dict.fromkeys(function.takes, True)
                 request = Request(name, method, **options, **terms)
                 label = ", ".join(word for word in (method, reference) if word)
                 for stage, program in stages(model, request):

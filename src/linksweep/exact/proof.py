@@ -136,6 +136,6 @@ def _checked_robot(target: Any) -> Robot:
     return target
 
 
-def _check_whole(value: Any, name: str, least: int, most: int) -> None:
+def _check_whole(value: object, name: str, least: int, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
         raise ArgumentError(f"prove: {name} is {shown(value)}, expected a whole number from {least} to {most}.")

@@ -9,14 +9,15 @@ of the unit circle with fractions for coordinates, so that the robot differs fro
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from ..description.model import Frame, Inertial, Link, Matrix, Model, Placement, Vector
 from ..mechanism.canonical import CanonicalModel, canonical
+from .field import Exact
 
 FINE = 2**52  # angles that are no right ones are moved by less than one part of this many
 
@@ -34,7 +35,7 @@ class Rational(Fraction):
     def __abs__(self) -> Rational:
         return Rational(Fraction.__abs__(self))
 
-    def hypot(self, *others: Any) -> Rational:
+    def hypot(self, *others: Exact) -> Rational:
         """The root of the sum of squares."""
         total = Fraction(self * self + sum(x * x for x in others))
         root = Fraction(math.isqrt(total.numerator), math.isqrt(total.denominator))
@@ -42,17 +43,17 @@ class Rational(Fraction):
             raise Irrational
         return Rational(root)
 
-    def on_circle(self, s: Any) -> tuple[Rational, Rational]:
+    def on_circle(self, s: Exact) -> tuple[Rational, Rational]:
         """(self, s), a point of the unit circle."""
         if self * self + s * s != 1:
             raise Irrational
         return self, Rational(s)
 
 
-def _exact(name: str) -> Any:
+def _exact(name: str) -> Callable[[Rational, Exact], Exact]:
     own = getattr(Fraction, name)
 
-    def operation(self: Rational, b: Any) -> Any:
+    def operation(self: Rational, b: Exact) -> Exact:
         if isinstance(b, (float, int, Fraction)):
             return Rational(own(self, Fraction(b)))
         return NotImplemented
@@ -87,7 +88,7 @@ def rational_model(model: Model) -> Model:
     )
 
 
-def decimal(x: Any) -> Rational:
+def decimal(x: Exact) -> Exact:
     """The shortest decimal that is this float."""
     return Rational(repr(float(x)))
 
@@ -112,7 +113,7 @@ def _rows(matrix: Matrix) -> Matrix:
     return _vector(matrix[0]), _vector(matrix[1]), _vector(matrix[2])
 
 
-def right_angled(rows: Any) -> bool:
+def right_angled(rows: Exact) -> bool:
     return all(abs(x) in (0, 1) for row in rows for x in row)
 
 

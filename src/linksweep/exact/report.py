@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from .field import PRIME
 from .statements import Excluded
@@ -106,7 +105,7 @@ class Proof:
             f"not proved: {e.statement}{f' by {e.what}' if e.what else ''}, which {e.reason}" for e in self.excluded
         ]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain JSON values."""
         return {
             "robot": self.name,

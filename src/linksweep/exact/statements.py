@@ -15,13 +15,14 @@ from ..algorithms.explicit.explicit_model_direct import explicit_model_direct
 from ..catalogue.functions import FUNCTIONS, Method, Request
 from ..catalogue.parameters import Inertias
 from ..catalogue.regrouping import regroup
+from ..mechanism.canonical import CanonicalLink
 from ..mechanism.sweeps import Unrolled
 from ..spatial.algebra import Inertia, Mat, Sym, Transform, Vec, leaves
 from ..spatial.transforms import Rotation, Shift
-from .field import Dual, Meaningless
+from .field import Dual, Exact, Meaningless, Options
 from .points import Point
 
-Values = Sequence[Any]
+Values = Sequence[Exact]
 LARGEST_EXPLICIT = 12  # links: I* and P* grow with the cube
 NO_DIVISOR = "divides by what is zero at every point"  # at this one, by chance once in 1e15 times
 COMPARED = (
@@ -61,7 +62,7 @@ class Mechanics:
         self.excluded = excluded
         self.singular = singular
         self.dynamic = dynamic
-        self._known: dict[Request, list[Any]] = {}
+        self._known: dict[Request, list[Exact]] = {}
 
     def __iter__(self) -> Iterator[Tried]:
         sections: list[Callable[[], Iterator[Tried]]] = [self.kinematics]
@@ -112,14 +113,16 @@ class Mechanics:
         if found not in self.excluded:
             self.excluded.append(found)
 
-    def value(self, function: str, method: str | None = None, *, all_terms: bool = False, **options: Any) -> list[Any]:
+    def value(
+        self, function: str, method: str | None = None, *, all_terms: bool = False, **options: Any
+    ) -> list[Exact]:
         """The result of a function; method None: the first that applies. all_terms: f_ext, damping, a moving base.
 
         options: those of the Request; a model, or inputs of the point, in the place of its own.
         """
         known = FUNCTIONS[function]
         other = {name: options.pop(name) for name in tuple(options) if not isinstance(options[name], (str, bool))}
-        terms: dict[str, Any] = dict.fromkeys(known.takes, True) if all_terms else {}
+        terms: Options = dict.fromkeys(known.takes, True) if all_terms else {}
         request = Request(function, self.able(function)[0] if method is None else method, **terms | options)
         if other:
             return self.point.evaluate(request, **other)
@@ -127,7 +130,7 @@ class Mechanics:
             self._known[request] = self.point.evaluate(request)
         return self._known[request]
 
-    def results(self, function: str, **options: Any) -> dict[str, list[Any]]:
+    def results(self, function: str, **options: Any) -> dict[str, list[Exact]]:
         """By every method that applies."""
         found = {}
         for method in self.able(function):
@@ -176,7 +179,7 @@ class Mechanics:
         n, links = self.point.nv, self.point.by_row
         pi = [x for link in links for x in described_parameters(link)] + [link.armature for link in links]
         Y = rows(self.value("regressor", all_terms=True), len(pi), n)
-        terms: dict[str, Any] = dict.fromkeys(FUNCTIONS["regressor"].takes, True)
+        terms: Options = dict.fromkeys(FUNCTIONS["regressor"].takes, True)
         tau = self.value("inverse_dynamics", **terms)
         yield Tried("regressor Y pi = tau", "", times(Y, pi), tau)
         if not all(link.mass for link in links):
@@ -258,7 +261,7 @@ class Mechanics:
         yield Tried("d pose / dt = J qd", "", flat(rate), expected)
         for prefix in ("", "point_"):
             for reference in FUNCTIONS["jacobian"].references:
-                options: dict[str, Any] = {"frame": frame, "reference": reference}
+                options: Options = {"frame": frame, "reference": reference}
                 slope = [derivative(x) for x in self.value(f"{prefix}jacobian", q=moving, **options)]
                 found = self.value(f"{prefix}jacobian_derivative", **options)
                 yield Tried("jacobian_derivative = dJ/dt", f"{prefix}{reference}", found, slope)
@@ -268,7 +271,7 @@ class Mechanics:
             yield Tried(f"{every} = {single} of each", "", self.value(every, reference=reference), flat(one_by_one))
         if not self.able("first_influence") or not self.able("second_influence"):
             return
-        at: dict[str, Any] = {"frame": frame, "reference": "world_aligned"}
+        at: Options = {"frame": frame, "reference": "world_aligned"}
         G, H = self.value("first_influence", frame=frame), self.value("second_influence", frame=frame)
         yield Tried("first_influence = J", "", G, self.value("point_jacobian", **at))
         bend = [dot(qd, times(rows(H[k * n * n : (k + 1) * n * n], n), qd)) for k in range(6)]
@@ -276,18 +279,18 @@ class Mechanics:
         yield Tried("qd second_influence qd = dJ/dt qd", "", bend, times(dJ, qd))
 
 
-def described_parameters(link: Any) -> list[Any]:
+def described_parameters(link: CanonicalLink) -> list[Exact]:
     """The ten parameters of a link in its described frame."""
     axes, origin = Mat(*(Vec(*row) for row in link.axes)), Vec(*link.origin)
     body = Inertia(link.mass, Vec(*link.mp), Sym(*link.I))
     return leaves(Transform((Rotation(axes.T), Shift(-origin))).to_parent(body))
 
 
-def derivative(x: Any) -> Any:
+def derivative(x: Exact) -> Exact:
     return x.d if isinstance(x, Dual) else 0.0
 
 
-def rows(values: Values, width: int, count: int | None = None) -> list[list[Any]]:
+def rows(values: Values, width: int, count: int | None = None) -> list[list[Exact]]:
     if len(values) != width * (count or width):
         raise ValueError(f"{len(values)} values are no rows of {width}")
     return [list(values[k : k + width]) for k in range(0, len(values), width)]
@@ -297,26 +300,26 @@ def identity(n: int) -> list[list[float]]:
     return [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
 
 
-def flat(matrix: Sequence[Values]) -> list[Any]:
+def flat(matrix: Sequence[Values]) -> list[Exact]:
     return [x for row in matrix for x in row]
 
 
-def transposed(matrix: Sequence[Values]) -> list[list[Any]]:
+def transposed(matrix: Sequence[Values]) -> list[list[Exact]]:
     return [list(column) for column in zip(*matrix, strict=True)]
 
 
-def dot(a: Values, b: Values) -> Any:
+def dot(a: Values, b: Values) -> Exact:
     return sum((x * y for x, y in zip(a, b, strict=True)), 0.0)
 
 
-def times(matrix: Sequence[Values], v: Values) -> list[Any]:
+def times(matrix: Sequence[Values], v: Values) -> list[Exact]:
     return [dot(row, v) for row in matrix]
 
 
-def product(a: Sequence[Values], b: Sequence[Values]) -> list[list[Any]]:
+def product(a: Sequence[Values], b: Sequence[Values]) -> list[list[Exact]]:
     columns = transposed(b)
     return [[dot(row, column) for column in columns] for row in a]
 
 
-def cross(a: Values, b: Values) -> list[Any]:
+def cross(a: Values, b: Values) -> list[Exact]:
     return list(Vec(*a).cross(Vec(*b)))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..analysis.symbolic import Options, symbolic, written_size
 from ..catalogue.details import quantities
@@ -17,6 +17,7 @@ from ..catalogue.parameters import ParameterSet
 from ..description.model import BASE, Model
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalModel, canonical
+from ..spatial.scalars import Scalar
 from ..support.foreign import refuse_foreign
 from ..tracing.program import Array
 from ..tracing.unrolled import UnrolledRun, UnrolledTrace
@@ -27,7 +28,7 @@ from .walk import walk
 EXPLAINED = ("inverse_dynamics", "forward_dynamics", "bias_forces", "gravity_forces")
 
 
-def explain(model: Model, request: Request, given: Mapping[str, Any]) -> Explanation:
+def explain(model: Model, request: Request, given: Mapping[str, ArrayLike | None]) -> Explanation:
     """What the method of a request does with these inputs, by name, one sample of each; what is not given is 0."""
     described = canonical(model, described_frames=True)
     inputs, _ = signature(described, [request])
@@ -58,7 +59,7 @@ def explain_symbols(
     sets = [dimensions(described) or each if isinstance(each, Dimensions) else each for each in parameters]
     inputs, _ = signature(described, [request], sets)
 
-    def lettered(given: Sequence[Sequence[Any]]) -> CanonicalModel:
+    def lettered(given: Sequence[Sequence[Scalar]]) -> CanonicalModel:
         found = described
         for chosen, values in zip(sets, given[len(inputs) - len(sets) :], strict=True):
             found = chosen.apply(found, values)
@@ -93,7 +94,7 @@ def explain_symbols(
 def _explained(model: Model, run: UnrolledRun, request: Request) -> Explanation:
     stages, record = walk(run, request)
     found = quantities(run, record, FUNCTIONS[request.function].result)
-    algorithm: Any = FUNCTIONS[request.function].methods[request.method].algorithm
+    algorithm = FUNCTIONS[request.function].methods[request.method].algorithm
     algorithm = getattr(algorithm, "func", algorithm)  # some are forms of another, with an argument set
     given = zip(run.inputs, run.leaves, strict=True)
     return Explanation(
@@ -109,7 +110,7 @@ def _explained(model: Model, run: UnrolledRun, request: Request) -> Explanation:
     )
 
 
-def _checked(array: Array, value: Any) -> list[float]:
+def _checked(array: Array, value: ArrayLike | None) -> list[float]:
     """One sample of an input, flat."""
     if value is None:
         return [0.0] * array.size

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
 
 import numpy as np
 
 from ..errors import ArgumentError
 from ..support.files import write_atomically
 from ..support.messages import nearest, shown
-from .formula import equations, escaped, latex, latex_of, mathml, symbol
+from .formula import Tree, equations, escaped, latex, latex_of, mathml, symbol
 from .walk import KEPT, PASSED, Line, Numbers, Part, Stage
 
 WAYS = {
@@ -193,7 +192,7 @@ class Explanation:
     def save(self, path: str | Path) -> None:
         """Write a page (.html), Markdown (.md) or text (.txt)."""
         path = Path(path)
-        writers: dict[str, Any] = {".html": self.html, ".md": self.markdown, ".txt": self.__str__}
+        writers: dict[str, Callable[[], str]] = {".html": self.html, ".md": self.markdown, ".txt": self.__str__}
         check_ending(path)
         text = writers[path.suffix.lower()]()
         write_atomically(path, lambda to: _write(to, text))
@@ -236,7 +235,7 @@ def _aligned(values: Mapping[str, np.ndarray], indent: int) -> list[str]:
     return out
 
 
-def _text(x: Any) -> str:
+def _text(x: object) -> str:
     return f"{x:.6g}" if isinstance(x, float) else str(x)  # or an expression
 
 
@@ -284,7 +283,7 @@ def _html_table(rows: list[tuple[str, str, str]], numbers: bool = True) -> str:
     return f'<div class="scroll"><table>{body}</table></div>'
 
 
-def _named(name: str) -> Any:
+def _named(name: str) -> Tree:
     return symbol(name.rpartition(".")[2] or "passed")
 
 
@@ -293,7 +292,7 @@ def _latex_word(text: str) -> str:
 
 
 def _latex_numbers(value: np.ndarray) -> str:
-    def number(x: Any) -> str:
+    def number(x: object) -> str:
         if not isinstance(x, float):
             return latex_of(x)
         mantissa, exponent = f"{_text(x)}e".split("e")[:2]

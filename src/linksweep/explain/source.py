@@ -16,7 +16,6 @@ import tokenize
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from .. import algorithms
 from ..errors import BackendError
@@ -114,7 +113,7 @@ def _text(node: ast.stmt) -> str:
 
 def _targets(node: ast.stmt) -> tuple[str, ...]:
     """The names that a statement makes, in order; of x.append(...) it is x."""
-    targets: list[Any] = []
+    targets: list[ast.expr] = []
     if isinstance(node, ast.Assign):
         targets = node.targets
     elif isinstance(node, ast.AnnAssign) and node.value is not None:

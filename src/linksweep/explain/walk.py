@@ -19,6 +19,7 @@ import numpy as np
 from ..catalogue.details import RATES, VECTORS, axes_of, turned
 from ..catalogue.explicit_traces import joint_groups, summed_over
 from ..catalogue.functions import Request, record_of
+from ..catalogue.table import Record
 from ..description.model import BASE
 from ..mechanism.joints import Coordinates, JointInertia, Span
 from ..mechanism.sweeps import Records, Unrolled
@@ -78,7 +79,7 @@ class _Place:
     of: int = BASE
 
 
-def walk(run: UnrolledRun, request: Request) -> tuple[list[Stage], Any]:
+def walk(run: UnrolledRun, request: Request) -> tuple[list[Stage], Record]:
     """Run a request over the run's inputs, floats or symbols: what happened, and the algorithm's record."""
     watch = _Watch(run)
     before = sys.gettrace()
@@ -98,10 +99,10 @@ class _Watch:
         self.names = [link.name for link in run.model.links]
         self.index = {id(view): k for k, view in enumerate(run.links)}
         self.stages: list[Stage] = []
-        self._sweep: Any = None  # of the last stage: the frame that runs it
+        self._sweep: FrameType | None = None  # of the last stage: the frame that runs it
         self._once: dict[tuple[FrameType, Statement], tuple[Part, int]] = {}
 
-    def called(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
+    def called(self, frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
         """The trace function: a function begins."""
         code = frame.f_code
         if event != "call" or code.co_name.startswith("<") or not is_algorithm(code.co_filename):
@@ -109,7 +110,7 @@ class _Watch:
         known, place = statements(code.co_filename), self._place(frame)
         last: Statement | None = None
 
-        def local(frame: FrameType, event: str, value: Any) -> Any:
+        def local(frame: FrameType, event: str, value: object) -> object:
             nonlocal last
             if event == "line":
                 here = known.get(frame.f_lineno)
@@ -143,7 +144,7 @@ class _Watch:
 
     # what a line made
 
-    def _done(self, frame: FrameType, place: _Place, statement: Statement, returned: Any = None) -> None:
+    def _done(self, frame: FrameType, place: _Place, statement: Statement, returned: object = None) -> None:
         if place.sweep is None:
             self._of_all(frame, statement)
             return
@@ -166,7 +167,7 @@ class _Watch:
         if values or statement.comment:
             self._append(frame, statement, Line(statement.comment, statement, values, where), self._part(place))
 
-    def _returned(self, frame: FrameType, place: _Place, statement: Statement, returned: Any) -> None:
+    def _returned(self, frame: FrameType, place: _Place, statement: Statement, returned: object) -> None:
         """What a step keeps and has not named before, what it passes on inward, and results of its own functions."""
         assert place.sweep is not None
         where = self._frame_of(frame, statement)
@@ -255,12 +256,12 @@ def _mentions(node: ast.AST, name: str) -> bool:
     return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
 
 
-def _is_record(value: Any) -> bool:
+def _is_record(value: object) -> bool:
     """Whether this is a dataclass of an algorithm, with quantities for its fields."""
     return hasattr(value, "__dataclass_fields__") and type(value) not in VECTORS
 
 
-def numbers(name: str, record: Any, axes: Mat) -> Numbers:
+def numbers(name: str, record: object, axes: Mat) -> Numbers:
     """The numbers of a record by name, its fields by theirs; none where it is not made of any."""
     value: Any = record.block if isinstance(record, JointInertia) else record
     value = value.columns if isinstance(value, Span) else value
@@ -283,11 +284,11 @@ def numbers(name: str, record: Any, axes: Mat) -> Numbers:
     return {}
 
 
-def _is_scalar(value: Any) -> bool:
+def _is_scalar(value: object) -> bool:
     return isinstance(value, (float, int, Node)) and not isinstance(value, bool)
 
 
-def _array(values: Any) -> np.ndarray:
+def _array(values: object) -> np.ndarray:
     """Of floats, or where some are symbols, of objects."""
     array = np.array(values, dtype=object)
     if any(isinstance(x, Node) for x in array.ravel()):
@@ -295,7 +296,7 @@ def _array(values: Any) -> np.ndarray:
     return array.astype(float) + 0.0  # no -0
 
 
-def _joined(run: Unrolled, name: str, value: Any) -> Numbers:
+def _joined(run: Unrolled, name: str, value: object) -> Numbers:
     """What belongs to all joints: a number for each rate, or a matrix of them."""
     if isinstance(value, Records) and all(isinstance(entry, Coordinates) for entry in value):
         complete = len(value) == len(run.links)

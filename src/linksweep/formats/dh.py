@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from linksweep.description.assembly import Part, assemble
 from linksweep.description.model import Inertial, Joint, Limits, Model, Placement, compose, moved, snap
 from linksweep.description.quantities import as_inertia, as_number, as_vector
 from linksweep.errors import DescriptionError
+from linksweep.support.files import Table
 from linksweep.support.messages import listing, nearest, shown
 
 CONVENTIONS = ("modified", "standard")
@@ -34,7 +34,7 @@ KEYS = (*GEOMETRY, "joint", "name", "link", "mass", "com", "inertia", *DISSIPATI
 
 
 def from_dh(
-    rows: Iterable[Mapping[Any, Any] | Sequence[float]],
+    rows: Iterable[Mapping[str, object] | Sequence[float]],
     convention: str | None = None,
     *,
     name: str = "robot",
@@ -100,7 +100,7 @@ def _prefix(source: str | None) -> str:
     return f"{source}: " if source else ""
 
 
-def _as_rows(rows: Any, source: str | None) -> list[Any]:
+def _as_rows(rows: object, source: str | None) -> list[object]:
     if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
         raise DescriptionError(
             f"{_prefix(source)}the DH table is a {type(rows).__name__}, expected one row per joint: give a "
@@ -109,9 +109,9 @@ def _as_rows(rows: Any, source: str | None) -> list[Any]:
     return list(rows)
 
 
-def _as_mapping(row: Any, where: str) -> dict[str, Any]:
+def _as_mapping(row: object, where: str) -> Table:
     """The row by keys, its geometry complete and as floats."""
-    values: dict[str, Any]
+    values: Table
     if isinstance(row, Mapping):
         values = dict(row)
         for key in values:
@@ -135,7 +135,7 @@ def _as_mapping(row: Any, where: str) -> dict[str, Any]:
     return values
 
 
-def _kind(values: Mapping[str, Any], where: str) -> str:
+def _kind(values: Table, where: str) -> str:
     kind = values.get("joint", "revolute")
     if not isinstance(kind, str) or kind not in JOINTS:
         raise DescriptionError(
@@ -144,7 +144,7 @@ def _kind(values: Mapping[str, Any], where: str) -> str:
     return JOINTS[kind]
 
 
-def _inertial(values: Mapping[str, Any], where: str) -> Inertial:
+def _inertial(values: Table, where: str) -> Inertial:
     mass = as_number(values.get("mass", 0.0), f"{where}: 'mass'")
     com = as_vector(values.get("com", (0.0, 0.0, 0.0)), f"{where}: 'com'")
     return Inertial(mass, com, as_inertia(values.get("inertia", (0.0, 0.0, 0.0)), f"{where}: 'inertia'"))

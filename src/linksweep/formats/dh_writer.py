@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from linksweep.description.assembly import find_frame
 from linksweep.description.model import BASE, Frame, Link, Matrix, Model, Placement, compose, inverse, moved, snap
+from linksweep.description.quantities import as_vector
 from linksweep.errors import ArgumentError
 from linksweep.formats.dh import CONVENTIONS, DISSIPATION, LIMITS
 from linksweep.formats.left_out import warn_of_ties
+from linksweep.support.files import Table
 
 PARALLEL = 1e-11  # sine of the angle between axes that are meant to be parallel: the size that readers snap
 FARTHEST = 1e4  # metres; beyond, a common normal costs more digits than torques can spare
@@ -33,7 +34,7 @@ class _Step:
     alpha: float = 0.0
 
 
-def to_dh(model: Model, convention: Any = None, tip: str | None = None) -> dict[str, Any]:
+def to_dh(model: Model, convention: str | None = None, tip: str | None = None) -> Table:
     """Arguments of `from_dh` that describe the same chain: Robot.from_dh(**robot.to_dh("modified")).
 
     The frames named after links are the table's own; "tool" is the frame `tip` (default: "tool", or the last one on
@@ -77,10 +78,10 @@ def to_dh(model: Model, convention: Any = None, tip: str | None = None) -> dict[
     }
 
 
-def _row(link: Link, at: Placement, step: _Step, outer: _Step) -> dict[str, Any]:
+def _row(link: Link, at: Placement, step: _Step, outer: _Step) -> Table:
     """One row; `at` is where the described link frame stands in its DH frame."""
     joint, body = link.joint, moved(link.inertial, at)
-    row: dict[str, Any] = {
+    row: Table = {
         "alpha": outer.alpha, "a": outer.a, "d": step.d, "theta": step.theta, "joint": joint.kind, "name": joint.name,
         "link": link.name, "mass": body.mass, "com": body.com, "inertia": body.inertia,
     }  # fmt: skip
@@ -195,9 +196,8 @@ def _on_line(point: np.ndarray, direction: np.ndarray) -> Placement:
 
 
 def _placement(origin: np.ndarray, axes: np.ndarray) -> Placement:
-    rows: Any = tuple(tuple(row) for row in (axes + 0.0).tolist())
-    position: Any = tuple(origin.tolist())
-    return Placement(snap(rows), position)
+    x, y, z = (as_vector(row, "axes") for row in axes + 0.0)
+    return Placement(snap((x, y, z)), as_vector(origin, "origin"))
 
 
 def _arrays(placement: Placement) -> tuple[np.ndarray, np.ndarray]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.description.assembly import Part, assemble
 from linksweep.description.model import Inertial, Joint, Limits, Matrix, Model, Placement, Vector, compose
@@ -22,7 +23,7 @@ from linksweep.formats.mjcf_equalities import find_equalities, with_equalities
 from linksweep.formats.mjcf_files import check_files
 from linksweep.formats.mjcf_rest import Compiled, warn_of_the_rest
 from linksweep.formats.mujoco_child import extract
-from linksweep.formats.mujoco_names import body_names, joint_names, own_names
+from linksweep.formats.mujoco_names import MjModel, body_names, joint_names, own_names
 from linksweep.formats.mujoco_process import compiled as compiled_arrays
 
 KINDS = ("free", "spherical", "prismatic", "revolute")  # mjtJoint
@@ -52,7 +53,7 @@ def read_mjcf(path: str | os.PathLike[str], *, root: Path | None = None, couple:
 
 
 def model_from_mujoco(
-    compiled: Any, *, source: str = "MuJoCo's model", name: str = "robot", couple: bool = False
+    compiled: MjModel, *, source: str = "MuJoCo's model", name: str = "robot", couple: bool = False
 ) -> Model:
     """The Model of a compiled `mujoco.MjModel`."""
     return _model(Compiled(extract(compiled)), source, name, couple)
@@ -105,7 +106,9 @@ def _parts(compiled: Compiled) -> list[Part]:
     return parts + _sites(compiled, bodies, anchors, taken, joints_taken)
 
 
-def _sites(compiled: Compiled, bodies: list[str], anchors: Any, taken: set[str], joints: set[str]) -> list[Part]:
+def _sites(
+    compiled: Compiled, bodies: list[str], anchors: Mapping[int, Vector], taken: set[str], joints: set[str]
+) -> list[Part]:
     """Sites are named frames: bodies without mass, fixed to theirs."""
     parts = []
     for site, name in enumerate(own_names(compiled, "site")):
@@ -173,7 +176,7 @@ def _unused(name: str, taken: set[str]) -> str:
     return name
 
 
-def _vector(values: Any) -> Vector:
+def _vector(values: ArrayLike) -> Vector:
     x, y, z = np.asarray(values, dtype=float).tolist()
     return (x, y, z)
 
@@ -192,7 +195,7 @@ def _moved(kind: str, axis: Vector, by: float) -> Placement:
     return Placement(_rotation((float(np.cos(by / 2.0)), s * x, s * y, s * z)))
 
 
-def _rotation(quaternion: Any) -> Matrix:
+def _rotation(quaternion: ArrayLike) -> Matrix:
     """The rotation matrix of a quaternion wxyz of length 1."""
     w, x, y, z = np.asarray(quaternion, dtype=float).tolist()
     return (

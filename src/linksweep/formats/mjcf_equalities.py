@@ -7,23 +7,23 @@ these. `joint` says q1 - q1_0 = c0 + c1 (q2 - q2_0) + ..., of which the linear o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.description.assembly import find_frame
 from linksweep.description.constraints import Constraint
 from linksweep.description.couplings import coupled
-from linksweep.description.model import Coupling, Frame, Model, Placement, compose
+from linksweep.description.model import Coupling, Frame, Matrix, Model, Placement, compose
 from linksweep.formats.mjcf_rest import Compiled, numbered
 from linksweep.formats.mujoco_names import joint_names
 
 CONNECT, WELD, JOINT = 0, 1, 2  # mjtEq
 SITE = 6  # mjtObj
 SINGLE = (2, 3)  # mjtJoint: slide and hinge
-Rotation = Callable[[Any], Any]
+Rotation = Callable[[ArrayLike], Matrix]
 
 
 @dataclass
@@ -118,6 +118,6 @@ def _moving_root(compiled: Compiled, body: int) -> int:
     return body
 
 
-def _point(values: Any) -> tuple[float, float, float]:
+def _point(values: Iterable[float]) -> tuple[float, float, float]:
     x, y, z = (float(v) for v in values)
     return (x, y, z)

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ModelWarning
 from linksweep.formats.mujoco_names import body_names, joint_names, own_names
+from linksweep.support.files import Table
 from linksweep.support.messages import listing
 
 FREE, BALL = 0, 1  # mjtJoint
@@ -28,7 +30,7 @@ EQUALITIES = "the equality constraints"
 class Compiled:
     """MuJoCo's compiled model as the arrays that `mujoco_child.extract` took from it."""
 
-    def __init__(self, arrays: dict[str, Any]):
+    def __init__(self, arrays: Table):
         self.arrays = arrays
         self.disabled = {str(word) for word in arrays["disabled"]}
         if self.disabled >= {"spring", "damper"}:
@@ -76,7 +78,7 @@ def _saying(what: str, found: list[str] | int) -> str:
     return f"{what} {listing(found, 4)}" if found else ""
 
 
-def _chosen(names: list[str], which: Any) -> list[str]:
+def _chosen(names: list[str], which: ArrayLike) -> list[str]:
     return [name for name, holds in zip(names, np.asarray(which).tolist(), strict=True) if holds]
 
 
@@ -210,7 +212,7 @@ def _count(name: str) -> Callable[[Compiled], int]:
     return lambda compiled: int(compiled.arrays.get(name, 0))
 
 
-LEFT_OUT: dict[str, Callable[[Compiled], Any]] = {
+LEFT_OUT: dict[str, Callable[[Compiled], list[str] | int]] = {
     "the springs of joints": _springs,
     "the nonlinear damping of joints": _nonlinear_damping,
     "the world's axes, along which armature and friction of free joints act,": _free_along_the_world,

@@ -14,7 +14,11 @@ import json
 import os
 import signal
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # a script by itself, which imports nothing of the package
+    from linksweep.formats.mujoco_names import MjModel
+    from linksweep.support.files import Table
 
 FIELDS = (
     "body_parentid", "body_jntadr", "body_jntnum", "body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass",
@@ -33,7 +37,7 @@ FIELDS = (
 OPTIONS = ("gravity", "density", "viscosity", "disableactuator")
 
 
-def extract(model: Any) -> dict[str, Any]:
+def extract(model: MjModel) -> Table:
     """The arrays of an MjModel of which dynamics depends; those that its version does not have are left out."""
     import mujoco
     import numpy as np
@@ -64,11 +68,11 @@ def answer(file: str) -> bytes:
         return framed({"status": "refused", "reason": " ".join(f"{error or type(error).__name__}".split())[:1000]})
 
 
-def framed(header: dict[str, Any], body: bytes = b"") -> bytes:
+def framed(header: Table, body: bytes = b"") -> bytes:
     return json.dumps(header | {"bytes": len(body)}).encode() + b"\n" + body
 
 
-def limited(request: dict[str, Any]) -> None:
+def limited(request: Table) -> None:
     """From here on this process cannot run for ever, fill the memory or write files."""
     import resource
 
@@ -88,7 +92,7 @@ def limited(request: dict[str, Any]) -> None:
     signal.setitimer(signal.ITIMER_REAL, request["wall"])
 
 
-def in_fork(request: dict[str, Any]) -> bytes:
+def in_fork(request: Table) -> bytes:
     """The answer of a fork, or how it died."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -110,7 +114,7 @@ def in_fork(request: dict[str, Any]) -> bytes:
     return framed({"status": "died", "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0})
 
 
-def requested(idle: float) -> Any:
+def requested(idle: float) -> Table | None:
     """The next request, or None when nobody asks any more."""
     import select
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+MjModel = Any  # mujoco.MjModel, or its arrays by the same names; MuJoCo is an extra that type checkers cannot see
 
-def own_names(model: Any, kind: str) -> list[str]:
+
+def own_names(model: MjModel, kind: str) -> list[str]:
     """What a model calls its bodies ("body"), joints ("jnt"), sites ("site") ...: "" where it has no name."""
     text = bytes(model.names)
     starts = [int(start) for start in getattr(model, f"name_{kind}adr")]
     return [text[start : text.index(b"\0", start)].decode("utf-8", "replace") for start in starts]
 
 
-def body_names(model: Any) -> list[str]:
+def body_names(model: MjModel) -> list[str]:
     """Names of all bodies of a compiled model; nameless ones are body1, body2 ... by their number."""
     return _unique([name or f"body{i}" for i, name in enumerate(own_names(model, "body"))])
 
 
-def joint_names(model: Any) -> list[str]:
+def joint_names(model: MjModel) -> list[str]:
     """Names of all joints of a compiled model; nameless ones are called after their body: torso_joint, torso_joint2."""
     bodies, names = body_names(model), own_names(model, "jnt")
     for j, name in enumerate(names):

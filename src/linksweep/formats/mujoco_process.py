@@ -18,11 +18,11 @@ import sys
 import threading
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from linksweep.errors import BackendError, DescriptionError
+from linksweep.support.files import Table
 
 PROCESSOR = 60.0  # seconds that MuJoCo may compute for one file; mujoco_menagerie's slowest takes 6
 WALL = 600.0  # seconds that it may take: a busy machine is no reason to refuse a file
@@ -71,7 +71,7 @@ class _Process:
         self.lock = threading.Lock()
         self.child: subprocess.Popen[bytes] | None = None
 
-    def ask(self, file: str) -> tuple[dict[str, Any], bytes]:
+    def ask(self, file: str) -> tuple[Table, bytes]:
         question = {"file": file, "processor": PROCESSOR, "wall": WALL, "memory": MEMORY}
         with self.lock:
             for _ in range(2):  # the child may just be leaving
@@ -84,7 +84,7 @@ class _Process:
                     raise
         return {"status": "died", "signal": 0}, b""
 
-    def answered(self, question: bytes) -> tuple[dict[str, Any], bytes]:
+    def answered(self, question: bytes) -> tuple[Table, bytes]:
         if self.child is None or self.child.poll() is not None:
             self.end()
             self.child = _started()

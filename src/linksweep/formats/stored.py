@@ -18,19 +18,20 @@ from linksweep.description.constraints import ROWS, Constraint, Spring
 from linksweep.description.model import BASE, Coupling, Frame, Inertial, Joint, Limits, Link, Matrix, Model, Placement
 from linksweep.description.quantities import as_number, as_vector
 from linksweep.errors import DescriptionError
+from linksweep.support.files import Table
 from linksweep.support.messages import shown
 
-Reader = Callable[[Any, str], Any]
+Reader = Callable[[object, str], Any]  # what was stored, what it is called in errors: a field of the model
 
 
-def model_data(model: Model) -> dict[str, Any]:
+def model_data(model: Model) -> Table:
     """The model as dicts, lists, texts and numbers, without the path of its file: data do not tell where it was."""
     data = dataclasses.asdict(model)
     del data["source"]
     return data
 
 
-def model_from_data(data: Any, source: str) -> Model:
+def model_from_data(data: object, source: str) -> Model:
     """The model that `model_data` was made of, checked; `source` is named in errors."""
     model: Model = _read(Model, data, source)
     _check(model, source)
@@ -64,7 +65,7 @@ def _check(model: Model, source: str) -> None:
         raise DescriptionError(f"{source}: gravity is {model.gravity}, expected numbers below {LARGEST:g}.")
 
 
-def _read(kind: type, data: Any, what: str) -> Any:
+def _read(kind: type, data: object, what: str) -> Any:
     """A dataclass of the model, field by field."""
     readers = FIELDS[kind]
     if not isinstance(data, dict) or not data.keys() <= readers.keys():
@@ -75,30 +76,30 @@ def _read(kind: type, data: Any, what: str) -> Any:
     return kind(**{name: readers[name](value, f"{what}: {name}") for name, value in data.items()})
 
 
-def _text(value: Any, what: str) -> str:
+def _text(value: object, what: str) -> str:
     if not isinstance(value, str) or not value:
         raise DescriptionError(f"{what} is {shown(value)}, expected a name.")
     check_name(value, f"{what}: ")
     return value
 
 
-def _optional(value: Any, what: str) -> str:
+def _optional(value: object, what: str) -> str:
     return value if value == "" and isinstance(value, str) else _text(value, what)
 
 
-def _kind(value: Any, what: str) -> str:
+def _kind(value: object, what: str) -> str:
     if not isinstance(value, str) or value not in ROWS:
         raise DescriptionError(f"{what} is {shown(value)}, expected one of {', '.join(ROWS)}.")
     return value
 
 
-def _index(value: Any, what: str) -> int:
+def _index(value: object, what: str) -> int:
     if type(value) is not int:
         raise DescriptionError(f"{what} is {shown(value)}, expected the number of a link.")
     return value
 
 
-def _matrix(value: Any, what: str) -> Matrix:
+def _matrix(value: object, what: str) -> Matrix:
     rows = _list(as_vector)(value, what)
     if len(rows) != 3:
         raise DescriptionError(f"{what} is {shown(value)}, expected three rows of three numbers.")
@@ -106,7 +107,7 @@ def _matrix(value: Any, what: str) -> Matrix:
 
 
 def _list(read: Reader) -> Reader:
-    def entries(value: Any, what: str) -> tuple[Any, ...]:
+    def entries(value: object, what: str) -> tuple[object, ...]:
         if not isinstance(value, (list, tuple)):
             raise DescriptionError(f"{what} is {shown(value)}, expected a list.")
         return tuple(read(entry, f"{what} {number}") for number, entry in enumerate(value))

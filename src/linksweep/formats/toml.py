@@ -22,7 +22,6 @@ import os
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
 
 from linksweep.description.model import Model
 from linksweep.description.quantities import as_number, as_vector
@@ -30,6 +29,7 @@ from linksweep.errors import DescriptionError
 from linksweep.formats import read_bytes
 from linksweep.formats.dh import JOINTS, from_dh
 from linksweep.joints import KINDS
+from linksweep.support.files import Table
 from linksweep.support.messages import listing, nearest, shown
 
 LARGEST_TABLE = 5_000_000
@@ -95,7 +95,7 @@ def parse_toml(text: str, source: str) -> Model:
     )
 
 
-def _one_of(table: dict[str, Any], key: str, known: tuple[str, ...], source: str, default: str | None = None) -> str:
+def _one_of(table: Table, key: str, known: tuple[str, ...], source: str, default: str | None = None) -> str:
     value = table.get(key, default)
     if value not in known:
         choices = " or ".join(repr(k) for k in known)
@@ -103,14 +103,14 @@ def _one_of(table: dict[str, Any], key: str, known: tuple[str, ...], source: str
     return value
 
 
-def _text(table: dict[str, Any], key: str, default: str, source: str) -> str:
+def _text(table: Table, key: str, default: str, source: str) -> str:
     value = table.get(key, default)
     if not isinstance(value, str) or not value:
         raise DescriptionError(f"{source}: {key!r} is {shown(value)}, expected text: put it in quotes.")
     return value
 
 
-def _in_radians(row: dict[str, Any], where: str) -> dict[str, Any]:
+def _in_radians(row: Table, where: str) -> Table:
     joint = row.get("joint", "revolute")
     kind = KINDS.get(JOINTS.get(joint, "")) if isinstance(joint, str) else None
     turned = ANGLES + JOINT_ANGLES if kind is None or all(rate.turns for rate in kind.rates) else ANGLES

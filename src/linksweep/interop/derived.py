@@ -6,17 +6,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 from ..compiled.differentiated import by_numbers, products
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError, BackendError
 from ..support.messages import shown
 
+T = TypeVar("T")  # an array of some framework
 SMALL = 400  # entries of a Jacobian that is formed, whatever it is multiplied with
 
 
-def checked(f: Any) -> CompiledFunction:
+def checked(f: object) -> CompiledFunction:
     """A function that a framework can take in, its parameters varying from sample to sample like other inputs."""
     if not isinstance(f, CompiledFunction):
         raise ArgumentError(
@@ -52,9 +53,7 @@ def product(f: CompiledFunction, kind: str, by: Sequence[str]) -> CompiledFuncti
     return CompiledFunction(recipe, f.dtype, 1, "llvm")
 
 
-def product_arguments(
-    f: CompiledFunction, made: CompiledFunction, given: Sequence[Any], vectors: Sequence[Any]
-) -> list:
+def product_arguments(f: CompiledFunction, made: CompiledFunction, given: Sequence[T], vectors: Sequence[T]) -> list[T]:
     """The arguments of a product in its order: those of `f`, and the tangents or weights where `f` has none."""
     own, further = dict(zip(f.inputs, given, strict=True)), iter(vectors)
     return [own[name] if name in own else next(further) for name in made.inputs]

@@ -29,10 +29,12 @@ except ImportError as error:
 
 from .jax_rollouts import wrap_rollout
 
+JaxArray = Any  # an array or tracer of JAX, which is an extra: nothing here imports it before it is asked for
+
 _registered: set[str] = set()
 
 
-def wrap(f: CompiledFunction | Rollout) -> Any:
+def wrap(f: CompiledFunction | Rollout) -> JaxArray:
     """A function of JAX arrays that runs the machine code of `f`, a function from `robot.compile` or `ls.rollout`.
 
     It takes arrays (..., size) in the order of `f.inputs`, or by their names, and gives one array, or a tuple of
@@ -47,7 +49,7 @@ def wrap(f: CompiledFunction | Rollout) -> Any:
     names, single = function.inputs, len(function.outputs) == 1
     call = _differentiable(function)
 
-    def wrapped(*args: Any, **named: Any) -> Any:
+    def wrapped(*args: JaxArray, **named: JaxArray) -> JaxArray:
         unknown = [name for name in named if name not in names[len(args) :]]
         if unknown or len(args) + len(named) != len(names):
             given = f"{len(args)} arguments{f' and {chr(44).join(named)}' if named else ''}"
@@ -63,7 +65,7 @@ def wrap(f: CompiledFunction | Rollout) -> Any:
     return wrapped
 
 
-def _prepared(function: CompiledFunction, args: tuple[Any, ...]) -> list[Any]:
+def _prepared(function: CompiledFunction, args: tuple[JaxArray, ...]) -> list[JaxArray]:
     """The arguments as arrays of one floating type and of as many leading axes; what does not fit is refused."""
     arrays = [jnp.asarray(arg) for arg in args]
     kinds = {str(array.dtype) for array in arrays if jnp.issubdtype(array.dtype, jnp.complexfloating)}
@@ -96,15 +98,15 @@ def _prepared(function: CompiledFunction, args: tuple[Any, ...]) -> list[Any]:
     ]
 
 
-def _differentiable(function: CompiledFunction) -> Any:
+def _differentiable(function: CompiledFunction) -> JaxArray:
     """The foreign function with its derivative, which is one of this kind again."""
 
     @jax.custom_jvp
-    def call(*arrays: Any) -> Any:
+    def call(*arrays: JaxArray) -> JaxArray:
         return _foreign_call(function, arrays)
 
     @functools.cache
-    def derived(by: tuple[str, ...]) -> Any:
+    def derived(by: tuple[str, ...]) -> JaxArray:
         return _differentiable(jacobian(function, by))
 
     @functools.cache
@@ -112,7 +114,7 @@ def _differentiable(function: CompiledFunction) -> Any:
         return _Products(function, by)
 
     @functools.partial(call.defjvp, symbolic_zeros=True)
-    def _(primals: Any, tangents: Any) -> Any:
+    def _(primals: JaxArray, tangents: JaxArray) -> JaxArray:
         symbolic = jax.custom_derivatives.SymbolicZero
         moved = [k for k, tangent in enumerate(tangents) if not isinstance(tangent, symbolic)]
         count = len(function.outputs)
@@ -123,7 +125,7 @@ def _differentiable(function: CompiledFunction) -> Any:
         found = derived(tuple(function.inputs[k] for k in moved))(*primals)
         slopes = []
         for i, output in enumerate(function.signature.outputs):
-            total: Any = None
+            total: JaxArray = None
             for place, k in enumerate(moved):
                 term = _times(
                     found[count + i * len(moved) + place], tangents[k], output.shape, function.signature.inputs[k].shape
@@ -142,24 +144,24 @@ class _Products:
         self.function, self.by = function, by
         self.pushed, self.pulled = product(function, "jvp", by), product(function, "vjp", by)
 
-    def split(self, args: Any) -> tuple[Any, Any]:
+    def split(self, args: JaxArray) -> tuple[JaxArray, JaxArray]:
         count = len(self.function.inputs)
         return args[:count], args[count:]
 
-    def push(self, *args: Any) -> Any:
+    def push(self, *args: JaxArray) -> JaxArray:
         """Primals, then tangents."""
         given = product_arguments(self.function, self.pushed, *self.split(args))
         return self.push_call(*given)
 
     @functools.cached_property
-    def push_call(self) -> Any:
+    def push_call(self) -> JaxArray:
         return _differentiable(self.pushed)
 
     @functools.cached_property
-    def pull_call(self) -> Any:
+    def pull_call(self) -> JaxArray:
         return _differentiable(self.pulled)
 
-    def pull(self, primals: Any, weights: Any, shapes: Any) -> list[Any]:
+    def pull(self, primals: JaxArray, weights: JaxArray, shapes: JaxArray) -> list[JaxArray]:
         """For each input, the sum over results, and over axes along which the input was shared."""
         found = self.pull_call(*product_arguments(self.function, self.pulled, primals, weights))
         totals = [sum(found[k :: len(self.by)]) for k in range(len(self.by))]
@@ -175,23 +177,23 @@ _product.multiple_results = True
 
 
 @_product.def_impl
-def _run_product(*args: Any, products: _Products) -> Any:
+def _run_product(*args: JaxArray, products: _Products) -> JaxArray:
     given = product_arguments(products.function, products.pushed, *products.split(args))
     return list(_foreign_call(products.pushed, tuple(given)))
 
 
 @_product.def_abstract_eval
-def _shapes_of_product(*args: Any, products: _Products) -> Any:
+def _shapes_of_product(*args: JaxArray, products: _Products) -> JaxArray:
     cores = [argument.shape for argument in products.function.signature.inputs]
     batch = jnp.broadcast_shapes(*(a.shape[: a.ndim - len(c)] for a, c in zip(args, cores, strict=False)))
     outputs = products.function.signature.outputs
     return [jax.core.ShapedArray((*batch, *output.shape), args[0].dtype) for output in outputs]
 
 
-def _product_slope(primals: Any, tangents: Any, *, products: _Products) -> Any:
+def _product_slope(primals: JaxArray, tangents: JaxArray, *, products: _Products) -> JaxArray:
     moved = [k for k, tangent in enumerate(tangents) if type(tangent) is not ad.Zero]
 
-    def of_moved(*some: Any) -> Any:
+    def of_moved(*some: JaxArray) -> JaxArray:
         args = list(primals)
         for k, value in zip(moved, some, strict=True):
             args[k] = value
@@ -200,13 +202,13 @@ def _product_slope(primals: Any, tangents: Any, *, products: _Products) -> Any:
     return jax.jvp(of_moved, [primals[k] for k in moved], [tangents[k] for k in moved])
 
 
-def _product_transpose(cotangents: Any, *args: Any, products: _Products) -> Any:
+def _product_transpose(cotangents: JaxArray, *args: JaxArray, products: _Products) -> JaxArray:
     primals, tangents = products.split(args)
     weights = [ad.instantiate_zeros(ct) for ct in cotangents]
     return [None] * len(primals) + products.pull(primals, weights, [t.aval.shape for t in tangents])
 
 
-def _product_mapped(args: Any, dims: Any, *, products: _Products) -> Any:
+def _product_mapped(args: JaxArray, dims: JaxArray, *, products: _Products) -> JaxArray:
     moved = [x[None] if dim is None else jnp.moveaxis(x, dim, 0) for x, dim in zip(args, dims, strict=True)]
     results = _product.bind(*moved, products=products)
     return results, [0] * len(results)
@@ -218,7 +220,7 @@ batching.primitive_batchers[_product] = _product_mapped
 mlir.register_lowering(_product, mlir.lower_fun(_run_product, multiple_results=True))
 
 
-def _times(J: Any, tangent: Any, result: tuple[int, ...], argument: tuple[int, ...]) -> Any:
+def _times(J: JaxArray, tangent: JaxArray, result: tuple[int, ...], argument: tuple[int, ...]) -> JaxArray:
     """A Jacobian times a tangent, both with leading axes."""
     batch = J.shape[: J.ndim - len(result) - len(argument)]
     matrix = J.reshape(*batch, *result, -1)
@@ -226,7 +228,7 @@ def _times(J: Any, tangent: Any, result: tuple[int, ...], argument: tuple[int, .
     return (matrix * flat).sum(-1)
 
 
-def _foreign_call(function: CompiledFunction, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+def _foreign_call(function: CompiledFunction, arrays: tuple[JaxArray, ...]) -> tuple[JaxArray, ...]:
     dtype = arrays[0].dtype
     cores = [argument.shape for argument in function.signature.inputs]
     batch = jnp.broadcast_shapes(*(a.shape[: a.ndim - len(core)] for a, core in zip(arrays, cores, strict=True)))

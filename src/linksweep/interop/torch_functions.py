@@ -27,11 +27,13 @@ except ImportError as error:
 
 from .torch_rollouts import wrap_rollout
 
+Tensor = Any  # a tensor of PyTorch, or nothing; PyTorch is an extra that type checkers may not see
+
 _library = torch.library.Library("linksweep", "FRAGMENT")
 _made: dict[str, _Wrapped] = {}
 
 
-def wrap(f: CompiledFunction | Rollout) -> Any:
+def wrap(f: CompiledFunction | Rollout) -> Tensor:
     """A function of tensors on the CPU that runs the machine code of `f`, from `robot.compile` or `ls.rollout`.
 
     It takes tensors (..., size) in the order of `f.inputs`, or by their names, and gives one tensor, or a tuple of
@@ -80,29 +82,29 @@ class _Wrapped:
         names = [self.function.inputs[k] for k in by]
         return _wrapped(product(self.function, kind, names)) if by_products(self.function, names) else None
 
-    def times(self, made: _Wrapped, inputs: Any, vectors: Any) -> Any:
+    def times(self, made: _Wrapped, inputs: Tensor, vectors: Tensor) -> Tensor:
         given = product_arguments(self.function, made.function, inputs, vectors)
         compiling = torch.compiler.is_compiling() or type(inputs[0]) is not torch.Tensor
         return made.operator(*given) if compiling else made.apply(*given)
 
-    def run(self, *tensors: Any) -> list[Any]:
+    def run(self, *tensors: Tensor) -> list[Tensor]:
         results = self.function(*(tensor.detach().numpy() for tensor in tensors))
         several = results if len(self.function.outputs) > 1 else (results,)
         return [torch.from_numpy(np.ascontiguousarray(result)) for result in several]
 
-    def leading(self, tensors: Any) -> list[Any]:
+    def leading(self, tensors: Tensor) -> list[Tensor]:
         return [tensor.shape[: tensor.dim() - core] for tensor, core in zip(tensors, self.cores, strict=True)]
 
-    def fake(self, *tensors: Any) -> list[Any]:
+    def fake(self, *tensors: Tensor) -> list[Tensor]:
         batch = torch.broadcast_shapes(*self.leading(tensors))
         return [tensors[0].new_empty((*batch, *output.shape)) for output in self.function.signature.outputs]
 
-    def backward(self, context: Any, *gradients: Any) -> Any:
+    def backward(self, context: Tensor, *gradients: Tensor) -> Tensor:
         """Of the operator, as register_autograd asks: gradients are those of the list of results."""
         given = gradients[0] if len(gradients) == 1 and isinstance(gradients[0], (list, tuple)) else gradients
         wanted = tuple(k for k, needed in enumerate(context.needs_input_grad) if needed)
         inputs = context.saved_tensors
-        found: list[Any] = [None] * len(self.cores)
+        found: list[Tensor] = [None] * len(self.cores)
         made = self.product("vjp", wanted)
         if made is not None:
             batch = torch.broadcast_shapes(*self.leading(inputs))
@@ -129,7 +131,7 @@ class _Wrapped:
                 found[k] = term if found[k] is None else found[k] + term
         return tuple(found)
 
-    def forward_slope(self, inputs: Any, tangents: Any) -> tuple[Any, ...]:
+    def forward_slope(self, inputs: Tensor, tangents: Tensor) -> tuple[Tensor, ...]:
         moved = tuple(k for k, tangent in enumerate(tangents) if tangent is not None)
         made = self.product("jvp", moved)
         if made is not None:
@@ -137,7 +139,7 @@ class _Wrapped:
         slopes = self.derived(moved).apply(*inputs)
         results = []
         for i, output in enumerate(self.function.signature.outputs):
-            total: Any = 0.0
+            total: Tensor = 0.0
             for place, k in enumerate(moved):
                 J, tangent = slopes[i * len(moved) + place], tangents[k]
                 matrix = J.reshape(*J.shape[: J.dim() - self.cores[k]], -1)
@@ -146,7 +148,7 @@ class _Wrapped:
             results.append(total)
         return tuple(results)
 
-    def mapped(self, dims: Any, tensors: Any) -> Any:
+    def mapped(self, dims: Tensor, tensors: Tensor) -> Tensor:
         """Under vmap: the mapped axis goes to the front, before as many leading axes as any argument has."""
         ranks = [t.dim() - core - (d is not None) for t, core, d in zip(tensors, self.cores, dims, strict=True)]
         moved = []
@@ -159,10 +161,10 @@ class _Wrapped:
         results = self.apply(*moved)
         return results, (0,) * len(results)
 
-    def _outer(self) -> Any:
+    def _outer(self) -> Tensor:
         function, names, single = self.function, self.function.inputs, len(self.function.outputs) == 1
 
-        def wrapped(*args: Any, **named: Any) -> Any:
+        def wrapped(*args: Tensor, **named: Tensor) -> Tensor:
             if named or len(args) != len(names):
                 unknown = [name for name in named if name not in names[len(args) :]]
                 if unknown or len(args) + len(named) != len(names):
@@ -178,7 +180,7 @@ class _Wrapped:
         wrapped.__name__ = wrapped.__qualname__ = function.name
         return wrapped
 
-    def prepared(self, args: tuple[Any, ...]) -> list[Any]:
+    def prepared(self, args: tuple[Tensor, ...]) -> list[Tensor]:
         """Tensors of one floating type; what does not fit is refused."""
         name = self.function.name
         dtype = None
@@ -210,11 +212,11 @@ class _Wrapped:
         return [tensor.to(dtype) for tensor in args]
 
 
-def _keep(ctx: Any, inputs: Any, output: Any) -> None:
+def _keep(ctx: Tensor, inputs: Tensor, output: Tensor) -> None:
     ctx.save_for_backward(*inputs)
 
 
-def _unbroadcast(gradient: Any, shape: Any) -> Any:
+def _unbroadcast(gradient: Tensor, shape: Tensor) -> Tensor:
     """The sum over the axes along which an argument was shared."""
     extra = gradient.dim() - len(shape)
     if extra:
@@ -223,29 +225,29 @@ def _unbroadcast(gradient: Any, shape: Any) -> Any:
     return gradient.sum(shared, keepdim=True) if shared else gradient
 
 
-def _autograd_function(wrapped: _Wrapped) -> Any:
+def _autograd_function(wrapped: _Wrapped) -> Tensor:
     """The autograd.Function of an operator."""
 
     class Compiled(torch.autograd.Function):
         @staticmethod
-        def forward(*tensors: Any) -> Any:
+        def forward(*tensors: Tensor) -> Tensor:
             return tuple(wrapped.operator(*tensors))
 
         @staticmethod
-        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        def setup_context(ctx: Tensor, inputs: Tensor, output: Tensor) -> None:
             ctx.save_for_backward(*inputs)
             ctx.save_for_forward(*inputs)
 
         @staticmethod
-        def backward(ctx: Any, *gradients: Any) -> Any:
+        def backward(ctx: Tensor, *gradients: Tensor) -> Tensor:
             return wrapped.backward(ctx, *gradients)
 
         @staticmethod
-        def jvp(ctx: Any, *tangents: Any) -> Any:
+        def jvp(ctx: Tensor, *tangents: Tensor) -> Tensor:
             return wrapped.forward_slope(ctx.saved_tensors, tangents)
 
         @staticmethod
-        def vmap(info: Any, in_dims: Any, *tensors: Any) -> Any:
+        def vmap(info: Tensor, in_dims: Tensor, *tensors: Tensor) -> Tensor:
             return wrapped.mapped(in_dims, tensors)
 
     Compiled.__name__ = Compiled.__qualname__ = wrapped.function.name

@@ -6,14 +6,11 @@ of a field by a proof. A quaternion stands for a rotation whatever its length, u
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ..spatial.algebra import Vec
-from ..spatial.scalars import Scalar, atan2, cos, sin, sqrt, where
+from ..spatial.scalars import Scalar, Values, atan2, cos, sin, sqrt, where
 
 NAMES_VALUES = True  # of its steps: see tracing/labels.py
 SMALL = 1e-4  # of a squared angle: below, series to the third term are exact to rounding
-Values = Sequence[Scalar]
 
 
 def rotation_entries(quaternion: Values) -> tuple[Scalar, ...]:
@@ -109,7 +106,7 @@ def _half_angle(turn: Vec) -> tuple[Scalar, Scalar, Scalar]:
     return _chosen(h2 < SMALL, near, sin(h), h), cos(h), square
 
 
-def _chosen(near: Scalar, series: Scalar, a: Scalar, b: Scalar) -> Scalar:
+def _chosen(near: object, series: Scalar, a: Scalar, b: Scalar) -> Scalar:
     """The series where `near`, else a / b."""
     if isinstance(near, bool):  # of plain numbers, which cannot be divided by 0
         return series if near else a / b

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ..spatial.algebra import ZERO_MOTION, ZERO_VEC, Inertia, Motion, Sym, Vec
 from ..spatial.scalars import Scalar, is_zero
-from ..spatial.transforms import Rotation, Screw, Shift
+from ..spatial.transforms import Factor
 from .groups import Values
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NAMES_VALUES = True  # of its steps: see tracing/labels.py
 TURN, WINDING, SLIDE, QUATERNION = "turn", "winding", "slide", "quaternion"
 NO_INERTIA = Sym(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-Factors = tuple[Screw | Shift | Rotation, ...]
+Factors = tuple[Factor, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def unit_motion(index: int) -> Motion:
     return Motion(Vec(*entries[:3]), Vec(*entries[3:]))
 
 
-def turned_by(pair: Values, quarters: int) -> tuple[Any, Any]:
+def turned_by(pair: Values, quarters: int) -> tuple[Scalar, Scalar]:
     """Cosine and sine after so many quarter turns."""
     c, s = pair
     return ((c, s), (-s, c), (-c, -s), (s, -c))[quarters]

@@ -13,11 +13,14 @@ Numbers of the description are floats, or exact ones that bring their own `hypot
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ..description.constraints import Constraint, Spring
 from ..description.model import BASE, Frame, Inertial, Model, Placement, compose
 from ..spatial.algebra import Vec
 from ..spatial.transforms import Screw, Shift
@@ -40,6 +43,16 @@ class _Screws:
     shift: tuple[float, float, float] | None
 
 
+class _Joint(TypedDict):
+    """What a CanonicalLink says of its joint's place and constant motion."""
+
+    factors: tuple[Screw | Shift, ...]
+    quarters: int
+    angle: float
+    turn: tuple[float, float]
+    slide: float
+
+
 def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
     """The links in their canonical frames; with `described_frames` their origins stay where the description has them
     (frames are only turned until z is the joint's axis), which costs operations and is for looking at intermediates."""
@@ -58,7 +71,7 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
     favoured: list[int | None] = [None] * len(links) if described_frames else _favoured_children(model)
     # the screw about its own z that takes each aligned frame to the canonical one, from the base outward
     adjust: list[tuple[tuple[float, float], float]] = []
-    joints: list[dict[str, Any]] = []
+    joints: list[_Joint] = []
     for index, link in enumerate(links):
         if link.parent != BASE and commutes[link.parent] and favoured[link.parent] == index:
             found = screws[index]
@@ -109,7 +122,7 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
     return CanonicalModel(tuple(result), frames, model.gravity, ties, springs)
 
 
-def _tie(frames: tuple[Frame, ...], tie: Any, kind: str, rows: int, numbers: tuple[Any, ...]) -> Tie:
+def _tie(frames: tuple[Frame, ...], tie: Constraint | Spring, kind: str, rows: int, numbers: tuple[float, ...]) -> Tie:
     """The two frames of a constraint or spring, the second with its own placement on it."""
     by_name = {frame.name: frame for frame in frames} | {"": Frame("", BASE)}
     b = by_name[tie.b]
@@ -177,7 +190,11 @@ def _slid(screws: _Screws, lift: float) -> _Screws:
     return replace(screws, e=lift, f=(screws.e - lift) * screws.alpha[0] + 0.0)
 
 
-def _inertia(inertial: Inertial, aligned: np.ndarray, turn: tuple[float, float], lift: float) -> tuple[Any, ...]:
+_Three = tuple[float, float, float]
+_Inertia = tuple[float, _Three, tuple[float, ...], _Three, tuple[float, ...]]
+
+
+def _inertia(inertial: Inertial, aligned: np.ndarray, turn: tuple[float, float], lift: float) -> _Inertia:
     """Mass, first moment and inertia about the canonical origin; mass centre and inertia about it."""
     rotation = (aligned @ _turn_z(turn)).T
     com = rotation @ _array(inertial.com) - np.array([0.0, 0.0, lift])
@@ -202,14 +219,16 @@ def _carry(frame: Frame, aligned: list[np.ndarray], adjust: list[tuple[tuple[flo
     return Frame(frame.name, frame.link, Placement(rows, tuple(position.tolist())))  # type: ignore[arg-type]
 
 
-def _undo(adjust: tuple[tuple[float, float], float], rotation: np.ndarray, position: np.ndarray):
+def _undo(
+    adjust: tuple[tuple[float, float], float], rotation: np.ndarray, position: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """A placement seen from a frame that was turned and slid about its z."""
     turn, lift = adjust
     back = _turn_z(turn).T
     return _snap(back @ rotation), back @ (position - np.array([0.0, 0.0, lift]))
 
 
-def aligning_rotation(axis: tuple[Any, Any, Any]) -> np.ndarray:
+def aligning_rotation(axis: ArrayLike) -> np.ndarray:
     """A rotation that takes z to the axis; a permutation where the axis is a coordinate axis."""
     z = _array(axis)
     k = int(np.argmax(np.abs(z)))
@@ -234,9 +253,10 @@ def _compose(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, flo
     return _snap_pair((a[0] * b[0] - a[1] * b[1], a[1] * b[0] + a[0] * b[1]))
 
 
-def _snap_pair(pair: tuple[Any, Any]) -> tuple[Any, Any]:
-    if hasattr(pair[0], "on_circle"):
-        return pair[0].on_circle(pair[1])
+def _snap_pair(pair: tuple[float, float]) -> tuple[float, float]:
+    exact = getattr(pair[0], "on_circle", None)
+    if exact is not None:
+        return exact(pair[1])
     norm = math.hypot(*pair)
     c, s = float(pair[0]) / norm, float(pair[1]) / norm
     if abs(s) <= TINY:
@@ -246,15 +266,16 @@ def _snap_pair(pair: tuple[Any, Any]) -> tuple[Any, Any]:
     return c, s
 
 
-def _hypot(*lengths: Any) -> Any:
-    return lengths[0].hypot(*lengths[1:]) if hasattr(lengths[0], "hypot") else math.hypot(*lengths)
+def _hypot(*lengths: float) -> float:
+    exact = getattr(lengths[0], "hypot", None)
+    return math.hypot(*lengths) if exact is None else exact(*lengths[1:])
 
 
-def _number(x: Any) -> Any:
+def _number(x: float) -> float:
     return x if hasattr(x, "on_circle") else float(x)
 
 
-def _array(numbers: Any) -> np.ndarray:
+def _array(numbers: ArrayLike) -> np.ndarray:
     array = np.array(numbers)
     return array if array.dtype == object else array.astype(float)
 
@@ -284,7 +305,7 @@ def _screw_factor(axis: int, pair: tuple[float, float], t: float) -> tuple[Screw
     return () if pair == (1.0, 0.0) and t == 0.0 else (Screw(axis, *pair, _number(t)),)
 
 
-def _shift_factor(shift: Any) -> tuple[Screw | Shift, ...]:
+def _shift_factor(shift: Iterable[float] | None) -> tuple[Screw | Shift, ...]:
     return () if shift is None else (Shift(Vec(*map(_number, shift))),)
 
 

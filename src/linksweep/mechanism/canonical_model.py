@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from ..description.model import BASE, Frame
+from ..description.model import BASE, Frame, Matrix, Vector
 from ..joints import Kind, kind_of
 from ..spatial.transforms import Screw, Shift
 
@@ -21,7 +20,8 @@ class CanonicalLink:
     axes, origin: the link's own frame, as described, in the canonical one. row: the joint's place in the document;
     q_start, start: its first coordinate and its first rate. A joint that follows another shares these with it: it
     stands at ratio q + shift, so that its H^T is ratio times that of its kind, and armature, damping and friction are
-    what the shared rate meets of them.
+    what the shared rate meets of them. Where numbers are inputs of a program (catalogue/parameters.py) or exact ones
+    (exact/), these stand in the place of floats.
     """
 
     name: str
@@ -29,26 +29,26 @@ class CanonicalLink:
     kind: str
     factors: tuple[Screw | Shift, ...]
     quarters: int
-    angle: Any
-    turn: tuple[Any, Any]
-    slide: Any
-    pitch: Any
-    mass: Any
-    mp: tuple[Any, Any, Any]
-    I: tuple[Any, ...]  # noqa: E741  (the papers' symbol)
-    com: tuple[Any, Any, Any]
-    I_com: tuple[Any, ...]
-    armature: Any
-    damping: Any
-    friction: Any
-    axes: tuple[tuple[Any, ...], ...]
-    origin: tuple[Any, ...]
+    angle: float
+    turn: tuple[float, float]
+    slide: float
+    pitch: float
+    mass: float
+    mp: tuple[float, float, float]
+    I: tuple[float, ...]  # noqa: E741  (the papers' symbol)
+    com: tuple[float, float, float]
+    I_com: tuple[float, ...]
+    armature: float
+    damping: float
+    friction: float
+    axes: Matrix
+    origin: Vector
     row: int
     q_start: int
     start: int
     leads: bool = True  # a joint that follows another has its coordinate: ratio times it and shift
-    ratio: Any = 1.0
-    shift: Any = 0.0
+    ratio: float = 1.0
+    shift: float = 0.0
 
     @property
     def type(self) -> Kind:
@@ -87,14 +87,14 @@ class Tie:
     a: Frame
     b: Frame
     rows: int
-    numbers: tuple[Any, ...] = ()  # the length; of a spring stiffness, length, damping
+    numbers: tuple[float, ...] = ()  # the length; of a spring stiffness, length, damping
 
 
 @dataclass(frozen=True, slots=True)
 class CanonicalModel:
     links: tuple[CanonicalLink, ...]
     frames: tuple[Frame, ...]
-    gravity: tuple[Any, Any, Any]
+    gravity: tuple[float, float, float]
     ties: tuple[Tie, ...] = ()  # the constraints
     springs: tuple[Tie, ...] = ()
 

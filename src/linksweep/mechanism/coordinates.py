@@ -16,11 +16,12 @@ from numpy.typing import ArrayLike
 
 from ..description.model import Model
 from ..errors import ArgumentError
+from ..spatial.scalars import Values
 from ..support.foreign import refuse_foreign
 from ..support.numbers import real_vectors
 from .canonical import CanonicalLink, CanonicalModel
 
-Columns = list[np.ndarray]  # (..., 1) each
+Columns = list[np.ndarray]  # (..., 1) each, the scalars of these functions
 
 
 class CoordinateMethods:
@@ -41,11 +42,11 @@ class CoordinateMethods:
         """The same coordinates (..., nq) with quaternions of length 1."""
         return normalize(self.canonical, q)
 
-    def integrate(self, q: ArrayLike, v: ArrayLike, dt: Any = 1.0) -> np.ndarray:
+    def integrate(self, q: ArrayLike, v: ArrayLike, dt: ArrayLike = 1.0) -> np.ndarray:
         """Coordinates (..., nq) after moving with the constant rates v (..., nv) for a time dt."""
         return integrate(self.canonical, q, v, dt)
 
-    def difference(self, q0: ArrayLike, q1: Any) -> np.ndarray:
+    def difference(self, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
         """The constant rates (..., nv) that lead from q0 to q1 in a time 1: integrate(q0, difference(q0, q1)) is q1."""
         return difference(self.canonical, q0, q1)
 
@@ -74,29 +75,29 @@ def normalize(model: CanonicalModel, q: ArrayLike) -> np.ndarray:
     out = q.copy()
     for link in model.links:
         if link.type.has_quaternion:
-            out[..., link.coordinates] = np.concatenate(_normalized(link, q), axis=-1)
+            out[..., link.coordinates] = np.concatenate([np.asarray(x) for x in _normalized(link, q)], axis=-1)
     return out
 
 
-def integrate(model: CanonicalModel, q: ArrayLike, v: ArrayLike, dt: Any) -> np.ndarray:
+def integrate(model: CanonicalModel, q: ArrayLike, v: ArrayLike, dt: ArrayLike) -> np.ndarray:
     refuse_foreign("dt", dt)
     q, v = real_vectors("q", q, model.nq), real_vectors("v", v, model.nv)
     moved, dtype = v * np.asarray(dt, dtype=float)[..., None], np.result_type(q, v)
     if model.is_euclidean:
         return (q + moved).astype(dtype, copy=False)
 
-    def of_joint(link: CanonicalLink) -> Any:
+    def of_joint(link: CanonicalLink) -> Values:
         return link.type.integrate(_normalized(link, q), _columns(moved, link.rates))
 
     return _by_joint(model, q, moved, "coordinates", of_joint).astype(dtype, copy=False)
 
 
-def difference(model: CanonicalModel, q0: ArrayLike, q1: Any) -> np.ndarray:
+def difference(model: CanonicalModel, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
     a, b = real_vectors("q0", q0, model.nq), real_vectors("q1", q1, model.nq)
     if model.is_euclidean:
         return b - a
 
-    def of_joint(link: CanonicalLink) -> Any:
+    def of_joint(link: CanonicalLink) -> Values:
         return link.type.difference(_normalized(link, a), _normalized(link, b))
 
     return _by_joint(model, a, b, "rates", of_joint)
@@ -107,7 +108,7 @@ def coordinate_rates(model: CanonicalModel, q: ArrayLike, v: ArrayLike) -> np.nd
     if model.is_euclidean:
         return np.zeros_like(q) + v
 
-    def of_joint(link: CanonicalLink) -> Any:
+    def of_joint(link: CanonicalLink) -> Values:
         _normalized(link, q)  # refuses a quaternion that is none
         return link.type.derivative(_columns(q, link.coordinates), _columns(v, link.rates))
 
@@ -115,7 +116,7 @@ def coordinate_rates(model: CanonicalModel, q: ArrayLike, v: ArrayLike) -> np.nd
 
 
 def _by_joint(
-    model: CanonicalModel, a: np.ndarray, b: np.ndarray, onto: str, of_joint: Callable[[CanonicalLink], Any]
+    model: CanonicalModel, a: np.ndarray, b: np.ndarray, onto: str, of_joint: Callable[[CanonicalLink], Values]
 ) -> np.ndarray:
     """The columns that a function gives for each joint, side by side; onto: as "coordinates" or as "rates"."""
     size = model.nq if onto == "coordinates" else model.nv
@@ -123,7 +124,7 @@ def _by_joint(
     with np.errstate(divide="ignore", invalid="ignore"):  # in quotients that are not taken
         for link in model.links:
             for k, column in enumerate(of_joint(link), getattr(link, onto).start):
-                out[..., k] = column[..., 0]
+                out[..., k] = np.asarray(column)[..., 0]
     return out
 
 
@@ -131,7 +132,7 @@ def _columns(array: np.ndarray, places: slice) -> Columns:
     return [array[..., k : k + 1] for k in range(places.start, places.stop)]
 
 
-def _normalized(link: CanonicalLink, q: np.ndarray) -> Columns:
+def _normalized(link: CanonicalLink, q: np.ndarray) -> Values:
     """The columns of a joint, a quaternion among them of length 1."""
     own = _columns(q, link.coordinates)
     if not link.type.has_quaternion:
@@ -142,4 +143,4 @@ def _normalized(link: CanonicalLink, q: np.ndarray) -> Columns:
             f"the quaternion of the joint of {link.name!r} is zero or not finite, expected xyzw of any other length: "
             f"start from robot.neutral()."
         )
-    return list(link.type.normalized(own))
+    return link.type.normalized(own)

@@ -7,64 +7,72 @@ else is unchanged. The kinds themselves stand in joints/.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Generic, TypeVar
 
 from ..joints.kind import unit_motion
-from ..spatial.algebra import ArticulatedInertia, Inertia, Motion, leaves
-from ..spatial.scalars import Scalar, is_zero
+from ..spatial.algebra import ArticulatedInertia, Force, Inertia, Motion, leaves
+from ..spatial.scalars import Rows, Scalar, Values, is_zero
 
 NAMES_VALUES = True  # of its steps: see tracing/labels.py
+
+
+Column = TypeVar("Column", Motion, Force)
 
 
 class Coordinates(tuple[Scalar, ...]):
     """The rates, accelerations or forces of one joint: nv scalars that add entry by entry."""
 
-    def __add__(self, b: Any) -> Coordinates:
+    def __add__(self, b: Values) -> Coordinates:  # pyright: ignore[reportIncompatibleMethodOverride]
         return Coordinates(x + y for x, y in zip(self, b, strict=True))
 
-    def __sub__(self, b: Any) -> Coordinates:
+    def __sub__(self, b: Values) -> Coordinates:
         return Coordinates(x - y for x, y in zip(self, b, strict=True))
 
-    def __mul__(self, s: Any) -> Coordinates:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __mul__(self, s: Scalar) -> Coordinates:  # pyright: ignore[reportIncompatibleMethodOverride]
         return Coordinates(x * s for x in self)
 
 
-class Span:
+class Span(Generic[Column]):
     """A row of Motions or Forces, one for each freedom of a joint: H^T, P H^T, or the gain G."""
 
     __slots__ = ("columns",)
 
-    def __init__(self, columns: Sequence[Any]):
+    def __init__(self, columns: Sequence[Column]):
         self.columns = tuple(columns)
 
-    def __matmul__(self, rates: Sequence[Scalar]) -> Any:
+    def __matmul__(self, rates: Values) -> Column:
         """The combination of the columns with these coefficients."""
         total = self.columns[0] * rates[0]
         for column, rate in zip(self.columns[1:], rates[1:], strict=True):
             total = total + column * rate
         return total
 
-    def transpose_times(self, v: Any) -> Coordinates:
+    def transpose_times(self, v: Motion | Force) -> Coordinates:
         """Each column's product with v: H f, or G^T lambda."""
         return Coordinates(_pair(column, v) for column in self.columns)
 
-    def __rmatmul__(self, inertia: Inertia | ArticulatedInertia) -> Span:
+    def __rmatmul__(self: Span[Motion], inertia: Inertia | ArticulatedInertia) -> Span[Force]:
         return Span([inertia @ column for column in self.columns])
 
-    def over(self, d: JointInertia) -> Span:
+    def over(self: Span[Force], d: JointInertia) -> Span[Force]:
         """P H^T / D: the gain."""
         if len(self.columns) == 1:
-            return Span([_over(self.columns[0], d.rows[0][0])])
+            column, pivot = self.columns[0], d.rows[0][0]
+            return Span([column * 0.0 if is_zero(pivot) else column / pivot])  # as `_over`
         unit = [[1.0 if i == j else 0.0 for j in range(len(self.columns))] for i in range(len(self.columns))]
         return Span([self @ d.solve(row) for row in unit])
 
 
-def _pair(a: Any, b: Any) -> Scalar:
+def _pair(a: Motion | Force, b: Motion | Force) -> Scalar:
     """The product of a Motion and a Force, whichever comes first."""
-    return b.dot(a) if isinstance(a, Motion) else a.dot(b)
+    if isinstance(a, Motion) and isinstance(b, Force):
+        return b.dot(a)
+    if isinstance(a, Force) and isinstance(b, Motion):
+        return a.dot(b)
+    raise TypeError(f"{type(a).__name__} and {type(b).__name__} have no product: one is a Motion, the other a Force")
 
 
-def _over(a: Any, d: Scalar) -> Any:
+def _over(a: Scalar, d: Scalar) -> Scalar:
     """a / D, but 0 where D is the number 0 (a joint that moves no inertia in any pose): P H^T is 0 there too."""
     return a * 0.0 if is_zero(d) else a / d
 
@@ -78,7 +86,7 @@ class JointInertia:
 
     __slots__ = ("_factors", "rows")
 
-    def __init__(self, h_t: Span, p_h_t: Span, armature: Scalar):
+    def __init__(self, h_t: Span[Motion], p_h_t: Span[Force], armature: Scalar):
         n = len(h_t.columns)
         self._factors: tuple[list[list[Scalar]], list[Scalar]] | None = None
         self.rows = [[_pair(h_t.columns[i], p_h_t.columns[j]) for j in range(n)] for i in range(n)]
@@ -86,7 +94,7 @@ class JointInertia:
             self.rows[i][i] = self.rows[i][i] + armature
 
     @classmethod
-    def of(cls, block: Sequence[Sequence[Scalar]]) -> JointInertia:
+    def of(cls, block: Rows) -> JointInertia:
         """D again, from what a sweep kept of it."""
         self = cls.__new__(cls)
         self._factors = None
@@ -145,7 +153,7 @@ def solve_upper(up: Sequence[Sequence[Scalar]], b: Sequence[Scalar]) -> list[Sca
 
 
 def updated_inertia(
-    form: str, P: ArticulatedInertia, h_t: Span, p_h_t: Span, gain: Span, armature: Scalar
+    form: str, P: ArticulatedInertia, h_t: Span[Motion], p_h_t: Span[Force], gain: Span[Force], armature: Scalar
 ) -> ArticulatedInertia:
     """P^+ = P - P H^T D^-1 H P in one of the forms of Rodriguez 1987: "43", "50" or "51".
 
@@ -163,7 +171,7 @@ def updated_inertia(
     return P
 
 
-def joseph(P: ArticulatedInertia, h_t: Span, gain: Span, armature: Scalar) -> ArticulatedInertia:
+def joseph(P: ArticulatedInertia, h_t: Span[Motion], gain: Span[Force], armature: Scalar) -> ArticulatedInertia:
     """(I - G H) P (I - G H)^T + G R G^T: Rodriguez 1987 (51), with the armature R; two products with the factor.
 
     Nonnegative for any gain, and least for Kalman's. Where R = 0 the factor has no row for the joint's own axis, and
@@ -178,7 +186,7 @@ def joseph(P: ArticulatedInertia, h_t: Span, gain: Span, armature: Scalar) -> Ar
     columns = [leaves(P @ unit_motion(n)) for n in six]
     once = [[sum((factor[i][m] * columns[n][m] for m in six), 0.0) for n in six] for i in six]
     order = sorted(six, key=lambda i: sum(map(is_zero, factor[i])))  # of two rows the one with more zeros comes last
-    P_plus: list[list[Any]] = [[0.0] * 6 for _ in six]
+    P_plus: list[list[Scalar]] = [[0.0] * 6 for _ in six]
     for place, i in enumerate(order):
         for k in order[place:]:
             noise = sum((g[i] * (g[k] * armature) for g in gains), 0.0)  # G R G^T

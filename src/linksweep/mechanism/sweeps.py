@@ -18,19 +18,37 @@ each step once per kind of joint and makes a loop of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Concatenate, Protocol, Self, TypeVar
 
 from ..description.model import BASE
-from ..spatial.algebra import Force, Inertia, Mat, Sym, Transform, Vec, add_records
-from ..spatial.scalars import Scalar, is_zero, sign
+from ..spatial.algebra import Force, Inertia, Inward, Mat, Motion, Outward, Sym, Transform, Vec, add_records
+from ..spatial.scalars import Rows, Scalar, Values, is_zero, sign
 from ..spatial.transforms import Rotation, Shift
 from ..spatial.tree_matrix import TreeMatrix
 from .canonical import CanonicalLink, CanonicalModel
 from .joints import Coordinates, Span
 
-PerLink = Any  # one record for each link: a list when unrolled, a handle when rolled
-Step = Callable[..., Any]
+
+class Summand(Protocol):
+    def __add__(self, b: Any, /) -> Self: ...
+
+
+T = TypeVar("T")  # a record
+K = TypeVar("K")  # what a step keeps
+S = TypeVar("S")  # the state that a sweep carries
+T_co = TypeVar("T_co", covariant=True)
+Adds = TypeVar("Adds", bound=Summand)  # the entry of a joint force, or a column of a Jacobian
+Pairs = Any  # what `pairs` found, of all pairs of links: only the tracer that made it looks inside
+Start = Callable[..., tuple[K, S]]  # (link, *own)
+Step = Callable[Concatenate["LinkView", S, ...], tuple[K, S]]  # (link, what comes in, *own)
+
+
+class PerLink(Protocol[T_co]):
+    """One record for each link: a list when unrolled, a handle when rolled; `per_link.field` is that of every link."""
+
+    def __getitem__(self, place: int, /) -> T_co: ...
+    def __getattr__(self, field: str, /) -> PerLink[Any]: ...
 
 
 class LinkView:
@@ -38,7 +56,7 @@ class LinkView:
 
     __slots__ = ("H_T", "I_com", "M", "X", "_kept", "_link", "armature", "com", "damping", "friction", "joint")
 
-    def __init__(self, link: CanonicalLink, kept: Sequence[Scalar]):
+    def __init__(self, link: CanonicalLink, kept: Values):
         self._link = link
         self.joint, self._kept = link.type, kept
         motion = self.joint.motion(kept, link.quarters, link.turn, link.slide, link.pitch)
@@ -63,15 +81,15 @@ class LinkView:
         """From there to the link's origin, along the axis, in the link's frame."""
         return self.X.factors[-1].slide()
 
-    def phi_T(self, motion: Any) -> Any:
+    def phi_T(self, motion: Outward) -> Outward:
         """A^-1 phi^T(k+1, k): the parent's Motion or Compliance, at this link's origin and in its frame."""
         return self.X.to_link(motion)
 
-    def phi(self, f: Any) -> Any:
+    def phi(self, f: Inward) -> Inward:
         """phi(k+1, k) A: a Force or inertia of this link, at the parent's origin and in its frame."""
         return self.X.to_parent(f)
 
-    def H_T_rate(self, qd: Coordinates) -> Span:
+    def H_T_rate(self, qd: Coordinates) -> Span[Motion]:
         """The derivative of H^T in time, seen in this link's frame."""
         return Span(self.joint.column_rates(self._kept, qd))
 
@@ -97,31 +115,47 @@ class LinkView:
 
 
 class Sweep(Protocol):
-    def outward(self, step: Step, base: Any, *own: PerLink) -> PerLink: ...
+    """What carries an algorithm's steps over the tree; the module says how."""
 
-    def inward(self, step: Step, zero: Any, *own: PerLink) -> tuple[PerLink, Any]: ...
+    def outward(self, step: Step[S, K], base: S, *own: PerLink[object]) -> PerLink[K]: ...
 
-    def pairs(self, start: Step, step: Step, *own: PerLink) -> Any: ...
+    def inward(self, step: Step[S, K], zero: S, *own: PerLink[object]) -> tuple[PerLink[K], S]: ...
 
-    def same(self, value: Any) -> PerLink: ...
+    def pairs(self, start: Start[K, S], step: Step[S, K], *own: PerLink[object]) -> Pairs: ...
 
-    def zeros(self) -> PerLink: ...
+    def same(self, value: T) -> PerLink[T]:
+        """The same record for every link."""
+        ...
 
-    def subtract(self, a: PerLink, b: PerLink) -> PerLink: ...
+    def zeros(self) -> PerLink[Coordinates]:
+        """0 for every freedom of every joint."""
+        ...
 
-    def unzip(self, per_link: PerLink) -> tuple[PerLink, ...]: ...
+    def subtract(self, a: PerLink[Coordinates], b: PerLink[Coordinates]) -> PerLink[Coordinates]:
+        """The difference, link by link."""
+        ...
 
-    def solve(self, elements: Any, b: PerLink) -> PerLink: ...
+    def unzip(self, per_link: PerLink[tuple[object, ...]]) -> tuple[PerLink[Any], ...]:
+        """Records of tuples as a tuple of records."""
+        ...
 
-    def marked(self, links: Collection[int]) -> PerLink: ...
+    def solve(self, elements: Pairs, b: PerLink[Coordinates]) -> PerLink[Coordinates]:
+        """The solution x of M x = b, M given by its elements from `pairs`."""
+        ...
 
-    def at(self, per_link: PerLink, link: int) -> Any: ...
+    def marked(self, links: Collection[int]) -> PerLink[Scalar]:
+        """1 for these links, 0 for the others."""
+        ...
+
+    def at(self, per_link: PerLink[T], link: int) -> T:
+        """What was kept for one link, for use in a later sweep over all."""
+        ...
 
 
-class Records(list[Any]):
+class Records(list[T]):
     """One record for each link; an attribute of it is that field of every record."""
 
-    def __getattr__(self, name: str) -> Records:
+    def __getattr__(self, name: str) -> Records[Any]:
         return Records(getattr(record, name) for record in self)
 
 
@@ -129,10 +163,11 @@ class SquareSum:
     """A square matrix, row by row, to whose entries values are added."""
 
     def __init__(self, size: int):
-        self.size, self.flat = size, list[Any]([0.0] * (size * size))
+        self.size = size
+        self.flat: list[Scalar] = [0.0] * (size * size)
         self._known: set[int] = set()
 
-    def add(self, row: int, column: int, value: Any) -> None:
+    def add(self, row: int, column: int, value: Scalar) -> None:
         place = row * self.size + column
         self.flat[place] = self.flat[place] + value if place in self._known else value
         self._known.add(place)
@@ -145,9 +180,9 @@ class Unrolled:
     vector, rates of coupled joints are the same and their forces add up (virtual work).
     """
 
-    def __init__(self, model: CanonicalModel, q: Sequence[Scalar]):
+    def __init__(self, model: CanonicalModel, q: Values):
         self.model = model
-        self.links = []
+        self.links: list[LinkView] = []
         for link in model.links:
             own = q[link.coordinates]
             if not link.leads:
@@ -156,8 +191,8 @@ class Unrolled:
         leading = [i for i, link in enumerate(model.links) if link.leads]
         self.rates = {model.links[i].start: i for i in leading}  # the link whose joint has the rates from there on
 
-    def outward(self, step: Step, base: Any, *own: PerLink) -> PerLink:
-        kept, states = Records(), []
+    def outward(self, step: Step[S, K], base: S, *own: PerLink[object]) -> Records[K]:
+        kept, states = Records[K](), list[S]()
         for i, link in enumerate(self.links):
             parent = self.model.links[i].parent
             keep, state = step(link, base if parent == BASE else states[parent], *(o[i] for o in own))
@@ -165,17 +200,19 @@ class Unrolled:
             states.append(state)
         return kept
 
-    def inward(self, step: Step, zero: Any, *own: PerLink) -> tuple[PerLink, Any]:
+    def inward(self, step: Step[S, K], zero: S, *own: PerLink[object]) -> tuple[Records[K], S]:
         count = len(self.links)
-        sums, kept = [zero] * (count + 1), Records([None] * count)  # the last sum is what reaches the base
+        sums, kept = [zero] * (count + 1), Records[K]()  # the last sum is what reaches the base
         for i in reversed(range(count)):
-            kept[i], up = step(self.links[i], sums[i], *(o[i] for o in own))
+            keep, up = step(self.links[i], sums[i], *(o[i] for o in own))
+            kept.append(keep)
             parent = self.model.links[i].parent
             sums[parent] = up if sums[parent] is zero else add_records(sums[parent], up)
+        kept.reverse()
         return kept, sums[BASE]
 
-    def pairs(self, start: Step, step: Step, *own: PerLink) -> dict[tuple[int, int], Any]:
-        out: dict[tuple[int, int], Any] = {}
+    def pairs(self, start: Start[K, S], step: Step[S, K], *own: PerLink[object]) -> dict[tuple[int, int], K]:
+        out: dict[tuple[int, int], K] = {}
         for i, link in enumerate(self.links):
             out[i, i], carry = start(link, *(o[i] for o in own))
             j = self.model.links[i].parent
@@ -184,28 +221,27 @@ class Unrolled:
                 j = self.model.links[j].parent
         return out
 
-    def same(self, value: Any) -> PerLink:
+    def same(self, value: T) -> Records[T]:
         return Records([value] * len(self.links))
 
-    def zeros(self) -> PerLink:
-        """0 for every freedom of every joint."""
+    def zeros(self) -> Records[Coordinates]:
         return Records(Coordinates([0.0] * len(link.H_T.columns)) for link in self.links)
 
-    def subtract(self, a: PerLink, b: PerLink) -> PerLink:
-        """The difference of two records of Coordinates, link by link."""
-        return Records(x - y for x, y in zip(a, b, strict=True))
+    def subtract(self, a: PerLink[Coordinates], b: PerLink[Coordinates]) -> Records[Coordinates]:
+        return Records(a[i] - b[i] for i in range(len(self.links)))
 
-    def unzip(self, per_link: PerLink) -> tuple[PerLink, ...]:
-        """Records of tuples as a tuple of records."""
-        return tuple(Records(entry) for entry in zip(*per_link, strict=True))
+    def unzip(self, per_link: PerLink[tuple[object, ...]]) -> tuple[Records[Any], ...]:
+        return tuple(Records(entry) for entry in zip(*self.listed(per_link), strict=True))
 
-    def marked(self, links: Collection[int]) -> PerLink:
-        """1 for these links, 0 for the others."""
+    def marked(self, links: Collection[int]) -> Records[Scalar]:
         return Records(1.0 if i in links else 0.0 for i in range(len(self.links)))
 
-    def at(self, per_link: PerLink, link: int) -> Any:
-        """What was kept for one link, for use in a later sweep over all."""
+    def at(self, per_link: PerLink[T], link: int) -> T:
         return per_link[link]
+
+    def listed(self, per_link: PerLink[T]) -> list[T]:
+        """The records, from the base to the tips."""
+        return [per_link[i] for i in range(len(self.links))]
 
     def leaders(self) -> list[int]:
         """Of each link the one that has its coordinates: itself, unless its joint follows another."""
@@ -215,35 +251,35 @@ class Unrolled:
         """Of each rate, link after link, its place in document order."""
         return [link.start + f for link in self.model.links if link.leads for f in range(link.nv)]
 
-    def summed(self, per_link: PerLink) -> list[Any]:
+    def summed(self, per_link: PerLink[Iterable[Adds]]) -> list[Adds]:
         """Forces or columns of every rate, link after link."""
         if not self.model.is_coupled:
-            return [value for values in per_link for value in values]
-        totals: dict[int, list[Any]] = {}
-        for leader, values in zip(self.leaders(), per_link, strict=True):
+            return [value for values in self.listed(per_link) for value in values]
+        totals: dict[int, list[Adds]] = {}
+        for leader, values in zip(self.leaders(), self.listed(per_link), strict=True):
             known = totals.get(leader)
             totals[leader] = list(values) if known is None else [a + b for a, b in zip(known, values, strict=True)]
         return [value for leader in sorted(totals) for value in totals[leader]]
 
-    def shared(self, flat: Sequence[Scalar]) -> PerLink:
+    def shared(self, flat: Values) -> Records[Coordinates]:
         """Rates, given link after link, one record for each link."""
         rates = iter(flat)
         own = {i: Coordinates(next(rates) for _ in link.H_T.columns) for i, link in enumerate(self.links)
                if self.model.links[i].leads}  # fmt: skip
         return Records(own[leader] for leader in self.leaders())
 
-    def tree_matrix(self, elements: dict[tuple[int, int], Any]) -> TreeMatrix:
+    def tree_matrix(self, elements: Mapping[tuple[int, int], Rows]) -> TreeMatrix:
         """A matrix from its pairs, its rows the rates, link after link."""
         if self.model.is_coupled:
             return self._coupled_matrix(elements)
-        first, parents = [], []
+        first, parents = list[int](), list[int]()
         for i, link in enumerate(self.links):
             above = self.model.links[i].parent
             first.append(len(parents))
             for freedom in range(len(link.H_T.columns)):
                 last_above = -1 if above == BASE else first[above] + len(self.links[above].H_T.columns) - 1
                 parents.append(first[i] + freedom - 1 if freedom else last_above)
-        entries = {}
+        entries: dict[tuple[int, int], Scalar] = {}
         for (i, j), block in elements.items():
             for a, row in enumerate(block):
                 for b, value in enumerate(row):
@@ -251,11 +287,11 @@ class Unrolled:
                         entries[first[i] + b, first[j] + a] = value
         return TreeMatrix(parents, entries)
 
-    def _coupled_matrix(self, elements: dict[tuple[int, int], Any]) -> TreeMatrix:
+    def _coupled_matrix(self, elements: Mapping[tuple[int, int], Rows]) -> TreeMatrix:
         """G^T M G: coupled joints are one row, which may tie branches that M does not; their tree is that of its
         factor (`elimination_tree`)."""
         leaders, places = self.leaders(), {place: row for row, place in enumerate(self.places())}
-        entries: dict[tuple[int, int], Any] = {}
+        entries: dict[tuple[int, int], Scalar] = {}
         for (i, j), block in elements.items():
             rows, columns = (places[self.model.links[leaders[k]].start] for k in (i, j))
             for a, row in enumerate(block):
@@ -267,35 +303,34 @@ class Unrolled:
                         entries[key] = entries[key] + added if key in entries else added
         return TreeMatrix.of_entries(len(places), entries)
 
-    def split(self, flat: Sequence[Scalar]) -> PerLink:
+    def split(self, flat: Values) -> Records[Coordinates]:
         """Rates in document order, one record for each link."""
         return Records(Coordinates(flat[link.rates]) for link in self.model.links)
 
-    def split_forces(self, flat: Sequence[Scalar]) -> PerLink:
+    def split_forces(self, flat: Values) -> Records[Coordinates]:
         """Forces in document order, one record for each link; none at joints that follow others."""
         given = zip(self.split(flat), self.model.links, strict=True)
         return Records(values if link.leads else Coordinates([0.0] * len(values)) for values, link in given)
 
-    def join(self, per_link: PerLink) -> list[Any]:
+    def join(self, per_link: PerLink[Iterable[Adds]]) -> list[Adds]:
         """Forces or columns of every rate, in document order."""
         return self._in_order(self.summed(per_link))
 
-    def join_rates(self, per_link: PerLink) -> list[Scalar]:
+    def join_rates(self, per_link: PerLink[Values]) -> list[Scalar]:
         """The reverse of `split`."""
-        led = zip(per_link, self.model.links, strict=True)
+        led = zip(self.listed(per_link), self.model.links, strict=True)
         return self._in_order([value for values, link in led if link.leads for value in values])
 
-    def _in_order(self, values: Sequence[Any]) -> list[Any]:
-        flat: list[Any] = [0.0] * len(values)
+    def _in_order(self, values: Sequence[T]) -> list[T]:
+        flat = list(values)
         for place, value in zip(self.places(), values, strict=True):
             flat[place] = value
         return flat
 
-    def solve(self, elements: dict[tuple[int, int], Any], b: PerLink) -> PerLink:
-        """The solution x of M x = b, M given by its elements from `pairs`."""
+    def solve(self, elements: Mapping[tuple[int, int], Rows], b: PerLink[Coordinates]) -> Records[Coordinates]:
         return self.shared(self.tree_matrix(elements).solve(self.summed(b)))
 
-    def join_pairs(self, elements: dict[tuple[int, int], Any], mirrored: bool = True) -> list[Scalar]:
+    def join_pairs(self, elements: Mapping[tuple[int, int], Rows], mirrored: bool = True) -> list[Scalar]:
         """The square matrix of these pairs, row by row: block (j, i) and, mirrored, its transpose at (i, j)."""
         found = SquareSum(self.model.nv)
         for (i, j), block in elements.items():

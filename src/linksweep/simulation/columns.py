@@ -66,7 +66,7 @@ class ColumnKernel:
         """The user's torques, called once for each rollout."""
         states = stacked(q), stacked(qd)
         tau = np.empty_like(states[1])
-        t = float(given["t"][0][0])
+        t = float(np.asarray(given["t"][0])[0])
         for k, (own_q, own_qd) in enumerate(zip(*states, strict=True)):
             tau[k] = checked_torque(self.function, t, own_q, own_qd)
         return [tau[:, i] for i in range(tau.shape[1])]
@@ -86,4 +86,4 @@ def checked_torque(function: Callable[..., Any] | None, t: float, q: np.ndarray,
 
 
 def stacked(columns: Values) -> np.ndarray:
-    return np.stack(np.broadcast_arrays(*columns), axis=-1)
+    return np.stack(np.broadcast_arrays(*map(np.asarray, columns)), axis=-1)

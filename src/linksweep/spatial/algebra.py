@@ -11,11 +11,14 @@ and 2 additions each: Angeles, Ma & Rojas 1988, (54)-(55)) instead of a dense ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from .scalars import Scalar, is_zero
+
+if TYPE_CHECKING:
+    from .transforms import Factor
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -51,7 +54,7 @@ class Vec:
     def dot(self, b: Vec) -> Scalar:
         return self.x * b.x + self.y * b.y + self.z * b.z
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Scalar]:
         return iter((self.x, self.y, self.z))
 
 
@@ -129,6 +132,31 @@ def skew(v: Vec) -> Mat:
     return Mat(Vec(0.0, -v.z, v.y), Vec(v.z, 0.0, -v.x), Vec(-v.y, v.x, 0.0))
 
 
+class Turn(Protocol):
+    """A rotation of what belongs to a link into the parent's directions; Screw and Rotation of transforms.py."""
+
+    def turn(self, v: Vec) -> Vec: ...
+    def turn_back(self, v: Vec) -> Vec: ...
+    def turn_sym(self, a: Sym) -> Sym: ...
+    def turn_mat(self, a: Mat) -> Mat: ...
+    def back(self) -> Turn: ...
+
+
+class _Outward(Protocol):
+    def shifted(self, p: Vec) -> Self: ...
+    def turned_back(self, by: Turn) -> Self: ...
+
+
+class _Inward(Protocol):
+    def turned(self, by: Turn) -> Self: ...
+    def shifted(self, p: Vec) -> Self: ...
+
+
+Outward = TypeVar("Outward", bound=_Outward)  # what a parent hands to its links: Motion, Compliance
+Inward = TypeVar("Inward", bound=_Inward)  # what a link hands to its parent: Force, inertias, Coriolis
+Record = TypeVar("Record")  # a dataclass or tuple of scalars and records
+
+
 @dataclass(slots=True)
 class Motion:
     """Velocity or acceleration of a link at its origin: [angular; linear]."""
@@ -147,6 +175,13 @@ class Motion:
 
     def __mul__(self, s: Scalar) -> Motion:
         return Motion(self.angular * s, self.linear * s)
+
+    def shifted(self, p: Vec) -> Motion:
+        """At a point p further out."""
+        return Motion(self.angular, self.linear + self.angular.cross(p))
+
+    def turned_back(self, by: Turn) -> Motion:
+        return Motion(by.turn_back(self.angular), by.turn_back(self.linear))
 
 
 @dataclass(slots=True)
@@ -171,6 +206,14 @@ class Force:
     def __truediv__(self, s: Scalar) -> Force:
         return Force(self.moment / s, self.force / s)
 
+    def turned(self, by: Turn) -> Force:
+        force = by.turn(self.force)
+        return Force(by.turn(self.moment), force)
+
+    def shifted(self, p: Vec) -> Force:
+        """At a point p further in."""
+        return Force(self.moment + p.cross(self.force), self.force)
+
     def dot(self, v: Motion) -> Scalar:
         """Power."""
         return self.moment.dot(v.angular) + self.force.dot(v.linear)
@@ -191,11 +234,29 @@ class Inertia:
     def __add__(self, b: Inertia) -> Inertia:
         return Inertia(self.mass + b.mass, self.mp + b.mp, self.I + b.I)
 
-    def __matmul__(self, v: Any) -> Any:
+    def __matmul__(self, v: Motion) -> Force:
         """The Force of a Motion; a Span of Motions takes its turn."""
-        if not isinstance(v, Motion):
+        if not isinstance(v, Motion):  # pyright: ignore[reportUnnecessaryIsInstance]
             return NotImplemented
         return Force(self.I @ v.angular + self.mp.cross(v.linear), v.linear * self.mass + v.angular.cross(self.mp))
+
+    def turned(self, by: Turn) -> Inertia:
+        return Inertia(self.mass, by.turn(self.mp), by.turn_sym(self.I))
+
+    def shifted(self, p: Vec) -> Inertia:
+        """Seen from a point p further in: Rodriguez 1987, the recursions after (33)."""
+        mp = self.mp + p * self.mass
+        q = self.mp + mp  # p.q and the products p_i q_j hold both p h^T + h p^T and m p p^T
+        xx, yy, zz = p.x * q.x, p.y * q.y, p.z * q.z
+        inertia = Sym(
+            self.I.xx + (yy + zz),
+            self.I.yy + (xx + zz),
+            self.I.zz + (xx + yy),
+            self.I.xy - (p.x * self.mp.y + mp.x * p.y),
+            self.I.xz - (p.x * self.mp.z + mp.x * p.z),
+            self.I.yz - (p.y * self.mp.z + mp.y * p.z),
+        )
+        return Inertia(self.mass, mp, inertia)
 
     def second_moments(self) -> Sym:
         """J, the integral of r r^T dm: I = trace(J) 1 - J."""
@@ -249,11 +310,31 @@ class ArticulatedInertia:
         iterator = iter(leaves(b))
         return map_leaves(lambda x: x - next(iterator), self)
 
-    def __matmul__(self, v: Any) -> Any:
+    def __matmul__(self, v: Motion) -> Force:
         """The Force of a Motion; a Span of Motions takes its turn."""
-        if not isinstance(v, Motion):
+        if not isinstance(v, Motion):  # pyright: ignore[reportUnnecessaryIsInstance]
             return NotImplemented
         return Force(self.J @ v.angular + self.Y @ v.linear, self.Y.transpose_times(v.angular) + self.rho @ v.linear)
+
+    def turned(self, by: Turn) -> ArticulatedInertia:
+        return ArticulatedInertia(by.turn_sym(self.J), by.turn_mat(self.Y), by.turn_sym(self.rho))
+
+    def shifted(self, p: Vec) -> ArticulatedInertia:
+        """phi P phi^T with phi = [[1, p~], [0, 1]]: (37) of Rodriguez 1987 without M(k)."""
+        rx, ry, rz = self.rho.rows()
+        y = self.Y + Mat(rz * p.y - ry * p.z, rx * p.z - rz * p.x, ry * p.x - rx * p.y)  # Y + p~ rho
+        # J + p~ Y^T + Y' p~^T, six entries; row i of p~ Y^T is p x (column of Y^T)
+        ax, ay, az = self.Y.x, self.Y.y, self.Y.z
+        j = self.J
+        sym = Sym(
+            j.xx + (p.y * (ax.z + y.x.z) - p.z * (ax.y + y.x.y)),
+            j.yy + (p.z * (ay.x + y.y.x) - p.x * (ay.z + y.y.z)),
+            j.zz + (p.x * (az.y + y.z.y) - p.y * (az.x + y.z.x)),
+            j.xy + (p.y * ay.z - p.z * ay.y + p.z * y.x.x - p.x * y.x.z),
+            j.xz + (p.y * az.z - p.z * az.y + p.x * y.x.y - p.y * y.x.x),
+            j.yz + (p.z * az.x - p.x * az.z + p.x * y.y.y - p.y * y.y.x),
+        )
+        return ArticulatedInertia(sym, y, self.rho)
 
     def minus_outer(self, a: Force, b: Force) -> ArticulatedInertia:
         """self - a b^T, where a b^T is known to be symmetric."""
@@ -280,6 +361,15 @@ class Compliance:
             self.Y.transpose_times(f.force) + self.A @ f.moment,
             self.C @ f.force + self.Y @ f.moment,
         )
+
+    def shifted(self, p: Vec) -> Compliance:
+        """phi^T Delta phi: (67) of Rodriguez 1987. As of inertias with the halves exchanged and p reversed."""
+        moved = ArticulatedInertia(self.C, self.Y, self.A).shifted(-p)
+        return Compliance(moved.J, moved.Y, moved.rho)
+
+    def turned_back(self, by: Turn) -> Compliance:
+        back = by.back()
+        return Compliance(back.turn_sym(self.C), back.turn_mat(self.Y), back.turn_sym(self.A))
 
     def minus_outer(self, a: Motion, b: Motion) -> Compliance:
         """self - a b^T, where the sum of what is subtracted is known to be symmetric."""
@@ -315,22 +405,19 @@ def centripetal(w: Vec, p: Vec) -> Vec:
     )
 
 
-Factor = Any  # Shift | Screw, see transforms.py
-
-
 @dataclass(slots=True)
 class Transform:
     """Where a link frame stands in its parent's: the product of its factors, the parent's side first."""
 
     factors: tuple[Factor, ...]
 
-    def to_link(self, v: Any) -> Any:
+    def to_link(self, v: Outward) -> Outward:
         """A^-1 phi^T: a Motion (or Compliance) of the parent, at and in the frame of the link."""
         for factor in self.factors:
             v = factor.to_link(v)
         return v
 
-    def to_parent(self, f: Any) -> Any:
+    def to_parent(self, f: Inward) -> Inward:
         """phi A: a Force, Inertia or ArticulatedInertia of the link, at and in the frame of the parent."""
         for factor in reversed(self.factors):
             f = factor.to_parent(f)
@@ -358,7 +445,7 @@ class Transform:
         return self.point(ZERO_VEC)
 
 
-def leaves(record: Any) -> list[Scalar]:
+def leaves(record: object) -> list[Scalar]:
     """The scalars of a (nested) record, in the order of its fields."""
     out: list[Scalar] = []
     _collect(record, out)
@@ -377,22 +464,27 @@ def _collect(record: Any, out: list[Scalar]) -> None:
         out.append(record)
 
 
-def rebuild(template: Any, values: Sequence[Scalar]) -> Any:
+def rebuild(template: Record, values: Sequence[Scalar]) -> Record:
     """The inverse of `leaves`: a record shaped like `template` that holds `values`."""
     iterator = iter(values)
     return map_leaves(lambda _: next(iterator), template)
 
 
-def map_leaves(function: Callable[[Scalar], Scalar], record: Any) -> Any:
+def map_leaves(function: Callable[[Scalar], Scalar], record: Record) -> Record:
+    """The same record of function(x) for each of its scalars x."""
+    return _mapped(function, record)
+
+
+def _mapped(function: Callable[[Scalar], Scalar], record: Any) -> Any:
     fields = getattr(record, "__dataclass_fields__", None)
     if fields is not None:
-        return type(record)(*(map_leaves(function, getattr(record, name)) for name in fields))
+        return type(record)(*(_mapped(function, getattr(record, name)) for name in fields))
     if isinstance(record, (tuple, list)):
-        return type(record)(map_leaves(function, item) for item in record)
+        return type(record)(_mapped(function, item) for item in record)
     return None if record is None else function(record)
 
 
-def add_records(a: Any, b: Any) -> Any:
+def add_records(a: Record, b: Record) -> Record:
     """The sum of two records of the same shape, leaf by leaf."""
     iterator = iter(leaves(b))
     return map_leaves(lambda x: x + next(iterator), a)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .algebra import ZERO_VEC, Force, Inertia, Mat, Motion, Vec
+from .algebra import ZERO_VEC, Force, Inertia, Mat, Motion, Turn, Vec
 from .scalars import Scalar
 
 
@@ -29,6 +29,9 @@ class Coriolis:
         """The moment of B^T v, which has no force."""
         w = v.angular
         return w * _trace(self.K) - self.K.transpose_times(w) + self.l.cross(v.linear)
+
+    def turned(self, by: Turn) -> Coriolis:
+        return Coriolis(by.turn(self.l), by.turn_mat(self.K))
 
     def shifted(self, p: Vec) -> Coriolis:
         """Seen from a point p further in."""

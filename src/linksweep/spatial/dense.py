@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from .scalars import Scalar
-
-Values = Sequence[Scalar]
-Rows = Sequence[Values]
+from .scalars import Rows, Scalar, Values
 
 
 def ldl(A: Rows) -> tuple[list[list[Scalar]], list[Scalar]]:

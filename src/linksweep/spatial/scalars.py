@@ -7,9 +7,33 @@ Algorithms call these and never ask what they compute with. A scalar that is not
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, Protocol
 
-Scalar = Any
+
+class Scalar(Protocol):
+    """What algorithms compute with: a float, a NumPy array, a traced expression, an element of a field, one of mpmath.
+
+    These are the operators that an algorithm may use; elementary functions are below. Two scalars of one run combine
+    to a third; Any stands for it, because type checkers go astray in NumPy's overloads otherwise.
+    """
+
+    def __add__(self, other: Any, /) -> Any: ...
+    def __radd__(self, other: Any, /) -> Any: ...
+    def __sub__(self, other: Any, /) -> Any: ...
+    def __rsub__(self, other: Any, /) -> Any: ...
+    def __mul__(self, other: Any, /) -> Any: ...
+    def __rmul__(self, other: Any, /) -> Any: ...
+    def __truediv__(self, other: Any, /) -> Any: ...
+    def __rtruediv__(self, other: Any, /) -> Any: ...
+    def __neg__(self) -> Any: ...
+    def __lt__(self, other: Any, /) -> Any: ...
+    def __gt__(self, other: Any, /) -> Any: ...
+
+
+Values = Sequence[Scalar]
+Rows = Sequence[Values]
 LARGE = 8.0  # radians: up to here the sum with an offset is off by 4e-16 at most
 
 
@@ -29,7 +53,7 @@ class Number:
         raise NotImplementedError
 
 
-def is_number(x: Any) -> bool:
+def is_number(x: object) -> bool:
     """Whether this is a plain number, and no array or traced expression."""
     return type(x) in _PLAIN
 
@@ -37,13 +61,13 @@ def is_number(x: Any) -> bool:
 def sin(x: Scalar) -> Scalar:
     if isinstance(x, (float, int)):
         return math.sin(x)
-    return x.sin() if hasattr(x, "sin") else _library(x).sin(x)
+    return _called("sin", x)
 
 
 def cos(x: Scalar) -> Scalar:
     if isinstance(x, (float, int)):
         return math.cos(x)
-    return x.cos() if hasattr(x, "cos") else _library(x).cos(x)
+    return _called("cos", x)
 
 
 def shifted(angle: Scalar, offset: Scalar) -> Scalar:
@@ -59,27 +83,28 @@ def shifted(angle: Scalar, offset: Scalar) -> Scalar:
 def sqrt(x: Scalar) -> Scalar:
     if isinstance(x, (float, int)):
         return math.sqrt(x)
-    return x.sqrt() if hasattr(x, "sqrt") else _library(x).sqrt(x)
+    return _called("sqrt", x)
 
 
 def atan2(y: Scalar, x: Scalar) -> Scalar:
     """The angle of a point, of numbers and arrays."""
-    return math.atan2(y, x) if isinstance(y, (float, int)) else _library(y).arctan2(y, x)
+    if isinstance(y, (float, int)) and isinstance(x, (float, int)):
+        return math.atan2(y, x)
+    return _library(y).arctan2(y, x)
 
 
 def folded(angle: Scalar) -> Scalar:
     """An angle less whole turns, in [-pi, pi]; of numbers and arrays."""
     turns = angle / (2.0 * math.pi)
-    return angle - 2.0 * math.pi * (round(turns) if isinstance(turns, float) else turns.round())
+    return angle - 2.0 * math.pi * (round(turns) if isinstance(turns, float) else _library(turns).round(turns))
 
 
-def where(condition: Scalar, if_true: Scalar, if_false: Scalar) -> Scalar:
+def where(condition: object, if_true: Scalar, if_false: Scalar) -> Scalar:
     """The value-level choice: an algorithm never branches on a number."""
     if isinstance(condition, bool):
         return if_true if condition else if_false
-    if hasattr(condition, "where"):
-        return condition.where(if_true, if_false)
-    return _numpy().where(condition, if_true, if_false)
+    own = getattr(condition, "where", None)
+    return _numpy().where(condition, if_true, if_false) if own is None else own(if_true, if_false)
 
 
 def sign(x: Scalar) -> Scalar:
@@ -89,7 +114,8 @@ def sign(x: Scalar) -> Scalar:
 
 def quarter_turns(angle: Scalar, count: int) -> Scalar:
     """The angle and so many right ones."""
-    return angle.quarter_turns(count) if hasattr(angle, "quarter_turns") else angle + count * (math.pi / 2.0)
+    own = getattr(angle, "quarter_turns", None)
+    return angle + count * (math.pi / 2.0) if own is None else own(count)
 
 
 def is_zero(x: Scalar) -> bool:
@@ -99,12 +125,18 @@ def is_zero(x: Scalar) -> bool:
     return isinstance(x, Number) and x.is_zero()
 
 
-def _library(x: Scalar) -> Any:
+def _called(name: str, x: Scalar) -> Scalar:
+    """An elementary function of a scalar that is not a number: its own method, or else its library's."""
+    own = getattr(x, name, None)
+    return getattr(_library(x), name)(x) if own is None else own()
+
+
+def _library(x: Scalar) -> Any:  # a module, or a context of mpmath
     context = getattr(x, "context", None)
     return _numpy() if context is None else context
 
 
-def _numpy() -> Any:
+def _numpy() -> ModuleType:
     import numpy
 
     return numpy

@@ -6,8 +6,7 @@ nonnegative matrix, of a sum of weighted squares, and after a scalar measurement
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from .scalars import Scalar, is_zero, where
 
@@ -15,8 +14,8 @@ from .scalars import Scalar, is_zero, where
 def factored(a: list[list[Scalar]]) -> tuple[list[list[Scalar]], list[Scalar]]:
     """U (unit upper triangular) and d with a = U diag(d) U^T; a column without pivot stays empty."""
     n = len(a)
-    U: list[list[Any]] = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
-    d: list[Any] = [0.0] * n
+    U: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
+    d: list[Scalar] = [0.0] * n
     for j in reversed(range(n)):
         d[j] = a[j][j]
         for i in range(j):
@@ -33,8 +32,8 @@ def orthogonalised(
     """U and d with U diag(d) U^T = the sum of weighted squares of the columns: modified weighted Gram-Schmidt."""
     W = [list(row) for row in zip(*columns, strict=True)]
     n = len(W)
-    U: list[list[Any]] = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
-    d: list[Any] = [0.0] * n
+    U: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
+    d: list[Scalar] = [0.0] * n
     for j in reversed(range(n)):
         scaled = [w * weight for w, weight in zip(W[j], weights, strict=True)]
         d[j] = total(a * b for a, b in zip(scaled, W[j], strict=True))
@@ -50,9 +49,9 @@ def bierman_update(
     """The factors after one measurement of noise R: updated U and d, D = f^T d f + R, and the gain."""
     n = len(d)
     U_plus = [list(row) for row in U]
-    d_plus: list[Any] = list(d)
-    gain: list[Any] = [0.0] * n
-    D: Any = noise
+    d_plus: list[Scalar] = list(d)
+    gain: list[Scalar] = [0.0] * n
+    D: Scalar = noise
     for j in range(n):
         v = d[j] * f[j]
         before, D = D, D + f[j] * v
@@ -72,7 +71,7 @@ def quotient(a: Scalar, b: Scalar, otherwise: Scalar = 0.0) -> Scalar:
     return where(b > 0.0, a / where(b > 0.0, b, 1.0), otherwise)
 
 
-def total(terms: Any) -> Scalar:
+def total(terms: Iterable[Scalar]) -> Scalar:
     result: Scalar = 0.0
     for term in terms:
         result = result + term

@@ -8,10 +8,8 @@ Constants that are exactly 0 or 1 fold away where the scalar allows it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from .algebra import ZERO_VEC, ArticulatedInertia, Compliance, Force, Inertia, Mat, Motion, Sym, Transform, Vec
-from .coriolis import Coriolis
+from .algebra import ZERO_VEC, Inward, Mat, Outward, Sym, Transform, Vec
 from .scalars import Scalar, is_zero
 
 
@@ -52,20 +50,17 @@ class Shift:
 
     p: Vec
 
-    def to_link(self, v: Any) -> Any:
-        if isinstance(v, Compliance):
-            return _shift_compliance(v, self.p)
-        return Motion(v.angular, v.linear + v.angular.cross(self.p))
+    def slide(self) -> Vec:
+        return self.p
 
-    def to_parent(self, f: Any) -> Any:
-        p = self.p
-        if isinstance(f, Force):
-            return Force(f.moment + p.cross(f.force), f.force)
-        if isinstance(f, Inertia):
-            return _shift_rigid(f, p)
-        if isinstance(f, Coriolis):
-            return f.shifted(p)
-        return _shift_articulated(f, p)
+    def without_slide(self) -> Shift:
+        return Shift(ZERO_VEC)
+
+    def to_link(self, v: Outward) -> Outward:
+        return v.shifted(self.p)
+
+    def to_parent(self, f: Inward) -> Inward:
+        return f.shifted(self.p)
 
     def turn(self, v: Vec) -> Vec:
         return v
@@ -111,24 +106,15 @@ class Screw:
         x, y, z = axes
         return Pose(x, y, z, pose.p + axes[k] * self.t)
 
-    def to_link(self, v: Any) -> Any:
-        if isinstance(v, Compliance):
-            back = Screw(self.axis, self.c, -self.s, 0.0)
-            v = _shift_compliance(v, _along(self.axis, self.t))
-            return Compliance(back.turn_sym(v.C), back.turn_mat(v.Y), back.turn_sym(v.A))
-        linear = v.linear + v.angular.cross(_along(self.axis, self.t))
-        return Motion(self.turn_back(v.angular), self.turn_back(linear))
+    def back(self) -> Screw:
+        """The turn in the other direction."""
+        return Screw(self.axis, self.c, -self.s, 0.0)
 
-    def to_parent(self, f: Any) -> Any:
-        p = _along(self.axis, self.t)
-        if isinstance(f, Force):
-            force = self.turn(f.force)
-            return Force(self.turn(f.moment) + p.cross(force), force)
-        if isinstance(f, Inertia):
-            return _shift_rigid(Inertia(f.mass, self.turn(f.mp), self.turn_sym(f.I)), p)
-        if isinstance(f, Coriolis):
-            return Coriolis(self.turn(f.l), self.turn_mat(f.K)).shifted(p)
-        return _shift_articulated(ArticulatedInertia(self.turn_sym(f.J), self.turn_mat(f.Y), self.turn_sym(f.rho)), p)
+    def to_link(self, v: Outward) -> Outward:
+        return v.shifted(self.slide()).turned_back(self)
+
+    def to_parent(self, f: Inward) -> Inward:
+        return f.turned(self).shifted(self.slide())
 
     def turn_sym(self, a: Sym) -> Sym:
         """R a R^T. The entry on the axis is invariant, the ones beside it turn like a vector, and of the plane's
@@ -195,21 +181,23 @@ class Rotation:
         columns = self.R.T
         return Pose(pose.turn(columns.x), pose.turn(columns.y), pose.turn(columns.z), pose.p)
 
-    def to_link(self, v: Any) -> Any:
-        if isinstance(v, Compliance):
-            R = self.R.T
-            return Compliance(_congruent_sym(R, v.C), _congruent(R, v.Y), _congruent_sym(R, v.A))
-        return Motion(self.turn_back(v.angular), self.turn_back(v.linear))
+    def back(self) -> Rotation:
+        return Rotation(self.R.T)
 
-    def to_parent(self, f: Any) -> Any:
-        R = self.R
-        if isinstance(f, Force):
-            return Force(R @ f.moment, R @ f.force)
-        if isinstance(f, Inertia):
-            return Inertia(f.mass, R @ f.mp, _congruent_sym(R, f.I))
-        if isinstance(f, Coriolis):
-            return Coriolis(R @ f.l, _congruent(R, f.K))
-        return ArticulatedInertia(_congruent_sym(R, f.J), _congruent(R, f.Y), _congruent_sym(R, f.rho))
+    def turn_sym(self, a: Sym) -> Sym:
+        return _congruent_sym(self.R, a)
+
+    def turn_mat(self, a: Mat) -> Mat:
+        return _congruent(self.R, a)
+
+    def to_link(self, v: Outward) -> Outward:
+        return v.turned_back(self)
+
+    def to_parent(self, f: Inward) -> Inward:
+        return f.turned(self)
+
+
+Factor = Shift | Screw | Rotation
 
 
 def _congruent(R: Mat, a: Mat) -> Mat:
@@ -256,43 +244,3 @@ def _turn(v: Vec, axis: int, c: Scalar, s: Scalar) -> Vec:
 
 def _along(axis: int, t: Scalar) -> Vec:
     return Vec(t if axis == 0 else 0.0, t if axis == 1 else 0.0, t if axis == 2 else 0.0)
-
-
-def _shift_rigid(a: Inertia, p: Vec) -> Inertia:
-    """A rigid body seen from a point p further in: Rodriguez 1987, the recursions after (33)."""
-    mp = a.mp + p * a.mass
-    q = a.mp + mp  # p.q and the products p_i q_j hold both p h^T + h p^T and m p p^T
-    xx, yy, zz = p.x * q.x, p.y * q.y, p.z * q.z
-    inertia = Sym(
-        a.I.xx + (yy + zz),
-        a.I.yy + (xx + zz),
-        a.I.zz + (xx + yy),
-        a.I.xy - (p.x * a.mp.y + mp.x * p.y),
-        a.I.xz - (p.x * a.mp.z + mp.x * p.z),
-        a.I.yz - (p.y * a.mp.z + mp.y * p.z),
-    )
-    return Inertia(a.mass, mp, inertia)
-
-
-def _shift_articulated(a: ArticulatedInertia, p: Vec) -> ArticulatedInertia:
-    """phi P phi^T with phi = [[1, p~], [0, 1]]: (37) of Rodriguez 1987 without M(k)."""
-    rx, ry, rz = a.rho.rows()
-    y = a.Y + Mat(rz * p.y - ry * p.z, rx * p.z - rz * p.x, ry * p.x - rx * p.y)  # Y + p~ rho
-    # J + p~ Y^T + Y' p~^T, six entries; row i of p~ Y^T is p x (column of Y^T)
-    ax, ay, az = a.Y.x, a.Y.y, a.Y.z
-    j = a.J
-    sym = Sym(
-        j.xx + (p.y * (ax.z + y.x.z) - p.z * (ax.y + y.x.y)),
-        j.yy + (p.z * (ay.x + y.y.x) - p.x * (ay.z + y.y.z)),
-        j.zz + (p.x * (az.y + y.z.y) - p.y * (az.x + y.z.x)),
-        j.xy + (p.y * ay.z - p.z * ay.y + p.z * y.x.x - p.x * y.x.z),
-        j.xz + (p.y * az.z - p.z * az.y + p.x * y.x.y - p.y * y.x.x),
-        j.yz + (p.z * az.x - p.x * az.z + p.x * y.y.y - p.y * y.y.x),
-    )
-    return ArticulatedInertia(sym, y, a.rho)
-
-
-def _shift_compliance(a: Compliance, p: Vec) -> Compliance:
-    """phi^T Delta phi: (67) of Rodriguez 1987. The same as for inertias with the halves exchanged and p reversed."""
-    moved = _shift_articulated(ArticulatedInertia(a.C, a.Y, a.A), -p)
-    return Compliance(moved.J, moved.Y, moved.rho)

@@ -6,7 +6,6 @@ The mass matrix is such a matrix. L^T D L, eliminating from the tips to the base
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from .scalars import Scalar, is_zero
 
@@ -93,12 +92,12 @@ class TreeMatrix:
         return x
 
 
-def congruence(factor: TreeMatrix, diagonal: Sequence[Scalar]) -> list[list[Any]]:
+def congruence(factor: TreeMatrix, diagonal: Sequence[Scalar]) -> list[list[Scalar]]:
     """F^T D^-1 F for the lower triangular F with these entries (F[j, i] stored at (i, j)), as a full matrix."""
     count = len(factor.parents)
     paths = [[i, *factor.ancestors(i)] for i in range(count)]
     inverse = [1.0 / d for d in diagonal]
-    full: list[list[Any]] = [[0.0] * count for _ in range(count)]
+    full: list[list[Scalar]] = [[0.0] * count for _ in range(count)]
     for a in range(count):
         shared = set(paths[a])
         scaled = {c: factor.entries[a, c] * inverse[c] for c in paths[a]}

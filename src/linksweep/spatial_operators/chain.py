@@ -18,7 +18,8 @@ from ..description.model import BASE
 from ..mechanism.canonical import CanonicalModel
 from ..mechanism.joints import Coordinates, Span
 from ..mechanism.sweeps import LinkView, Records, Unrolled
-from ..spatial.algebra import Force, Inertia, Motion, Sym, Vec, leaves
+from ..spatial.algebra import Force, Inertia, Inward, Motion, Sym, Vec, leaves
+from ..spatial.scalars import Values
 from ..spatial.transforms import Pose, Shift
 
 
@@ -37,7 +38,7 @@ class TurnedLink:
         self.M = Inertia(link.M.mass, at.turn(link.M.mp), inertia)  # (2.15)
         self.armature = link.armature
 
-    def phi(self, f: Any) -> Any:
+    def phi(self, f: Inward) -> Inward:
         """phi(k+1, k): a Force or inertia of this link, at the origin of link k+1."""
         return self._shift.to_parent(f)
 
@@ -54,7 +55,7 @@ class TurnedChain(Unrolled):
 
     def __init__(self, model: CanonicalModel, q: Sequence[float]):
         super().__init__(model, q)
-        self.poses: list[Pose] = poses(self)
+        self.poses = self.listed(poses(self))
         # O(k+1) of the link that carries this one; O(N+1) is the origin of the base frame
         inner = [WORLD.p if link.parent == BASE else self.poses[link.parent].p for link in model.links]
         self.links: list[Any] = [TurnedLink(*of_link) for of_link in zip(self.links, self.poses, inner, strict=True)]
@@ -71,14 +72,14 @@ class Stack:
     code, i = 0 ... n-1 from base to tip: k = n - i.
     """
 
-    record: Callable[[Sequence[Any]], Any]
+    record: Callable[[Values], Force | Motion | Coordinates]
     widths: tuple[int, ...]
 
     @property
     def size(self) -> int:
         return sum(self.widths)
 
-    def split(self, x: np.ndarray) -> Records:
+    def split(self, x: np.ndarray) -> Records[Any]:
         """Scalars of the records are numbers, or for several columns arrays of one number for each."""
         x = np.asarray(x, dtype=np.result_type(x.dtype, np.float64))
         rows = x.tolist() if x.ndim == 1 else list(x)
@@ -87,7 +88,7 @@ class Stack:
         return Records(self.record(rows[end - width : end]) for end, width in reversed(list(blocks)))
 
 
-def join(records: Sequence[Any], like: np.ndarray) -> np.ndarray:
+def join(records: Sequence[object], like: np.ndarray) -> np.ndarray:
     """Records of the links, base to tip, stacked from tip to base, with as many columns as `like`."""
     rows = leaves(list(reversed(records)))
     dtype = np.result_type(like.dtype, np.float64)
@@ -99,9 +100,9 @@ def join(records: Sequence[Any], like: np.ndarray) -> np.ndarray:
     return out
 
 
-def force(rows: Sequence[Any]) -> Force:
+def force(rows: Values) -> Force:
     return Force(Vec(*rows[:3]), Vec(*rows[3:]))
 
 
-def motion(rows: Sequence[Any]) -> Motion:
+def motion(rows: Values) -> Motion:
     return Motion(Vec(*rows[:3]), Vec(*rows[3:]))

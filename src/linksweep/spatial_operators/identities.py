@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-from .linear import SpatialOperator
+from .linear import Operand, SpatialOperator
 from .operators import SpatialOperators
 
-Equations = list[tuple[Any, ...]]
+Equations = list[tuple[Operand, ...]]
 
 
 def block(a: np.ndarray, k: int, j: int) -> np.ndarray:
@@ -65,7 +64,7 @@ def gain_sum(o: SpatialOperators, left: str, right: str) -> np.ndarray:
     return out
 
 
-def covariance(o: SpatialOperators, left: Any, right: Any) -> np.ndarray:
+def covariance(o: SpatialOperators, left: Operand, right: Operand) -> np.ndarray:
     """(a.44): r(k+1) = left(k+1, k) r(k) right^T(k+1, k) + M(k+1), r(0) = 0; on a tree the sum over outer links."""
     left, right, M = o.dense(left), o.dense(right), o.dense(o.M)
     blocks = [block(M, k, k).copy() for k in range(1, o.N + 1)]
@@ -117,7 +116,7 @@ def a47(o: SpatialOperators) -> Equations:
     return [(o.psi @ noise @ o.psi.T, o.P + o.psi_tilde @ o.P + o.P @ o.psi_tilde.T)]
 
 
-def a50_left(o: SpatialOperators) -> Any:
+def a50_left(o: SpatialOperators) -> Operand:
     return o.factor_inverse.T @ o.D_inv @ o.H
 
 

@@ -17,17 +17,18 @@ from ..description.model import BASE
 from ..mechanism.joints import Span
 from ..mechanism.sweeps import PerLink
 from ..spatial.algebra import ZERO_FORCE, ZERO_MOTION, Force, Motion
+from ..spatial.transforms import Shift
 from .chain import Stack, TurnedChain, TurnedLink, force, join, motion
-from .linear import SpatialOperator
+from .linear import Apply, SpatialOperator
 
-Carry = Callable[[TurnedLink, Any, Any], Any]
+Carry = Callable[[TurnedLink, Any, Any], Any]  # a record of a link and what is its own: another record
 
 
-def phi(link: TurnedLink, f: Force, at: Any) -> Force:
+def phi(link: TurnedLink, f: Force, at: object) -> Force:
     return link.phi(f)  # (2.16)
 
 
-def phi_T(link: TurnedLink, v: Motion, at: Any) -> Motion:
+def phi_T(link: TurnedLink, v: Motion, at: object) -> Motion:
     return link.phi_T(v)
 
 
@@ -40,11 +41,11 @@ def psi_T(link: TurnedLink, v: Motion, at: Gain) -> Motion:
     return v - link.H_T @ Span(at.G).transpose_times(v)
 
 
-def stop(link: TurnedLink, f: Force, at: Any) -> Force:
+def stop(link: TurnedLink, f: Force, at: object) -> Force:
     return ZERO_FORCE
 
 
-def stop_T(link: TurnedLink, v: Motion, at: Any) -> Motion:
+def stop_T(link: TurnedLink, v: Motion, at: object) -> Motion:
     return ZERO_MOTION
 
 
@@ -58,11 +59,11 @@ def identity(name: str, size: int) -> SpatialOperator:
 def causal(name: str, chain: TurnedChain, carry: Carry, carry_T: Carry, own: PerLink) -> SpatialOperator:
     """y(k) = x(k) + carry(k, k-1) y(k-1)."""
 
-    def inward_step(link: TurnedLink, z: Force, x: Force, at: Any) -> tuple[Force, Force]:
+    def inward_step(link: TurnedLink, z: Force, x: Force, at: object) -> tuple[Force, Force]:
         y = z + x
         return y, carry(link, y, at)
 
-    def outward_step(link: TurnedLink, inner: Motion, x: Motion, at: Any) -> tuple[Motion, Motion]:
+    def outward_step(link: TurnedLink, inner: Motion, x: Motion, at: object) -> tuple[Motion, Motion]:
         y = carry_T(link, inner, at) + x
         return y, y
 
@@ -72,16 +73,17 @@ def causal(name: str, chain: TurnedChain, carry: Carry, carry_T: Carry, own: Per
 def strictly_causal(name: str, chain: TurnedChain, carry: Carry, carry_T: Carry, own: PerLink) -> SpatialOperator:
     """y(k) = x(k-1) + carry(k, k-1) y(k-1): link k's own x does not reach it, and x(k-1) comes as it is."""
 
-    def inward_step(link: TurnedLink, z: Force, x: Force, at: Any) -> tuple[Force, Force]:
+    def inward_step(link: TurnedLink, z: Force, x: Force, at: object) -> tuple[Force, Force]:
         return z, carry(link, z, at) + x
 
-    def outward_step(link: TurnedLink, inner: Motion, x: Motion, at: Any) -> tuple[Motion, Motion]:
+    def outward_step(link: TurnedLink, inner: Motion, x: Motion, at: object) -> tuple[Motion, Motion]:
         return inner, carry_T(link, inner, at) + x
 
     return _swept(name, chain, inward_step, outward_step, own)
 
 
-def _swept(name: str, chain: TurnedChain, inward_step: Any, outward_step: Any, own: PerLink) -> SpatialOperator:
+def _swept(name: str, chain: TurnedChain, inward_step: Callable[..., tuple[Force, Force]],
+           outward_step: Callable[..., tuple[Motion, Motion]], own: PerLink) -> SpatialOperator:  # fmt: skip
     def forward(x: np.ndarray) -> np.ndarray:
         y, _ = chain.inward(inward_step, ZERO_FORCE, chain.forces.split(x), own)
         return join(y, x)
@@ -97,16 +99,16 @@ def memoryless(
 ) -> SpatialOperator:
     """Block diagonal. Each direction: the vectors it takes, and what it makes of one link's."""
 
-    def applied(stack: Stack, block: Carry) -> Any:
-        def step(link: TurnedLink, _: Any, x: Any, at: Any) -> tuple[Any, Any]:
-            return block(link, x, at), ()
+    def applied(stack: Stack, block: Carry) -> Apply:
+        def step(link: Any, nothing: tuple[()], x: object, at: object) -> tuple[object, tuple[()]]:
+            return block(link, x, at), nothing
 
         return lambda x: join(chain.outward(step, (), stack.split(x), own), x)
 
     return SpatialOperator(name, (adjoint[0].size, forward[0].size), applied(*forward), applied(*adjoint))
 
 
-def from_tips(name: str, chain: TurnedChain, places: Sequence[tuple[int, Any]]) -> SpatialOperator:
+def from_tips(name: str, chain: TurnedChain, places: Sequence[tuple[int, Shift]]) -> SpatialOperator:
     """6N by 6 for each frame: a force at it, carried to its link, nothing on the others.
 
     places: the link of each frame, and the shift from the link's origin to the frame.
@@ -114,7 +116,7 @@ def from_tips(name: str, chain: TurnedChain, places: Sequence[tuple[int, Any]]) 
     six = Stack(force, (6,) * len(places))
 
     def forward(x: np.ndarray) -> np.ndarray:
-        out: list[Any] = [ZERO_FORCE] * len(chain.links)
+        out: list[Force] = [ZERO_FORCE] * len(chain.links)
         for (link, carry), given in zip(places, reversed(six.split(x)), strict=True):
             out[link] = out[link] + carry.to_parent(given)
         return join(out, x)

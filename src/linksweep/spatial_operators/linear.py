@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
 
+Operand = Any  # what scipy's LinearOperator takes and gives: a number, an array, a matrix, another operator
 Apply = Callable[[np.ndarray], np.ndarray]  # of (size,) or (size, columns)
 
 
@@ -35,43 +36,43 @@ class SpatialOperator(LinearOperator):
         """The same operator under a name of its own."""
         return SpatialOperator(name, self.shape, self._forward, self._backward)
 
-    def matvec(self, x: Any) -> Any:
+    def matvec(self, x: Operand) -> Operand:
         return super().matvec(self._checked(x, self.shape[1], column=True))
 
-    def rmatvec(self, x: Any) -> Any:
+    def rmatvec(self, x: Operand) -> Operand:
         return super().rmatvec(self._checked(x, self.shape[0], column=True))
 
-    def matmat(self, X: Any) -> Any:
+    def matmat(self, X: Operand) -> Operand:
         return super().matmat(self._checked(X, self.shape[1]))
 
-    def rmatmat(self, X: Any) -> Any:
+    def rmatmat(self, X: Operand) -> Operand:
         return super().rmatmat(self._checked(X, self.shape[0]))
 
-    def dot(self, x: Any) -> Any:
+    def dot(self, x: Operand) -> Operand:
         if isinstance(x, SpatialOperator):
             return self._times(x)
         refuse_foreign(f"{self.name}: the array", x)  # before scipy makes a plain one of it
-        return self._scaled(x) if isinstance(x, numbers.Real) else super().dot(x)
+        return self._scaled(float(x)) if isinstance(x, numbers.Real) else super().dot(x)
 
-    def __mul__(self, x: Any) -> Any:
+    def __mul__(self, x: Operand) -> Operand:
         return self.dot(x)
 
-    def __matmul__(self, x: Any) -> Any:
+    def __matmul__(self, x: Operand) -> Operand:
         return super().__matmul__(x)
 
-    def __rmul__(self, x: Any) -> Any:
-        return self._scaled(x) if isinstance(x, numbers.Real) else super().__rmul__(x)
+    def __rmul__(self, x: Operand) -> Operand:
+        return self._scaled(float(x)) if isinstance(x, numbers.Real) else super().__rmul__(x)
 
-    def __truediv__(self, x: Any) -> Any:
-        return self._scaled(1.0 / x) if isinstance(x, numbers.Real) else super().__truediv__(x)
+    def __truediv__(self, x: Operand) -> Operand:
+        return self._scaled(1.0 / float(x)) if isinstance(x, numbers.Real) else super().__truediv__(x)
 
     def __neg__(self) -> SpatialOperator:
         return self._scaled(-1.0)
 
-    def __add__(self, x: Any) -> Any:
+    def __add__(self, x: Operand) -> Operand:
         return self._plus(x) if isinstance(x, SpatialOperator) else super().__add__(x)
 
-    def __sub__(self, x: Any) -> Any:
+    def __sub__(self, x: Operand) -> Operand:
         return self + (-x)
 
     @property
@@ -101,7 +102,7 @@ class SpatialOperator(LinearOperator):
         rows, columns = self.shape
         return SpatialOperator(_transposed(self.name), (columns, rows), self._backward, self._forward)
 
-    def _transpose(self) -> Any:
+    def _transpose(self) -> SpatialOperator:
         return self._adjoint()  # the operators are real
 
     def _times(self, b: SpatialOperator) -> SpatialOperator:
@@ -130,12 +131,12 @@ class SpatialOperator(LinearOperator):
             name, self.shape, lambda x: a_forward(x) + b_forward(x), lambda y: a_adjoint(y) + b_adjoint(y)
         )
 
-    def _scaled(self, factor: Any) -> SpatialOperator:
+    def _scaled(self, factor: float) -> SpatialOperator:
         forward, adjoint, factor = self._forward, self._backward, float(factor)
         name = f"-{_grouped(self.name)}" if factor == -1.0 else f"{factor:g} {_grouped(self.name)}"
         return SpatialOperator(name, self.shape, lambda x: forward(x) * factor, lambda y: adjoint(y) * factor)
 
-    def _checked(self, x: Any, size: int, column: bool = False) -> Any:
+    def _checked(self, x: Operand, size: int, column: bool = False) -> Operand:
         """x if it is (size,) or (size, 1), or (size, any) for several columns; a scipy matrix is left to scipy."""
         refuse_foreign(f"{self.name}: the array", x)
         if not hasattr(x, "shape"):

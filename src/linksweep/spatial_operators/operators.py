@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..algorithms.mass_matrix.factorization import Gain, gains
 from ..description.model import BASE
@@ -24,14 +25,14 @@ from ..support.foreign import refuse_foreign
 from ..support.lazy import lazy as cached_property
 from ..support.messages import listing, nearest, shown
 from . import kinds
-from .chain import TurnedChain, TurnedLink, join
-from .linear import SpatialOperator
+from .chain import Stack, TurnedChain, TurnedLink, join
+from .linear import Operand, SpatialOperator
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
 
 
-def operators(robot: Robot, q: Any, tip: str | Sequence[str] | None = None) -> SpatialOperators:
+def operators(robot: Robot, q: ArrayLike, tip: str | Sequence[str] | None = None) -> SpatialOperators:
     """The spatial operators of a robot at the configuration q (nq,): any tree, any joints.
 
     tip: the frame whose origin is the paper's O(0), or several, whose forces and motions then stand one after the
@@ -48,7 +49,7 @@ class SpatialOperators:
     exchange joint vectors with the order of robot.joint_names; `links` names the links in the paper's order.
     """
 
-    def __init__(self, robot: Robot, q: Any, tip: str | Sequence[str] | None = None):
+    def __init__(self, robot: Robot, q: ArrayLike, tip: str | Sequence[str] | None = None):
         if not hasattr(robot, "model"):
             raise ArgumentError(
                 f"operators got {type(robot).__name__}, expected a Robot: use linksweep.load or linksweep.robots."
@@ -85,17 +86,17 @@ class SpatialOperators:
         parents = [link.parent for link in reversed(self._chain.model.links)]
         return tuple(self.N - parent if parent != BASE else self.N + 1 for parent in parents)
 
-    def dense(self, a: Any) -> np.ndarray:
+    def dense(self, a: Operand) -> np.ndarray:
         """The matrix of an operator; a matrix is its own."""
         return a if isinstance(a, np.ndarray) else a.todense()
 
     # the paper's order and the robot's
 
-    def to_paper(self, x: Any) -> np.ndarray:
+    def to_paper(self, x: ArrayLike) -> np.ndarray:
         """Joint vectors (..., nv) in the order of robot.joint_names, as theta(1) ... theta(N)."""
         return _vectors(x)[..., self.order]
 
-    def from_paper(self, x: Any) -> np.ndarray:
+    def from_paper(self, x: ArrayLike) -> np.ndarray:
         """Joint vectors (..., nv) theta(1) ... theta(N), in the order of robot.joint_names."""
         return _vectors(x)[..., np.argsort(self.order)]
 
@@ -173,19 +174,19 @@ class SpatialOperators:
         """(3.21): the acceleration (6,) of the base that stands for gravity, [0; minus gravity]."""
         return np.concatenate([np.zeros(3), -np.array(self.robot.gravity, dtype=float)])
 
-    def V(self, thetadot: Any) -> np.ndarray:
+    def V(self, thetadot: ArrayLike) -> np.ndarray:
         """(3.12): the links' spatial velocities (6N,), phi^T H^T thetadot."""
         return self._velocity_terms(thetadot)[0]
 
-    def a(self, thetadot: Any) -> np.ndarray:
+    def a(self, thetadot: ArrayLike) -> np.ndarray:
         """(2.19), (2.32) as corrected: the links' bias accelerations (6N,), without gravity."""
         return self._velocity_terms(thetadot)[1]
 
-    def b(self, thetadot: Any) -> np.ndarray:
+    def b(self, thetadot: ArrayLike) -> np.ndarray:
         """(2.23): the links' bias forces (6N,)."""
         return self._velocity_terms(thetadot)[2]
 
-    def a0(self, thetadot: Any) -> np.ndarray:
+    def a0(self, thetadot: ArrayLike) -> np.ndarray:
         """(2.7), (2.27): the tip's bias acceleration (6,), [0; w(1) x (w(1) x l(1, 0))]; of several, (6 m,)."""
         V, found = self.V(thetadot), []
         for link, arm in self._tips:
@@ -194,11 +195,11 @@ class SpatialOperators:
             found += [0.0, 0.0, 0.0, *centripetal(w, arm)]
         return np.array(found)
 
-    def Jdot_thetadot(self, thetadot: Any) -> np.ndarray:
+    def Jdot_thetadot(self, thetadot: ArrayLike) -> np.ndarray:
         """Before (3.18): what the tip accelerates (6,) while no joint does, B^T phi^T a + a(0)."""
         return (self.B.T @ self.phi.T) @ self.a(thetadot) + self.a0(thetadot)
 
-    def C(self, thetadot: Any) -> np.ndarray:
+    def C(self, thetadot: ArrayLike) -> np.ndarray:
         """(3.20): centrifugal and Coriolis torques (N,), H phi (M phi^T a + b)."""
         _, a, b = self._velocity_terms(thetadot)
         return (self.H @ self.phi) @ ((self.M @ self.phi.T) @ a + b)
@@ -339,14 +340,14 @@ class SpatialOperators:
             )
         return kept
 
-    def _symmetric(self, name: str, stack: Any, times: kinds.Carry, own: PerLink) -> SpatialOperator:
+    def _symmetric(self, name: str, stack: Stack, times: kinds.Carry, own: PerLink) -> SpatialOperator:
         return kinds.memoryless(name, self._chain, (stack, times), (stack, times), own)
 
-    def _velocity_terms(self, thetadot: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _velocity_terms(self, thetadot: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """V, a and b of every link, stacked."""
         rates = _checked_vector("thetadot", thetadot, self._chain.joints.size)
 
-        def step(link: Any, inner: Motion, rate: Coordinates) -> tuple[Any, Motion]:
+        def step(link: Any, inner: Motion, rate: Coordinates) -> tuple[tuple[Motion, Motion, Force], Motion]:
             joint = link.H_T @ rate
             V = link.phi_T(inner) + joint  # (2.25)
             w = inner.angular
@@ -367,12 +368,12 @@ class SpatialOperators:
             )
 
 
-def _vectors(x: Any) -> np.ndarray:
+def _vectors(x: ArrayLike) -> np.ndarray:
     refuse_foreign("operators: the vector", x)
     return np.asarray(x)
 
 
-def _checked_vector(what: str, x: Any, size: int) -> np.ndarray:
+def _checked_vector(what: str, x: ArrayLike, size: int) -> np.ndarray:
     refuse_foreign(what, x)
     try:
         vector = np.asarray(x, dtype=float)
@@ -384,17 +385,19 @@ def _checked_vector(what: str, x: Any, size: int) -> np.ndarray:
     return vector
 
 
-def _checked_tip(robot: Robot, model: CanonicalModel, tip: Any) -> Any:
+def _checked_tip(robot: Robot, model: CanonicalModel, tip: object) -> str | tuple[str, ...]:
     """One frame on a moving link, or several as a tuple; without one the last frame of the last link."""
     moving = [frame.name for frame in model.frames if frame.link != BASE]
     last = [frame.name for frame in model.frames if frame.link == len(model.links) - 1]
     if tip is None:
         return last[-1]
     names = (tip,) if isinstance(tip, str) else tuple(tip) if isinstance(tip, (list, tuple)) else (tip,)
+    found: list[str] = []
     for name in names:
         if not isinstance(name, str) or name not in moving:
             raise ArgumentError(
                 f"operators: tip is {shown(name)}{nearest(name, moving)}, expected a frame on a moving link of "
                 f"{robot.name}, or several: choose one of {listing(moving, quoted=False)}."
             )
-    return names[0] if isinstance(tip, str) else names
+        found.append(name)
+    return found[0] if isinstance(tip, str) else tuple(found)

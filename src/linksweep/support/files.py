@@ -7,9 +7,12 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from linksweep.errors import ArgumentError
 from linksweep.support.interrupts import Uninterrupted
+
+Table = dict[str, Any]  # as TOML and JSON have it: texts, numbers, truth values, lists and tables of these
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:

@@ -6,7 +6,6 @@ Nothing is imported here: an array is known by its class.
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 from ..errors import ArgumentError
 
@@ -27,16 +26,16 @@ _REFUSED = {("numpy", "MaskedArray"): _MASKED, ("torch", "Tensor"): _TENSOR, ("j
 _NESTED = 8  # lists within lists that are looked through
 
 
-def refuse_foreign(what: str, value: Any) -> None:
+def refuse_foreign(what: str, value: object) -> None:
     """Raise where `value`, or an entry of a list or tuple, is such an array; `what` begins the sentence."""
     said = _foreign(value, _NESTED)
     if said:
         raise ArgumentError(f"{what} {said}.") from None
 
 
-def _foreign(value: Any, deep: int) -> str:
+def _foreign(value: object, deep: int) -> str:
     kind = type(value)
-    if kind is not list and kind is not tuple:
+    if not isinstance(value, (list, tuple)) or kind not in (list, tuple):
         return _of_kind(kind)
     kinds = set(map(type, value))  # of a million numbers there is one
     said = next(filter(None, map(_of_kind, kinds)), "")

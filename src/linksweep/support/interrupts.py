@@ -20,9 +20,10 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 T = TypeVar("T")
+P = ParamSpec("P")
 _NUMBERS = tuple(map(int, signal.valid_signals()))
 _handler_of = getattr(sys.modules.get("_signal"), "getsignal", signal.getsignal)  # without its search for enums
 
@@ -31,7 +32,7 @@ class Uninterrupted:
     """Handlers of signals wait until the block ends. In other threads than the main one none ever runs."""
 
     def __init__(self) -> None:
-        self._handlers: dict[int, Callable[..., Any]] = {}
+        self._handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
         self._waiting: list[int] = []
         self._thread = threading.get_ident()
         self._holds = False  # unless it holds, our handler only hands on, and does no harm where it is left
@@ -59,10 +60,10 @@ class Uninterrupted:
             self._restore(number)
         self._deliver()
 
-    def interruptible(self, function: Callable[..., T], *args: Any) -> T:
+    def interruptible(self, function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """function(*args), in which signals arrive as ever, those that wait already first."""
         self._deliver()
-        return function(*args)
+        return function(*args, **named)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         here = threading.get_ident() == self._thread  # not where another thread forked, and is the child's main thread

@@ -5,13 +5,12 @@ from __future__ import annotations
 import difflib
 import heapq
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 MOST_COMPARED = 500  # of the names that are known, and
 LONGEST_COMPARED = 60  # of their characters: difflib takes the product of the lengths for each
 
 
-def shown(value: Any, length: int = 60) -> str:
+def shown(value: object, length: int = 60) -> str:
     """The value's repr in one line, shortened: messages are one sentence, whatever was passed."""
     try:
         text = " ".join(repr(value).split())
@@ -20,7 +19,7 @@ def shown(value: Any, length: int = 60) -> str:
     return text if len(text) <= length else text[: length - 3] + "..."
 
 
-def nearest(name: Any, known: Iterable[str]) -> str:
+def nearest(name: object, known: Iterable[str]) -> str:
     """ " (did you mean 'x'?)", or nothing."""
     word = (name if isinstance(name, str) else shown(name))[:LONGEST_COMPARED]
     alike = heapq.nsmallest(MOST_COMPARED, set(known), key=lambda other: (abs(len(other) - len(word)), other))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +13,7 @@ from .foreign import refuse_foreign
 Named = ArrayLike | Mapping[str, ArrayLike]  # an array for all, or some by the names of joints, links or frames
 
 
-def real_vectors(name: str, value: Any, size: int) -> np.ndarray:
+def real_vectors(name: str, value: ArrayLike, size: int) -> np.ndarray:
     """Real numbers of shape (..., size), integers as float64; anything else is refused by name."""
     refuse_foreign(name, value)
     try:

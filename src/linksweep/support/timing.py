@@ -6,10 +6,9 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 
-def best_seconds(calls: Sequence[Callable[[], Any]], seconds: float = 0.01, rounds: int = 5) -> list[float]:
+def best_seconds(calls: Sequence[Callable[[], object]], seconds: float = 0.01, rounds: int = 5) -> list[float]:
     """The best time of each call. They take turns, about `seconds` each, so that a busy machine is busy for all."""
     repeats = []
     for call in calls:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+Arrow = Any  # a module of pyarrow, which has no types, or None
 
-def arrow_module(name: str = "pyarrow") -> Any:
+
+def arrow_module(name: str = "pyarrow") -> Arrow:
     """pyarrow or a module of it; None where it is not installed."""
     try:
         return import_module(name)

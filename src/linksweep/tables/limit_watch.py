@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -148,7 +147,7 @@ class LimitWatch:
             said.append(f"beyond limits: {len(found) - most} more, which --json lists")
         return [*said, *filter(None, [self.degrees])]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         return {"beyond_limits": [asdict(excess) for excess in self.excesses], "hint": self.degrees or None}
 
 

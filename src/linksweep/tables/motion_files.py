@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import tomllib
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from linksweep.description.model import Model
 from linksweep.errors import ArgumentError
 from linksweep.motion import CubicSpline, Cycloid, Motion, Quintic, QuinticSpline, Trapezoid
+from linksweep.support.files import Table
 from linksweep.support.messages import nearest, shown
 from linksweep.tables.csv_reading import unreadable
 
@@ -59,7 +60,7 @@ def _read(path: Path, model: Model) -> tuple[_MotionFile, Motion]:
 class _MotionFile:
     """What was read from a file, for a robot."""
 
-    def __init__(self, path: Path, given: dict[str, Any], model: Model):
+    def __init__(self, path: Path, given: Table, model: Model):
         self.path, self.given, self.model = path, given, model
         self.joints = model.joints
         self.kind: str = given.get("motion", "")
@@ -114,7 +115,7 @@ class _MotionFile:
             columns.append([self.number(entry, f"a position of {name}") for entry in column])
         return np.array(columns).T * self.units()
 
-    def limits(self, key: str) -> Any:
+    def limits(self, key: str) -> np.ndarray:
         """One limit for all joints, or one for each, in radians and metres."""
         given = self.given[key]
         if not isinstance(given, dict):
@@ -122,7 +123,7 @@ class _MotionFile:
         values = self.by_joint(key)
         return np.array([self.number(value, f"{key} of {name}") for name, value in values.items()]) * self.units()
 
-    def by_joint(self, key: str) -> dict[str, Any]:
+    def by_joint(self, key: str) -> Table:
         """A table whose keys are the joints' names, in the robot's order."""
         given, names = self.given[key], [joint.name for joint in self.joints]
         if any(joint.type.nq > 1 for joint in self.joints):
@@ -145,7 +146,7 @@ class _MotionFile:
             self.refuse(f"has degrees = {shown(degrees)}, expected true or false")
         return np.array([math.pi / 180 if degrees and joint.type.turns else 1.0 for joint in self.joints])
 
-    def number(self, value: Any, what: str) -> float:
+    def number(self, value: object, what: str) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
             self.refuse(f"has {shown(value)} as {what}, expected a finite number")
         return float(value)

@@ -10,11 +10,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError, BackendError
 from linksweep.support.files import write_atomically
@@ -27,14 +29,20 @@ from .csv_reading import read_csv, read_header
 from .writing import check_place, write_table
 
 if TYPE_CHECKING:
+    from linksweep.compiled.arrays import Argument
+    from linksweep.compiled.function import CompiledFunction
     from linksweep.robot.robot import Robot
 
+File = str | os.PathLike[str]
+Source = File | Mapping[str, File | ArrayLike]
+Sink = File | Mapping[str, File]
 CHUNK = 1 << 22  # bytes of inputs and results at a time: they stay in the caches
 TABLES = (".csv", ".parquet")
 
 
 def stream(
-    function: Any, source: Any, sink: Any, *, robot: Robot | None = None, rows: int | None = None, progress: bool = True
+    function: CompiledFunction, source: Source, sink: Sink, *, robot: Robot | None = None, rows: int | None = None,
+    progress: bool = True,
 ) -> int:  # fmt: skip
     """Run a compiled function over every row of `source` and write its results to `sink`; says how many rows.
 
@@ -67,11 +75,11 @@ class _Source:
 
     total: int | None
     blocks: Callable[[int], Iterator[tuple[list[np.ndarray], float]]]
-    dtype: Any
+    dtype: np.dtype
     files: tuple[Path, ...]
 
 
-def _reader(source: Any, inputs: Sequence[Any], robot: Any) -> _Source:
+def _reader(source: Source, inputs: Sequence[Argument], robot: Robot | None) -> _Source:
     if isinstance(source, Mapping):
         return _arrays(source, inputs)
     path = _path("source", source)
@@ -82,7 +90,7 @@ def _reader(source: Any, inputs: Sequence[Any], robot: Any) -> _Source:
     return (_csv if path.suffix.lower() == ".csv" else _parquet)(path, columns, inputs, robot)
 
 
-def _arrays(source: Mapping[str, Any], inputs: Sequence[Any]) -> _Source:
+def _arrays(source: Mapping[str, File | ArrayLike], inputs: Sequence[Argument]) -> _Source:
     names = [a.name for a in inputs]
     if set(source) != set(names):
         raise ArgumentError(f"The source has {', '.join(map(str, source)) or 'nothing'}, expected {', '.join(names)}.")
@@ -142,7 +150,7 @@ def _forget(array: np.ndarray, start: int, end: int) -> None:
             mapped.madvise(mmap.MADV_DONTNEED, low, high - low)
 
 
-def _csv(path: Path, columns: dict[str, tuple[str, ...]], inputs: Sequence[Any], robot: Any) -> _Source:
+def _csv(path: Path, columns: dict[str, tuple[str, ...]], inputs: Sequence[Argument], robot: Robot | None) -> _Source:
     read_header(path)  # says what is wrong with the path
     whole = max(path.stat().st_size, 1)
     model: Any = SimpleNamespace(name="the function") if robot is None else robot.model
@@ -158,7 +166,9 @@ def _csv(path: Path, columns: dict[str, tuple[str, ...]], inputs: Sequence[Any],
     return _Source(None, blocks, np.dtype(float), (path,))
 
 
-def _parquet(path: Path, columns: dict[str, tuple[str, ...]], inputs: Sequence[Any], robot: Any) -> _Source:
+def _parquet(
+    path: Path, columns: dict[str, tuple[str, ...]], inputs: Sequence[Argument], robot: Robot | None
+) -> _Source:
     parquet, pyarrow = arrow_module("pyarrow.parquet"), arrow_module()
     if parquet is None:
         raise BackendError("Reading Parquet needs pyarrow, which is not installed: run pip install pyarrow.")
@@ -182,13 +192,13 @@ def _parquet(path: Path, columns: dict[str, tuple[str, ...]], inputs: Sequence[A
     return _Source(total, blocks, np.dtype(float), (path,))
 
 
-def _split(values: np.ndarray, inputs: Sequence[Any]) -> list[np.ndarray]:
+def _split(values: np.ndarray, inputs: Sequence[Argument]) -> list[np.ndarray]:
     sizes = [math.prod(a.shape) for a in inputs]
     parts = np.split(values, np.cumsum(sizes)[:-1], axis=1)
     return [part.reshape(len(values), *a.shape) for part, a in zip(parts, inputs, strict=True)]
 
 
-def _columns(argument: Any, robot: Any) -> tuple[str, ...]:
+def _columns(argument: Argument, robot: Robot | None) -> tuple[str, ...]:
     """By the robot's joints where there is one column for each, else by number."""
     size = math.prod(argument.shape)
     if robot is not None and len(argument.shape) == 1:
@@ -198,10 +208,10 @@ def _columns(argument: Any, robot: Any) -> tuple[str, ...]:
     return (argument.name,) if argument.shape == () else tuple(f"{argument.name}.{k}" for k in range(size))
 
 
-Writer = Callable[[_Source, Any, int, Callable[[float], None]], int]
+Writer = Callable[[_Source, CompiledFunction, int, Callable[[float], None]], int]
 
 
-def _writer(sink: Any, outputs: Sequence[Any], robot: Any) -> Writer:
+def _writer(sink: Sink, outputs: Sequence[Argument], robot: Robot | None) -> Writer:
     if isinstance(sink, Mapping):
         names = [a.name for a in outputs]
         if set(sink) != set(names):
@@ -219,7 +229,7 @@ def _writer(sink: Any, outputs: Sequence[Any], robot: Any) -> Writer:
     check_place(path)
     columns = {a.name: _columns(a, robot) for a in outputs}
 
-    def write(source: _Source, function: Any, size: int, watch: Callable[[float], None]) -> int:
+    def write(source: _Source, function: CompiledFunction, size: int, watch: Callable[[float], None]) -> int:
         _check_apart([path], source.files)
         done = 0
 
@@ -238,13 +248,13 @@ def _writer(sink: Any, outputs: Sequence[Any], robot: Any) -> Writer:
     return write
 
 
-def _npy_writer(paths: list[Path], outputs: Sequence[Any]) -> Writer:
+def _npy_writer(paths: list[Path], outputs: Sequence[Argument]) -> Writer:
     for path in paths:
         if path.suffix.lower() != ".npy":
             raise ArgumentError(f"The sink {path} ends in {path.suffix!r}, expected .npy for a single array.")
         check_place(path)
 
-    def write(source: _Source, function: Any, size: int, watch: Callable[[float], None]) -> int:
+    def write(source: _Source, function: CompiledFunction, size: int, watch: Callable[[float], None]) -> int:
         _check_apart(paths, source.files)
         counts: list[int] = []
         dtype = np.dtype(function.dtype or (np.float32 if source.dtype == np.float32 else np.float64))
@@ -276,8 +286,8 @@ def _all_or_none(paths: list[Path], temporary: list[Path], fill: Callable[[list[
 
 
 def _pump(
-    source: _Source, function: Any, size: int, watch: Callable[[float], None], files: list[Any],
-    outputs: Sequence[Any], dtype: np.dtype,
+    source: _Source, function: CompiledFunction, size: int, watch: Callable[[float], None], files: list[FileIO],
+    outputs: Sequence[Argument], dtype: np.dtype,
 ) -> int:  # fmt: skip
     """Compute block after block; the last one is written meanwhile, by another thread."""
     rooms = [[np.empty((size, *output.shape), dtype) for output in outputs] for _ in range(2)]
@@ -307,7 +317,7 @@ def _pump(
     return done
 
 
-def _reserve(file: Any, size: int) -> None:
+def _reserve(file: FileIO, size: int) -> None:
     """Room on the disk, so that a full one is known at once; blocks that are there take a fifth of the time to fill."""
     if size and hasattr(os, "posix_fallocate"):
         try:
@@ -317,7 +327,7 @@ def _reserve(file: Any, size: int) -> None:
                 raise
 
 
-def _header(file: Any, rows: int, shape: tuple[int, ...], dtype: np.dtype) -> None:
+def _header(file: FileIO, rows: int, shape: tuple[int, ...], dtype: np.dtype) -> None:
     """A .npy header of a length that does not depend on the number of rows, which may not be known yet."""
     text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({', '.join(map(str, (rows, *shape)))},), }}"
     file.write(b"\x93NUMPY\x01\x00" + (246).to_bytes(2, "little") + text.ljust(245).encode("ascii") + b"\n")
@@ -331,13 +341,13 @@ def _check_apart(sinks: Sequence[Path], sources: Sequence[Path]) -> None:
         raise ArgumentError("Two results have one sink, expected a file for each: choose another.")
 
 
-def _path(name: str, value: Any) -> Path:
+def _path(name: str, value: object) -> Path:
     if not isinstance(value, (str, os.PathLike)):
         raise ArgumentError(f"The {name} is {shown(value)}, expected a file's path, or a dictionary of .npy files.")
     return Path(value)
 
 
-def _whole_rows(rows: Any) -> int:
+def _whole_rows(rows: object) -> int:
     if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
         raise ArgumentError(f"rows is {shown(rows)}, expected a whole number from 1 on, or None.")
     return int(rows)

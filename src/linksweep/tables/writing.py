@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def check_place(path: Path) -> None:
         raise ArgumentError(f"The output {path} cannot be written, expected a folder that takes files: choose another.")
 
 
-def write_table(path: Path, columns: Columns, blocks: Iterable[np.ndarray], about: Mapping[str, Any]) -> None:
+def write_table(path: Path, columns: Columns, blocks: Iterable[np.ndarray], about: Mapping[str, object]) -> None:
     """Write blocks (rows, columns), with `about` as metadata where the format has a place for it.
 
     columns: the names of each quantity's columns; NPZ gets one array for each quantity.
@@ -65,7 +65,7 @@ def _names(columns: Columns) -> list[str]:
     return [name for names in columns.values() for name in names]
 
 
-def _write_csv(to: Path, columns: Columns, blocks: Iterator[np.ndarray], about: Mapping[str, Any]) -> None:
+def _write_csv(to: Path, columns: Columns, blocks: Iterator[np.ndarray], about: Mapping[str, object]) -> None:
     header = io.StringIO()
     csv.writer(header, lineterminator="\n").writerow(_names(columns))
     with to.open("wb") as file:
@@ -77,13 +77,13 @@ def _write_csv(to: Path, columns: Columns, blocks: Iterator[np.ndarray], about: 
                 file.write(csv_rows(values).encode("ascii"))
 
 
-def _write_by_pyarrow(file: Any, values: np.ndarray) -> None:
+def _write_by_pyarrow(file: BinaryIO, values: np.ndarray) -> None:
     pyarrow, arrow_csv = arrow_module(), arrow_module("pyarrow.csv")
     batch = pyarrow.record_batch(list(np.ascontiguousarray(values.T)), names=list(map(str, range(values.shape[1]))))
     arrow_csv.write_csv(batch, file, arrow_csv.WriteOptions(include_header=False))
 
 
-def _write_npz(to: Path, columns: Columns, blocks: Iterator[np.ndarray], about: Mapping[str, Any]) -> None:
+def _write_npz(to: Path, columns: Columns, blocks: Iterator[np.ndarray], about: Mapping[str, object]) -> None:
     width = len(_names(columns))
     with Uninterrupted():  # on some file systems it has a name for a moment
         temporary = tempfile.TemporaryFile(dir=to.parent)  # noqa: SIM115, closed below
@@ -93,17 +93,17 @@ def _write_npz(to: Path, columns: Columns, blocks: Iterator[np.ndarray], about: 
         spool.flush()
         rows = spool.tell() // (8 * width)
         table = np.memmap(spool, np.float64, "r", shape=(rows, width)) if rows else np.empty((0, width))
-        arrays: dict[str, Any] = {}
+        arrays: dict[str, np.ndarray] = {}
         start = 0
         for block, names in columns.items():
             arrays[block] = table[:, start] if block == "t" else table[:, start : start + len(names)]
             start += len(names)
         arrays |= {"columns": np.array(_names(columns)), "about": np.array(json.dumps(dict(about)))}
         with to.open("wb") as file:  # given a name, NumPy would add its own ending to .NPZ
-            np.savez(file, **arrays)
+            np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
-def _write_parquet(to: Path, columns: Columns, blocks: Iterator[np.ndarray], about: Mapping[str, Any]) -> None:
+def _write_parquet(to: Path, columns: Columns, blocks: Iterator[np.ndarray], about: Mapping[str, object]) -> None:
     pyarrow, parquet = arrow_module(), arrow_module("pyarrow.parquet")
     fields = [(name, pyarrow.float64()) for name in _names(columns)]
     schema = pyarrow.schema(fields, metadata={"linksweep": json.dumps(dict(about))})

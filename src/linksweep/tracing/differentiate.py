@@ -8,9 +8,9 @@ everywhere, so a derivative is as customised as what it comes from, and shares i
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from ..errors import ArgumentError
+from ..spatial.scalars import cos, sin, where
 from .expression import Node, Operand
 from .program import Array, Block, Output, Program, block_program, needed
 
@@ -43,7 +43,7 @@ def adjoints(values: Sequence[Operand], weights: Sequence[Operand], wanted: Coll
 
     A small multiple of the operations of `values`, whatever the number of wanted nodes.
     """
-    found = dict.fromkeys(wanted, 0.0)
+    found: dict[Node, Operand] = dict.fromkeys(wanted, 0.0)
     below = needed(values)
     moved = set(wanted)
     for node in below:
@@ -65,8 +65,8 @@ def adjoints(values: Sequence[Operand], weights: Sequence[Operand], wanted: Coll
             found[node] = adjoint
         elif node.op == "where":
             condition, if_true, if_false = node.args
-            add(if_true, condition.where(adjoint, 0.0))
-            add(if_false, condition.where(0.0, adjoint))
+            add(if_true, where(condition, adjoint, 0.0))
+            add(if_false, where(condition, 0.0, adjoint))
         elif node.op != "lt":
             for arg, factor in zip(node.args, _partials(node), strict=True):
                 add(arg, factor * adjoint)
@@ -107,7 +107,7 @@ def _tangent(node: Node, tangents: dict[Node, Tangent]) -> Tangent:
         return {}
     if op == "where":
         keys = {*inner[1], *inner[2]}
-        return {k: args[0].where(inner[1].get(k, 0.0), inner[2].get(k, 0.0)) for k in keys}
+        return {k: where(args[0], inner[1].get(k, 0.0), inner[2].get(k, 0.0)) for k in keys}
     total: Tangent = {}
     for factor, tangent in zip(_partials(node), inner, strict=True):
         if tangent:
@@ -117,7 +117,7 @@ def _tangent(node: Node, tangents: dict[Node, Tangent]) -> Tangent:
     return total
 
 
-def _partials(node: Node) -> tuple[Any, ...]:
+def _partials(node: Node) -> tuple[Operand, ...]:
     """The partial derivatives of an operation by its operands."""
     args = node.args
     match node.op:
@@ -134,7 +134,7 @@ def _partials(node: Node) -> tuple[Any, ...]:
         case "sqrt":
             return (0.5 / node,)
         case "sin":
-            return (args[0].cos(),)
+            return (cos(args[0]),)
         case "cos":
-            return (-args[0].sin(),)
+            return (-sin(args[0]),)
     raise AssertionError(f"no derivative of {node.op}: differentiate before multiply-adds are fused")

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..spatial.scalars import LARGE as LARGE  # for the backends, which see nothing below
+from ..spatial.scalars import Scalar
 
 PARAMETER, ONLINE = 1, 2
 
@@ -22,7 +23,8 @@ TERNARY = ("where", "fma", "fms", "fnma")  # a*b + c, a*b - c, c - a*b
 LEAVES = ("input", "table", "load")  # data says which element of what; see program.py
 COMMUTATIVE = ("add", "mul")
 
-Operand = Any  # Node | float
+Operand = Scalar  # a Node or a number
+Data = tuple[Any, ...]  # which element of what, see program.py: places, and of a load the name of its row
 
 
 class Node:
@@ -30,7 +32,7 @@ class Node:
 
     __slots__ = ("args", "data", "graph", "level", "op", "order")
 
-    def __init__(self, graph: Graph, op: str, args: tuple[Operand, ...], data: tuple[Any, ...], level: int, order: int):
+    def __init__(self, graph: Graph, op: str, args: tuple[Operand, ...], data: Data, level: int, order: int):
         self.graph = graph
         self.op = op
         self.args = args
@@ -100,9 +102,9 @@ class Graph:
         return object.__new__(graph_class.get() or cls)
 
     def __init__(self) -> None:
-        self.nodes: dict[tuple[Any, ...], Node] = {}
+        self.nodes: dict[tuple[object, ...], Node] = {}
 
-    def leaf(self, op: str, data: tuple[Any, ...], level: int = ONLINE) -> Node:
+    def leaf(self, op: str, data: Data, level: int = ONLINE) -> Node:
         key = (op, *data)
         node = self.nodes.get(key)
         if node is None:
@@ -129,24 +131,31 @@ class Graph:
         return self.make(op, *args)
 
 
+def number(x: Operand) -> float:
+    """An operand that is no node, in a program over floats."""
+    if not isinstance(x, (float, int)):
+        raise TypeError(f"{x!r} is no number")
+    return x
+
+
 def measured_angle(angle: Operand) -> tuple[Operand, Operand]:
     """An angle as what was measured and what the robot adds to it: a number, a table's entry, or 0 for nothing.
 
     Backends reduce the former to a turn, at the latest beyond LARGE, before they add the latter: the last place of a
     large sum would round the offset away.
     """
-    if type(angle) is Node and angle.op == "add":
+    if isinstance(angle, Node) and angle.op == "add":
         for offset, measured in (angle.args, angle.args[::-1]):
-            if type(measured) is Node and (type(offset) is not Node or offset.op == "table"):
+            if isinstance(measured, Node) and (not isinstance(offset, Node) or offset.op == "table"):
                 return measured, offset
     return angle, 0.0
 
 
 def _comes_first(a: Operand, b: Operand) -> bool:
     """Numbers before nodes, older nodes before younger ones."""
-    if type(a) is not Node:
-        return type(b) is Node
-    return type(b) is Node and a.order < b.order
+    if not isinstance(a, Node):
+        return isinstance(b, Node)
+    return isinstance(b, Node) and a.order < b.order
 
 
 from .rules import RULES  # noqa: E402  (the rules are written over nodes)

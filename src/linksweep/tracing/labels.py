@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
 
-from .expression import ONLINE, Graph, Node, Operand, graph_class
+from .expression import ONLINE, Data, Graph, Node, Operand, graph_class
 from .program import Label, Program
 
 _ROOMS = Path(__file__).parent.parent
@@ -43,7 +42,7 @@ class _Labelling(Graph):
         self.after: dict[Node, Node] = {}  # of a node before a pass
         self.before: dict[Node, Node] = {}  # the reverse
 
-    def leaf(self, op: str, data: tuple[Any, ...], level: int = ONLINE) -> Node:
+    def leaf(self, op: str, data: Data, level: int = ONLINE) -> Node:
         node = super().leaf(op, data, level)
         old = _renewed(sys._getframe(1))
         if old is not None and old.op == op and old is not node:
@@ -74,7 +73,7 @@ class _Watch:
     def __init__(self) -> None:
         self.names: dict[Node, tuple[int, Label]] = {}
 
-    def see(self, frame: FrameType, event: str, returned: Any) -> None:
+    def see(self, frame: FrameType, event: str, returned: object) -> None:
         if event != "return":
             return
         code = frame.f_code
@@ -96,7 +95,7 @@ class _Watch:
             if name not in ("self", "sweep", "tracer"):
                 self.enter(_ARGUMENT, link, of, name, local.get(name), only="" if rank == _ALGORITHM else "table")
 
-    def enter(self, rank: int, link: str, of: str, name: str, record: Any, only: str = "") -> None:
+    def enter(self, rank: int, link: str, of: str, name: str, record: object, only: str = "") -> None:
         for path, node in _walk(name, record):
             if node.op == "input" or (node.op == "load" and node.data[2] == "parent") or only not in ("", node.op):
                 continue
@@ -107,6 +106,8 @@ class _Watch:
                 self._name(node.args[0], _NEGATED, Label(f"minus_{path}", link=link, of=of))
 
     def _name(self, node: Operand, rank: int, label: Label) -> None:
+        if not isinstance(node, Node):
+            return
         known = self.names.get(node)
         if known is None or known[0] > rank:
             self.names[node] = rank, label
@@ -260,10 +261,10 @@ def _target(statement: ast.stmt) -> str:
     return ""
 
 
-def _walk(path: str, record: Any) -> Iterator[tuple[str, Node]]:
+def _walk(path: str, record: object) -> Iterator[tuple[str, Node]]:
     """The nodes in a record, each with the fields that lead to it; the only entry of a row needs no number."""
     kind = type(record)
-    if kind is Node:
+    if isinstance(record, Node):
         yield path, record
     elif kind in (float, int, str, bool, type(None)) or kind.__name__ == "Records":
         return  # Records of a sweep are named link by link, when they are kept
@@ -282,7 +283,7 @@ def _walk(path: str, record: Any) -> Iterator[tuple[str, Node]]:
             yield from _walk(path if name in ("columns", "rows") else _join(path, name), getattr(record, name, None))
 
 
-def _join(path: str, *further: Any) -> str:
+def _join(path: str, *further: object) -> str:
     return "_".join(str(part) for part in (path, *further) if part != "")
 
 

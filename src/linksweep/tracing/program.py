@@ -15,9 +15,8 @@ Effects of a body: `Output` (an element of a result), `Store` (keep a value), `A
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from .expression import LEAVES, ONLINE, Node, Operand
 
@@ -158,7 +157,7 @@ class Program:
         for step in self.steps:
             yield from step_bodies(step)
 
-    def map_bodies(self, function: Any) -> Program:
+    def map_bodies(self, function: Callable[[Body], Body]) -> Program:
         """The same program with function(body) in place of every body."""
         return replace(self, steps=tuple(_map_step(step, function) for step in self.steps))
 
@@ -223,7 +222,7 @@ def step_bodies(step: Block | Loop | PairLoop) -> tuple[Body, ...]:
     return step.bodies if isinstance(step, Loop) else step.starts + step.steps
 
 
-def _map_step(step: Block | Loop | PairLoop, function: Any) -> Block | Loop | PairLoop:
+def _map_step(step: Block | Loop | PairLoop, function: Callable[[Body], Body]) -> Block | Loop | PairLoop:
     if isinstance(step, Block):
         return Block(function(step.body))
     if isinstance(step, Loop):

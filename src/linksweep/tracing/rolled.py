@@ -11,37 +11,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ..description.model import BASE
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalLink, CanonicalModel
 from ..mechanism.joints import Coordinates
-from ..mechanism.sweeps import LinkView, Step
-from ..spatial.algebra import leaves, map_leaves, rebuild
-from ..spatial.scalars import is_zero, quarter_turns
+from ..mechanism.sweeps import K, LinkView, Pairs, PerLink, S, Start, Step
+from ..spatial.algebra import Force, Motion, leaves, map_leaves, rebuild
+from ..spatial.scalars import Rows, Values, is_zero, quarter_turns
 from .expression import Graph, Node, Operand
 from .places import parameter_places
 from .program import Add, Array, Block, Body, Effect, Loop, Output, PairLoop, PairOutput, Program, Store
+from .tracer import place_of
+
+T = TypeVar("T")
+Bodies = list[Effect]
+Group = tuple[tuple[int, ...], dict[int, tuple[T, Bodies]], list[tuple[T, Bodies]]]  # kinds, starts by kind, steps
 
 
 @dataclass(frozen=True)
-class Kept:
+class Kept(Generic[T]):
     """What a sweep kept for every link: for each kind, a record whose leaves are loads, or numbers."""
 
-    records: tuple[Any, ...]
+    records: tuple[T, ...]
 
-    def __getattr__(self, name: str) -> Kept:
+    def __getattr__(self, name: str) -> Kept[Any]:
         if name.startswith("__"):
             raise AttributeError(name)
         return Kept(tuple(getattr(record, name) for record in self.records))
 
-    def __getitem__(self, kind: int) -> Any:
+    def __getitem__(self, kind: int) -> T:
         return self.records[kind]
 
 
 class Rolled:
-    """The sweeps of one traced program. Inputs and outputs are named by their index; q is input 0."""
+    """The sweeps of one traced program: a Tracer. q is the first input."""
 
     graph: Graph
 
@@ -52,7 +57,7 @@ class Rolled:
         self.rows_written: dict[int, int] = {}
         self.parents = tuple(link.parent for link in model.links)
         begins = {parent: i for i, parent in enumerate(self.parents)}  # its last child, which inward sweeps meet first
-        groups: dict[Any, int] = {}
+        groups: dict[tuple[object, bool, bool, bool], int] = {}
         keys = [
             (_pattern(link), link.parent == BASE, i not in begins, begins[link.parent] == i)
             for i, link in enumerate(self.model.links)
@@ -79,7 +84,7 @@ class Rolled:
         self.tables: list[tuple[float, ...]] = []
         self.offsets: list[tuple[int, ...]] = []
 
-    def outward(self, step: Step, base: Any, *own: Kept) -> Kept:
+    def outward(self, step: Step[S, K], base: S, *own: PerLink[object]) -> Kept[K]:
         first = {k: step(link, base, *(o[k] for o in own)) for k, link in enumerate(self.links) if self.on_base[k]}
         state = next(iter(first.values()))[1] if base is None else base
         array = self._array(len(leaves(state)))
@@ -88,7 +93,7 @@ class Rolled:
         states = [[Store(array, slot, "own", v) for slot, v in enumerate(leaves(s))] for _, s in results]
         return self._keep(True, states, [kept for kept, _ in results])
 
-    def inward(self, step: Step, zero: Any, *own: Kept) -> tuple[Kept, Any]:
+    def inward(self, step: Step[S, K], zero: S, *own: PerLink[object]) -> tuple[Kept[K], S]:
         array = self._array(len(leaves(zero)))
         total = rebuild(zero, [self._load(array, slot, "own") for slot in range(self.arrays[array])])
         results = [
@@ -98,10 +103,10 @@ class Rolled:
         kept = self._keep(False, sums, [kept for kept, _ in results])
         return kept, rebuild(zero, [self._load(array, slot, "base") for slot in range(self.arrays[array])])
 
-    def pairs(self, start: Step, step: Step, *own: Kept) -> Any:
+    def pairs(self, start: Start[K, S], step: Step[S, K], *own: PerLink[object]) -> list[Group[K]]:
         """One group for each shape of carry: its kinds, their starts, and the steps of all kinds with that carry."""
         first = [start(link, *(o[k] for o in own)) for k, link in enumerate(self.links)]
-        groups = []
+        groups: list[Group[K]] = []
         for size in sorted({len(leaves(carry)) for _, carry in first}):
             kinds = tuple(k for k, (_, carry) in enumerate(first) if len(leaves(carry)) == size)
             array = self._array(size)
@@ -111,32 +116,34 @@ class Rolled:
             groups.append((kinds, starts, [(out, self._stores(array, carry)) for out, carry in later]))
         return groups
 
-    def same(self, value: Any) -> Kept:
+    def same(self, value: T) -> Kept[T]:
         return Kept((value,) * len(self.templates))
 
-    def zeros(self) -> Kept:
+    def zeros(self) -> Kept[Coordinates]:
         return Kept(tuple(Coordinates([0.0] * joint.nv) for joint in self.joints))
 
-    def unzip(self, per_link: Kept) -> tuple[Kept, ...]:
-        return tuple(Kept(entry) for entry in zip(*per_link.records, strict=True))
+    def unzip(self, per_link: PerLink[tuple[object, ...]]) -> tuple[Kept[Any], ...]:
+        return tuple(Kept(entry) for entry in zip(*self._by_kind(per_link), strict=True))
 
-    def subtract(self, a: Kept, b: Kept) -> Kept:
-        def step(link: LinkView, nothing: Any, x: Coordinates, y: Coordinates) -> Any:
+    def subtract(self, a: PerLink[Coordinates], b: PerLink[Coordinates]) -> Kept[Coordinates]:
+        def step(link: LinkView, nothing: tuple[()], x: Coordinates, y: Coordinates) -> tuple[Coordinates, tuple[()]]:
             return x - y, nothing
 
         return self.outward(step, (), a, b)
 
-    def solve(self, elements: Any, b: Kept) -> Kept:
+    def solve(self, elements: Pairs, b: PerLink[Coordinates]) -> Kept[Coordinates]:
         raise _only_written_out("a linear solve")
 
-    def read_flat(self, source: int) -> list[Node]:
+    def read_flat(self, name: str) -> list[Node]:
+        source = place_of(self.inputs, name)
         return [self.graph.leaf("input", (source, i)) for i in range(self.inputs[source].size)]
 
-    def marked(self, links: Collection[int]) -> Kept:
+    def marked(self, links: Collection[int]) -> Kept[Operand]:
         self.tables.append(tuple(1.0 if i in links else 0.0 for i in range(len(self.kinds))))
-        return self.same(self.graph.leaf("table", (len(self.tables) - 1,)))
+        entry: Operand = self.graph.leaf("table", (len(self.tables) - 1,))
+        return self.same(entry)
 
-    def at(self, per_link: Kept, link: int) -> Any:
+    def at(self, per_link: PerLink[T], link: int) -> T:
         def entry(value: Operand) -> Operand:
             if not isinstance(value, Node):
                 return value
@@ -149,28 +156,32 @@ class Rolled:
 
         return map_leaves(entry, per_link[self.kinds[link]])
 
-    def read(self, source: int) -> Kept:
-        """The joint's own entries of an input of nv numbers."""
+    def _by_kind(self, per_link: PerLink[T]) -> list[T]:
+        return [per_link[kind] for kind in range(len(self.joints))]
+
+    def read(self, name: str) -> Kept[Coordinates]:
+        source = place_of(self.inputs, name)
         return Kept(tuple(Coordinates(self._coordinates(source, joint.nv, self.starts)) for joint in self.joints))
 
-    def read_rows(self, source: int, width: int) -> Kept:
+    def read_rows(self, name: str, width: int) -> Kept[Values]:
+        source = place_of(self.inputs, name)
         rows = self._offsets(tuple(link.row * width for link in self.model.links))
-        return Kept((tuple(self.graph.leaf("input", (source, rows, c)) for c in range(width)),) * len(self.joints))
+        return self.same(tuple(self.graph.leaf("input", (source, rows, c)) for c in range(width)))
 
     read_forces = read  # no joint follows another in a loop
 
-    def write_forces(self, output: int, per_link: Kept) -> None:
-        """Write each link's entries to an output of nv numbers."""
-        self._append(True, [[Output(output, (self.starts, c), v) for c, v in enumerate(r)] for r in per_link.records])
+    def write_forces(self, output: int, per_link: PerLink[Values]) -> None:
+        records = self._by_kind(per_link)
+        self._append(True, [[Output(output, (self.starts, c), v) for c, v in enumerate(r)] for r in records])
 
     write_rates = write_forces
 
-    def write_pairs(self, output: int, out: Any, mirrored: bool = True) -> None:
+    def write_pairs(self, output: int, elements: Pairs, mirrored: bool = True) -> None:
         if not mirrored:
             raise _only_written_out("a triangular factor")
-        self._append_pairs(out, lambda block: [*self._block(output, block), *self._mirrored(output, block)])
+        self._append_pairs(elements, lambda block: [*self._block(output, block), *self._mirrored(output, block)])
 
-    def write_pair_blocks(self, out: Any, fields: Mapping[int, str]) -> None:
+    def write_pair_blocks(self, elements: Pairs, fields: Mapping[int, str]) -> None:
         def effects(record: Any) -> list[Effect]:
             found: list[Effect] = []
             for output, field in fields.items():
@@ -179,9 +190,9 @@ class Rolled:
                 found += self._mirrored(output, list(zip(*blocks.below, strict=True)))
             return found
 
-        self._append_pairs(out, effects)
+        self._append_pairs(elements, effects)
 
-    def write_parameters(self, output: int, out: Any, packed: bool) -> None:
+    def write_parameters(self, output: int, elements: Pairs, packed: bool) -> None:
         places = parameter_places(self.model, packed)
         of_i, of_j, at_motor = (self._offsets(table) for table in (places.of_link, places.of_joint, places.motor))
         nothing = self._offsets((0,) * len(self.kinds))
@@ -196,9 +207,9 @@ class Rolled:
                 found.append(PairOutput(output, (at_motor, nothing, freedom * places.motor_row), value))
             return found
 
-        self._append_pairs(out, effects)
+        self._append_pairs(elements, effects)
 
-    def _block(self, output: int, block: Any) -> list[Effect]:
+    def _block(self, output: int, block: Rows) -> list[Effect]:
         """A pair's block in a square result: a row for each freedom a of j, a column for each b of i."""
         side, rows = self._square()
         return [
@@ -207,7 +218,7 @@ class Rolled:
             for b, value in enumerate(row)
         ]
 
-    def _mirrored(self, output: int, block: Any) -> list[Effect]:
+    def _mirrored(self, output: int, block: Rows) -> list[Effect]:
         """The same block transposed: its rows are those of i."""
         side, rows = self._square()
         return [
@@ -222,8 +233,8 @@ class Rolled:
         table = tuple(link.start * side for link in self.model.links)
         return side, self._offsets(table)
 
-    def _append_pairs(self, out: Any, effects: Callable[[Any], list[Effect]]) -> None:
-        def body(record: Any, carry: list[Effect]) -> Body:
+    def _append_pairs(self, out: list[Group[T]], effects: Callable[[T], Bodies]) -> None:
+        def body(record: T, carry: Bodies) -> Body:
             return Body.of([*effects(record), *carry])
 
         for kinds, starts, steps in out:
@@ -231,21 +242,19 @@ class Rolled:
             self.steps.append(PairLoop(first, tuple(body(*step) for step in steps), kinds))
 
     def write(self, output: int, values: Sequence[Operand]) -> None:
-        """Write a whole output, element by element."""
         self.steps.append(Block(Body.of([Output(output, (i,), value) for i, value in enumerate(values)])))
 
-    def write_columns(self, output: int, per_link: Kept) -> None:
-        """Write the next rows of an output, the columns of each joint from its link."""
-        width = self.model.nv
+    def write_columns(self, output: int, per_link: PerLink[Sequence[Motion | Force]]) -> None:
+        width, records = self.model.nv, self._by_kind(per_link)
         first = self.rows_written.get(output, 0)
-        self.rows_written[output] = first + len(leaves(per_link.records[0][0]))
+        self.rows_written[output] = first + len(leaves(records[0][0]))
         effects = [
             [
                 Output(output, (self.starts, (first + row) * width + column), value)
                 for column, entries in enumerate(record)
                 for row, value in enumerate(leaves(entries))
             ]
-            for record in per_link.records
+            for record in records
         ]
         self._append(True, effects)
 
@@ -261,7 +270,7 @@ class Rolled:
         columns = iter(list(zip(*(_numbers(link) for link in members), strict=True)))
         rows = [i for i, k in enumerate(self.kinds) if k == kind]
 
-        def entry(_: float) -> Operand:
+        def entry(_: Operand) -> Operand:
             column = next(columns)
             if all(value == column[0] for value in column):
                 return column[0]
@@ -285,22 +294,22 @@ class Rolled:
     def _load(self, array: int, slot: int, row: str) -> Node:
         return self.graph.leaf("load", (array, slot, row))
 
-    def _stores(self, array: int, record: Any) -> list[Effect]:
+    def _stores(self, array: int, record: object) -> list[Effect]:
         """What a pair carries on; what it carries unchanged stays where it is."""
         values = enumerate(leaves(record))
         return [Store(array, slot, "base", v) for slot, v in values if v is not self._load(array, slot, "base")]
 
-    def _summed(self, array: int, record: Any, begins: bool) -> list[Effect]:
+    def _summed(self, array: int, record: object, begins: bool) -> list[Effect]:
         """What a link hands to its parent: the first of its children begins the sum; nothing is added that is 0."""
         values = enumerate(leaves(record))
         if begins:
             return [Store(array, slot, "parent", value) for slot, value in values]
         return [Add(array, slot, value) for slot, value in values if not is_zero(value)]
 
-    def _keep(self, outward: bool, effects: Sequence[Sequence[Effect]], kept: Sequence[Any]) -> Kept:
+    def _keep(self, outward: bool, effects: Sequence[Sequence[Effect]], kept: Sequence[T]) -> Kept[T]:
         """End a sweep: store what each kind keeps, beside its other effects, and hand out the loads."""
         array = self._array(max(len(leaves(record)) for record in kept))
-        bodies, records = [], []
+        bodies, records = list[Bodies](), list[T]()
         for record, before in zip(kept, effects, strict=True):
             stored = {e.value: (e.array, e.slot) for e in before if isinstance(e, Store) and e.row == "own"}
             after: list[Effect] = list(before)
@@ -324,7 +333,7 @@ class Rolled:
         self.steps.append(Loop(outward, tuple(Body.of(list(e)) for e in effects)))
 
 
-def _index(known: list[Any], entry: Any) -> int:
+def _index(known: list[T], entry: T) -> int:
     """Where it stands in the list, to which it is added if it is new."""
     if entry not in known:
         known.append(entry)
@@ -342,7 +351,7 @@ def _uniform(link: CanonicalLink) -> CanonicalLink:
     return replace(link, quarters=0, angle=quarter_turns(link.angle, link.quarters))
 
 
-def _pattern(link: CanonicalLink) -> tuple[Any, ...]:
+def _pattern(link: CanonicalLink) -> tuple[object, ...]:
     return (link.kind, link.quarters, tuple((type(f), getattr(f, "axis", None)) for f in link.factors))
 
 
@@ -352,9 +361,9 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def _numbers(link: CanonicalLink) -> list[float]:
+def _numbers(link: CanonicalLink) -> list[Operand]:
     return leaves([getattr(link, name) for name in _FIELDS])
 
 
-def _map_numbers(function: Any, link: CanonicalLink) -> CanonicalLink:
+def _map_numbers(function: Callable[[Operand], Operand], link: CanonicalLink) -> CanonicalLink:
     return replace(link, **{name: map_leaves(function, getattr(link, name)) for name in _FIELDS})

@@ -7,13 +7,15 @@ rows again. Arrays that only the sweeps used serve the next stage, so that the w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalModel
+from ..mechanism.sweeps import PerLink
+from ..spatial.scalars import Values
 from .expression import Graph, Node, Operand
 from .program import Array, Block, Body, Loop, Output, PairLoop, Program, Store
-from .rolled import Kept, Rolled
+from .rolled import Rolled
 
 
 class Stages:
@@ -84,12 +86,12 @@ class RolledStage(Rolled):
     def _coordinates(self, source: int, count: int, starts: int) -> list[Node]:
         return [self._load(self._given[source], c, "own") for c in range(count)]
 
-    def write_forces(self, output: int, per_link: Kept) -> None:
+    def write_forces(self, output: int, per_link: PerLink[Values]) -> None:
         """The results, copied to where no later stage writes."""
         links = self.model.links
         array = self._array(max(link.nv for link in links))
         self._taken.remove(array)
-        flat: list[Any] = [0.0] * self.model.nv
+        flat: list[Operand] = [0.0] * self.model.nv
         effects = []
         for k, link in enumerate(links):
             for c, value in enumerate(self.at(per_link, k)):
@@ -102,7 +104,7 @@ class RolledStage(Rolled):
 
     write_rates = write_forces
 
-    def _refuse(self, *_: Any) -> NoReturn:
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise ArgumentError(
             "a stage as loops over links was asked for a pose or a matrix, expected a number for each rate: write the "
             "step out."

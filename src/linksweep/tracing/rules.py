@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ..spatial import scalars
 from ..spatial.scalars import is_number as _number
 
-Rule = Callable[..., Any]
+if TYPE_CHECKING:
+    from .expression import Graph, Node, Operand
+
+Rule = Callable[..., Any]  # (graph, *operands) -> what replaces the operation, or None
 ONLINE = 2  # as in expression.py, which imports this table
 RULES: dict[str, list[Rule]] = {}
 
@@ -29,15 +32,15 @@ def rule(op: str, comment: str) -> Callable[[Rule], Rule]:
     return enter
 
 
-def _finite(x: Any) -> bool:
+def _finite(x: Operand) -> bool:
     return not isinstance(x, float) or math.isfinite(x)
 
 
-def _is(x: Any, op: str) -> bool:
+def _is(x: Any, op: str) -> TypeGuard[Node]:
     return not _number(x) and x.op == op
 
 
-def _scaled(x: Any) -> bool:
+def _scaled(x: Operand) -> bool:
     """A node c * y with a number c (numbers stand first)."""
     return _is(x, "mul") and _number(x.args[0])
 
@@ -47,17 +50,17 @@ def _offline(x: Any) -> bool:
     return _number(x) or x.level < ONLINE
 
 
-def _online(x: Any) -> bool:
+def _online(x: Operand) -> bool:
     return not _offline(x)
 
 
-def _other(x: Any, part: Any) -> Any:
+def _other(x: Node, part: Operand) -> Operand | None:
     """The operand of the sum x beside `part`; None if `part` is not one of its operands."""
     a, b = x.args
     return b if a is part else a if b is part else None
 
 
-def _same_pair(total: Any, difference: Any) -> bool:
+def _same_pair(total: Operand, difference: Operand) -> bool:
     """Whether these are x + y and x - y."""
     if not (_is(total, "add") and _is(difference, "sub")):
         return False
@@ -65,28 +68,28 @@ def _same_pair(total: Any, difference: Any) -> bool:
     return not _number(x) and not _number(y) and _other(total, x) is y
 
 
-def _by_parameter(x: Any) -> bool:
+def _by_parameter(x: Operand) -> bool:
     """A product of a parameter and something computed for each sample."""
     return _is(x, "mul") and _online(x) and not all(_online(arg) for arg in x.args)
 
 
-def _twice(x: Any) -> bool:
+def _twice(x: Operand) -> bool:
     """A node y + y."""
     return _is(x, "add") and x.args[0] is x.args[1]
 
 
-def _take_out(g: Any, c: Any, x: Any) -> Any:
+def _take_out(g: Graph, c: Operand, x: Node) -> Operand:
     """c (d y) = (c d) y."""
     d, y = x.args if _offline(x.args[0]) else reversed(x.args)
     return g.apply("mul", g.apply("mul", c, d), y)
 
 
-def _without_common(g: Any, a: Any, b: Any) -> Any:
+def _without_common(g: Graph, a: Node, b: Node) -> Operand | None:
     """(x + y) - (x + z) = y - z."""
     for part in a.args:
-        rest = _other(b, part) if not _number(part) else None
-        if rest is not None:
-            return g.apply("sub", _other(a, part), rest)
+        rest, own = (None, None) if _number(part) else (_other(b, part), _other(a, part))
+        if rest is not None and own is not None:
+            return g.apply("sub", own, rest)
     return None
 
 

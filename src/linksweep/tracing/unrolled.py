@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from ..mechanism.canonical import CanonicalModel
 from ..mechanism.joints import Coordinates
-from ..mechanism.sweeps import PerLink, Records, SquareSum, Unrolled
-from ..spatial.algebra import leaves
+from ..mechanism.sweeps import Pairs, PerLink, Records, SquareSum, Unrolled
+from ..spatial.algebra import Force, Motion, leaves
+from ..spatial.scalars import Values
 from .expression import Graph, Operand
 from .places import parameter_places
 from .program import Array, Program, block_program
+from .tracer import place_of
 
 
 class UnrolledRun(Unrolled):
-    """`Unrolled` over inputs of any scalar, `leaves`. Inputs and outputs are named by their index; q is input 0.
+    """`Unrolled` over inputs of any scalar, `leaves`: all of a Tracer but the Program. q is the first input.
 
     described: makes another model from the inputs, some of which stand for numbers of it.
     """
@@ -29,34 +30,29 @@ class UnrolledRun(Unrolled):
         self.results: dict[int, Sequence[Operand]] = {}
         super().__init__(described(self.leaves) if described else model, self.leaves[0])
 
-    def read(self, source: int) -> PerLink:
-        """Rates or accelerations (nv), by link."""
-        return self.split(self.leaves[source])
+    def read(self, name: str) -> Records[Coordinates]:
+        return self.split(self.read_flat(name))
 
-    def read_forces(self, source: int) -> PerLink:
-        """Joint forces (nv), by link."""
-        return self.split_forces(self.leaves[source])
+    def read_forces(self, name: str) -> Records[Coordinates]:
+        return self.split_forces(self.read_flat(name))
 
-    def read_rows(self, source: int, width: int) -> PerLink:
-        """An input (links, width), by link."""
-        flat = self.leaves[source]
+    def read_rows(self, name: str, width: int) -> Records[Coordinates]:
+        flat = self.read_flat(name)
         return Records(Coordinates(flat[link.row * width : (link.row + 1) * width]) for link in self.model.links)
 
-    def read_flat(self, source: int) -> Sequence[Operand]:
-        return self.leaves[source]
+    def read_flat(self, name: str) -> Sequence[Operand]:
+        return self.leaves[place_of(self.inputs, name)]
 
-    def write_forces(self, output: int, per_link: PerLink) -> None:
+    def write_forces(self, output: int, per_link: PerLink[Values]) -> None:
         self.results[output] = self.join(per_link)
 
-    def write_rates(self, output: int, per_link: PerLink) -> None:
+    def write_rates(self, output: int, per_link: PerLink[Values]) -> None:
         self.results[output] = self.join_rates(per_link)
 
-    def write_pairs(self, output: int, elements: Any, mirrored: bool = True) -> None:
+    def write_pairs(self, output: int, elements: Pairs, mirrored: bool = True) -> None:
         self.results[output] = self.join_pairs(elements, mirrored)
 
-    def write_pair_blocks(self, elements: Any, fields: Mapping[int, str]) -> None:
-        """Write square outputs from a field each of the pairs' records: blocks `above` in the rows of j and columns of
-        i, `below` the reverse."""
+    def write_pair_blocks(self, elements: Pairs, fields: Mapping[int, str]) -> None:
         for output, field in fields.items():
             found = SquareSum(self.model.nv)
             for (i, j), record in elements.items():
@@ -68,8 +64,7 @@ class UnrolledRun(Unrolled):
                             found.add(row + a, column + b, value)
             self.results[output] = found.flat
 
-    def write_parameters(self, output: int, elements: Any, packed: bool) -> None:
-        """Write a regressor from its pairs' records: `columns` of ten, and of a link with itself `motor`."""
+    def write_parameters(self, output: int, elements: Pairs, packed: bool) -> None:
         places = parameter_places(self.model, packed)
         flat: list[Operand] = [0.0] * places.size
         for (i, j), record in elements.items():
@@ -82,8 +77,7 @@ class UnrolledRun(Unrolled):
                 flat[places.motor[i] + freedom * places.motor_row] = value * (ratio * ratio)
         self.results[output] = flat
 
-    def write_columns(self, output: int, per_link: PerLink) -> None:
-        """Write the next rows of an output, a column for each rate."""
+    def write_columns(self, output: int, per_link: PerLink[Sequence[Motion | Force]]) -> None:
         columns = self.join(per_link)
         rows = zip(*(leaves(column) for column in columns), strict=True)
         self.results[output] = [*self.results.get(output, ()), *(value for row in rows for value in row)]
@@ -93,7 +87,7 @@ class UnrolledRun(Unrolled):
 
 
 class UnrolledTrace(UnrolledRun):
-    """A run over symbols."""
+    """A run over symbols: a Tracer."""
 
     def __init__(
         self, model: CanonicalModel, inputs: Sequence[Array],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from ..errors import BackendError
 from .expression import BINARY, LEAVES, ONLINE, TERNARY, UNARY, Node, Operand
@@ -163,16 +163,16 @@ class _Verifier:
         self.require(low + where[1] >= 0 and high + where[1] < size, f"element {high + where[1]} of {size}")
         return [self.program.offsets[where[0]][link] + where[1] for link in place.links]
 
-    def check_slot(self, array: Any, slot: Any) -> None:
+    def check_slot(self, array: int, slot: int) -> None:
         known = _is_index(array, len(self.program.arrays)) and _is_index(slot, self.program.arrays[array])
         self.require(known, f"slot {slot} of array {array}")
 
-    def is_row(self, row: Any, place: _Place) -> bool:
+    def is_row(self, row: str | int, place: _Place) -> bool:
         if isinstance(row, str):
             return row == "base" or (place.in_loop and row in ("own", "parent"))
         return _is_index(row, len(self.program.parents))
 
-    def span(self, offsets: Any, links: Sequence[int]) -> tuple[int, int]:
+    def span(self, offsets: int, links: Sequence[int]) -> tuple[int, int]:
         """The least and the largest offset of these links; the same few are asked for again and again."""
         self.require(_is_index(offsets, len(self.program.offsets)), f"offsets {offsets}")
         key = (offsets, id(links))
@@ -181,7 +181,7 @@ class _Verifier:
             self.spans[key] = min(own), max(own)
         return self.spans[key]
 
-    def pair_span(self, of_i: Any, of_j: Any, pairs: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    def pair_span(self, of_i: int, of_j: int, pairs: Sequence[tuple[int, int]]) -> tuple[int, int]:
         """The least and the largest sum of two offsets, one of i and one of j, over these pairs."""
         for offsets in (of_i, of_j):
             self.require(_is_index(offsets, len(self.program.offsets)), f"offsets {offsets}")
@@ -193,7 +193,7 @@ class _Verifier:
         return self.spans[key]
 
 
-def _is_index(value: Any, length: int) -> bool:
+def _is_index(value: object, length: int) -> bool:
     return type(value) is int and 0 <= value < length
 
 

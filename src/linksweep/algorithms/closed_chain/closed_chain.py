@@ -9,12 +9,12 @@ the rows of each kind of constraint in ties.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...mechanism.bias import BaseMotion
-from ...mechanism.sweeps import PerLink, Records
+from ...mechanism.sweeps import PerLink, Records, Unrolled
 from ...spatial.algebra import Force
 from ...spatial.scalars import Scalar
+from ..inverse.khalil_kleinfinger import Result as Inverse
 from ..inverse.khalil_kleinfinger import State, khalil_kleinfinger
 from .mechanism import Mechanism
 
@@ -27,17 +27,17 @@ class Result:
 
 
 def closed_chain(
-    sweep: Any, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Unrolled, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint accelerations that tau produces, and the constraints' forces; arguments as of filter_smoother."""
     bias = khalil_kleinfinger(sweep, qd, sweep.zeros(), f_ext, base, dissipation)
     T_free = sweep.subtract(tau, bias.tau)                                                       # (3.22)
     mechanism = Mechanism(sweep, world=True)
-    k = mechanism.drift(qd, _states(bias), State(base.w, base.dw, base.a))
+    k = mechanism.drift(qd, _states(sweep, bias), State(base.w, base.dw, base.a))
     qdd, multipliers = mechanism.solve(sweep.summed(T_free), k)
     return Result(qdd, mechanism.along_b(multipliers), mechanism.wrenches(multipliers))
 
 
-def _states(bias: Any) -> Records:
+def _states(sweep: Unrolled, bias: Inverse) -> Records[State]:
     """w, dw, dv of every link, as the inverse dynamics found them."""
-    return Records(State(*values) for values in zip(bias.w, bias.dw, bias.dv, strict=True))
+    return Records(State(*values) for values in zip(*map(sweep.listed, (bias.w, bias.dw, bias.dv)), strict=True))

@@ -16,10 +16,13 @@ from ...description.model import BASE
 from ...mechanism.joints import JointInertia, Span
 from ...mechanism.sweeps import LinkView, PerLink, Sweep
 from ...spatial.algebra import ZERO_COMPLIANCE, ZERO_FORCE, ZERO_VEC, Compliance, Force, Motion, Transform, Vec
+from ...spatial.scalars import Scalar
 from ..mass_matrix.factorization import Gain, gains
 
 AXES = (Vec(1.0, 0.0, 0.0), Vec(0.0, 1.0, 0.0), Vec(0.0, 0.0, 1.0))
 UNITS = (*(Force(axis, ZERO_VEC) for axis in AXES), *(Force(ZERO_VEC, axis) for axis in AXES))
+
+Forces = tuple[Force, ...]
 
 
 @dataclass(slots=True)
@@ -82,7 +85,7 @@ def _inward(sweep: Sweep, kept: PerLink, place: Place) -> PerLink:
     """Unit Forces at a frame as they arrive at each link between it and the base, with the joints between free."""
     start = tuple(place.at.to_parent(unit) for unit in UNITS)
 
-    def step(link: LinkView, outer: tuple[Force, ...], at: Gain, here: float) -> tuple[tuple[Force, ...], ...]:
+    def step(link: LinkView, outer: Forces, at: Gain, here: Scalar) -> tuple[Forces, Forces]:
         forces = tuple(f + unit * here for f, unit in zip(outer, start, strict=True))
         return forces, tuple(link.phi(f - Span(at.G) @ link.H(f)) for f in forces)               # (4.7) psi
 

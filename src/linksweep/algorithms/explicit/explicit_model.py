@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...description.model import BASE
 from ...spatial.scalars import Scalar
 from ...spatial.algebra import Motion, Vec
-from ...mechanism.sweeps import LinkView, PerLink, Sweep, Unrolled
+from ...mechanism.sweeps import LinkView, Pairs, PerLink, Sweep, Unrolled
 from ...spatial.transforms import Pose
 from .augmented_bodies import Body, augmented_bodies
 from .influence import Axis, first_order, joint_axes, second_order
@@ -83,7 +82,7 @@ class Result:
     I: dict[tuple[int, int], Scalar]  # noqa: E741  (the paper's symbol)
     P: Power
     bodies: PerLink
-    pairs: Any
+    pairs: Pairs
 
 
 def explicit_model(sweep: Unrolled, base: Axis | None = None) -> Result:
@@ -96,8 +95,8 @@ def explicit_model(sweep: Unrolled, base: Axis | None = None) -> Result:
         armature = sweep.links[k].armature if i == k else 0.0
         inertia[i, k] = inertia[k, i] = found.I1 + found.I2 + armature                           # (P2)
     if base is not None:
-        pairs = pairs | {(k, BASE): joint_pair(base, body) for k, body in enumerate(bodies)}
-    power = independent_elements(pairs, bodies, 0 if base is None else BASE)                     # step 6
+        pairs = pairs | {(k, BASE): joint_pair(base, body) for k, body in enumerate(sweep.listed(bodies))}
+    power = independent_elements(pairs, sweep.listed(bodies), 0 if base is None else BASE)                     # step 6
     return Result(inertia, power, bodies, pairs)
 
 
@@ -111,7 +110,7 @@ def first_joint_poses(sweep: Sweep) -> PerLink:
     return sweep.outward(step, None)
 
 
-def joint_pairs(sweep: Sweep, axes: PerLink, bodies: PerLink) -> Any:
+def joint_pairs(sweep: Sweep, axes: PerLink, bodies: PerLink) -> Pairs:
     """The Pair of every body k and joint j <= k, by (k, j)."""
 
     def start(link: LinkView, axis: Axis, body: Body) -> tuple[Pair, Body]:
@@ -131,7 +130,7 @@ def joint_pair(axis: Axis, body: Body) -> Pair:
     return Pair(g, H, MHc, body.III @ H, I1, I2)
 
 
-def independent_elements(pairs: Any, bodies: Sequence[Body], first: int = 0) -> Power:
+def independent_elements(pairs: Pairs, bodies: Sequence[Body], first: int = 0) -> Power:
     """P1, P2, P3 for i and j from `first` to k."""
     P1: Triples = {}
     P2: Triples = {}

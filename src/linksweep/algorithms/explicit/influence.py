@@ -13,10 +13,10 @@ inner joint, of which the rotational half is there only for j < k.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...spatial.algebra import ZERO_MOTION, ZERO_VEC, Motion, Vec
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, Pairs, PerLink, Sweep
+from ...spatial.scalars import Scalar
 from ...spatial.transforms import Pose
 
 
@@ -37,7 +37,7 @@ class Result:
     """
 
     G: PerLink
-    H: Any
+    H: Pairs
 
     def second(self, j: int, k: int) -> Motion:
         """H_{j;k} = dg_k/dphi_j; 0 where neither joint carries the other."""
@@ -48,7 +48,7 @@ class Result:
 def joint_axes(sweep: Sweep, at: PerLink) -> PerLink:
     """The Axis of every joint, in the frame in which `at` gives the poses of the links."""
 
-    def step(link: LinkView, nothing: Any, at: Pose) -> tuple[Axis, Any]:
+    def step(link: LinkView, nothing: tuple[()], at: Pose) -> tuple[Axis, tuple[()]]:
         h = link.H_T.columns[0]
         return Axis(at.turn(h.angular), at.turn(h.linear), at.p), nothing
 
@@ -69,7 +69,7 @@ def second_order(inner: Motion, outer: Motion) -> Motion:
 def influence(sweep: Sweep, axes: PerLink, on_path: PerLink, point: Vec) -> Result:
     """Both orders at `point`; on_path: 1 for the links that carry the point, 0 for the others (k > n of the tables)."""
 
-    def first_step(link: LinkView, nothing: Any, axis: Axis, on_path: Any) -> tuple[Motion, Any]:
+    def first_step(link: LinkView, nothing: tuple[()], axis: Axis, on_path: Scalar) -> tuple[Motion, tuple[()]]:
         return first_order(axis, point) * on_path, nothing                                       # (2)
 
     def start(link: LinkView, g: Motion) -> tuple[Motion, Motion]:

@@ -8,10 +8,9 @@ on a tree keeps M's zeros.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...mechanism.bias import BaseMotion
-from ...mechanism.sweeps import PerLink, Sweep
+from ...mechanism.sweeps import Pairs, PerLink, Sweep
 from ..mass_matrix.composite_inertia import mass_matrix
 from ..inverse.khalil_kleinfinger import khalil_kleinfinger
 
@@ -21,7 +20,7 @@ class Result:
     qdd: PerLink  # joint acceleration
     T_bias: PerLink  # joint force that holds the joints unaccelerated
     T_free: PerLink  # T': joint force less that
-    M: Any  # the mass matrix
+    M: Pairs  # the mass matrix
 
 
 def composite(

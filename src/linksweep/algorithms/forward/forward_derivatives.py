@@ -12,12 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 from ...mechanism.bias import BaseMotion
-from ...mechanism.sweeps import PerLink, Sweep
+from ...mechanism.sweeps import Pairs, PerLink, Sweep
 from ..inverse.inverse_derivatives import inverse_dynamics_derivatives
 from .composite import composite
+
+
+class Accelerated(Protocol):
+    """What every forward dynamics finds."""
+
+    qdd: PerLink
 
 
 @dataclass(slots=True)
@@ -25,12 +31,12 @@ class Result:
     """qdd, and what (1)-(3) are made of: the elements of dtau/dq, dtau/dqd and M at that qdd."""
 
     qdd: PerLink
-    elements: Any
+    elements: Pairs
 
 
 def forward_dynamics_derivatives(
     sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False,
-    forward: Callable[..., Any] = composite,
+    forward: Callable[..., Accelerated] = composite,
 ) -> Result:
     """Accelerations, and the derivatives of inverse dynamics at them; arguments as of composite.
 

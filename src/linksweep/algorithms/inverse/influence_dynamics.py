@@ -9,12 +9,12 @@ External forces go through the first-order coefficients, (7), summed from the ti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...mechanism.bias import BaseMotion
 from ...mechanism.joints import Coordinates
 from ...description.model import BASE
 from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force
+from ...spatial.scalars import Scalar
 from ...mechanism.sweeps import LinkView, PerLink, Records, Unrolled
 from ..explicit.explicit_model import Power, explicit_model, joint_pair
 from ..explicit.influence import Axis
@@ -27,7 +27,7 @@ class Result:
     velocity: PerLink  # joint force for the velocities
     gravity: PerLink  # joint force for gravity and the base's acceleration
     applied: PerLink  # joint force against external forces and, if asked for, dissipation
-    I: Any  # noqa: E741  # I* of (8): effective inertia, armature included
+    I: dict[tuple[int, int], Scalar]  # noqa: E741  # I* of (8): effective inertia, armature included
     P: Power  # P* of (8): inertia power, P*_ijk at [i, j, k]
 
 
@@ -50,10 +50,10 @@ def influence_dynamics(
     a = first.turn_back(base.a)
     model = explicit_model(sweep, turning)
     joints = range(len(sweep.links))
-    rate = {BASE: 1.0} | {k: qd[k][0] for k in joints}
+    rate: dict[int, Scalar] = {BASE: 1.0} | {k: qd[k][0] for k in joints}
     products = [(j, k) for k in rate for j in rate if j <= k]
-    inertial, velocity, gravity = Records(), Records(), Records()
-    for i, body in zip(joints, model.bodies, strict=True):
+    inertial, velocity, gravity = (Records[Coordinates]() for _ in range(3))
+    for i, body in enumerate(sweep.listed(model.bodies)):
         accelerated = sum((model.I[i, k] * qdd[k][0] for k in joints), 0.0)
         terms = (model.P.of_product(i, j, k) * (rate[j] * rate[k]) for j, k in products)
         moved = joint_pair(speeding, body)
@@ -61,6 +61,6 @@ def influence_dynamics(
         velocity.append(Coordinates((sum(terms, 0.0),)))                                         # (8)
         gravity.append(Coordinates((body.P.dot(a) + (moved.I1 + moved.I2),)))                    # (14), (23), (24)
     applied, _ = sweep.inward(force_step, ZERO_FORCE, qd, f_ext)                                 # (7)
-    parts = zip(inertial, velocity, gravity, applied, strict=True)
+    parts = zip(inertial, velocity, gravity, sweep.listed(applied), strict=True)
     tau = Records(sum(four, Coordinates((0.0,))) for four in parts)                              # (8)
     return Result(tau, inertial, velocity, gravity, applied, model.I, model.P)

@@ -22,14 +22,16 @@ l = sum m u and K = sum m u p^T:
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...mechanism.bias import BaseMotion, local_bias_acceleration, local_bias_force
 from ...mechanism.joints import Coordinates
 from ...spatial.algebra import ZERO_FORCE, ZERO_INERTIA, Force, Inertia, Motion, Vec
+from ...spatial.scalars import Rows, Scalar
 from ...spatial.coriolis import ZERO_CORIOLIS, Coriolis, coriolis
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, Pairs, PerLink, Sweep
 
 
 @dataclass(slots=True)
@@ -70,8 +72,8 @@ class Carried:
 class Blocks:
     """A pair's elements: `above` in the rows of j and columns of i, `below` in the rows of i and columns of j."""
 
-    above: Any
-    below: Any
+    above: Rows
+    below: Rows
 
 
 @dataclass(slots=True)
@@ -83,7 +85,7 @@ class Elements:
 
 @dataclass(slots=True)
 class Result:
-    elements: Any
+    elements: Pairs
     tau: PerLink
 
 
@@ -106,7 +108,7 @@ def inverse_dynamics_derivatives(
 
     def inward_step(
         link: LinkView, outer: Subtree, at: Moving, qd: Coordinates, qdd: Coordinates, f_ext: Force
-    ) -> tuple[Any, Subtree]:
+    ) -> tuple[tuple[Subtree, Coordinates], Subtree]:
         I = outer.I + link.M  # noqa: E741
         B2 = outer.B2 + coriolis(link.M, at.v + at.v)                                              # (8)
         f = outer.f + (link.M @ at.a + local_bias_force(link, at.v) - f_ext)
@@ -161,17 +163,19 @@ def cross_force(v: Motion, f: Force) -> Force:
     return Force(v.angular.cross(f.moment) + v.linear.cross(f.force), v.angular.cross(f.force))
 
 
-def along(*columns: Any) -> Any:
+def along(*columns: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
     """Entries that belong together."""
     return zip(*columns, strict=True)
 
 
-def products(link: LinkView, forces: Any) -> list[list[Any]]:
+def products(link: LinkView, forces: Iterable[Force]) -> list[list[Scalar]]:
     """S_j^T F: a row for each freedom of this link, a column for each force."""
     return [list(row) for row in along(*(link.H(f) for f in forces))]
 
 
-def carried(link: LinkView, by_q: Any, by_qd: Any, I_S: Any, B_S: Any) -> Carried:
+def carried(
+    link: LinkView, by_q: Sequence[Force], by_qd: Sequence[Force], I_S: Sequence[Force], B_S: Sequence[Vec]
+) -> Carried:
     """The forces of a pair at and in the frame of the next link inward."""
     by_q, by_qd, I_S = (tuple(link.phi(f) for f in forces) for forces in (by_q, by_qd, I_S))
     return Carried(by_q, by_qd, I_S, tuple(link.X.turn(moment) for moment in B_S))

@@ -8,17 +8,19 @@ the inertia of those links welded together.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from ...spatial.algebra import ZERO_ARTICULATED, ZERO_INERTIA, Force
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...spatial.algebra import ZERO_ARTICULATED, ZERO_INERTIA, ArticulatedInertia, Force, Inertia
+from ...spatial.scalars import Rows, Scalar
+from ...mechanism.sweeps import LinkView, Pairs, PerLink, Sweep
+
+Composite = Inertia | ArticulatedInertia
 
 
 @dataclass(slots=True)
 class Result:
     """elements: m(k, i) for each link i and every k from i to the base; r: composite inertia of each link."""
 
-    elements: Any
+    elements: Pairs
     r: PerLink
 
 
@@ -29,19 +31,19 @@ def mass_matrix(sweep: Sweep, ten_parameters: bool = True, loads: PerLink | None
     loads: an Inertia that each link carries besides its own, in its frame; only with ten parameters.
     """
 
-    def composite_step(link: LinkView, outer: Any, *load: Any) -> tuple[Any, Any]:
-        r = outer + (link.M if ten_parameters else link.M.articulated())                         # (29), (33)
+    def composite_step(link: LinkView, outer: Composite, *load: Inertia) -> tuple[Composite, Composite]:
+        r = outer + link.M if isinstance(outer, Inertia) else outer + link.M.articulated()       # (29), (33)
         r = r + load[0] if load else r
         return r, link.phi(r)
 
-    def start(link: LinkView, r: Any) -> tuple[Any, Any]:
+    def start(link: LinkView, r: Composite) -> tuple[Rows, tuple[Force, ...]]:
         x = (r @ link.H_T).columns                                                               # (32) initialize
         block = inertia_elements(link, x)
         for freedom, row in enumerate(block):
             row[freedom] = row[freedom] + link.armature
         return block, propagate(link, x)
 
-    def step(link: LinkView, x: tuple[Force, ...], r: Any) -> tuple[Any, Any]:
+    def step(link: LinkView, x: tuple[Force, ...], r: Composite) -> tuple[Rows, tuple[Force, ...]]:
         return inertia_elements(link, x), propagate(link, x)
 
     zero = ZERO_INERTIA if ten_parameters else ZERO_ARTICULATED
@@ -55,7 +57,7 @@ def propagate(link: LinkView, x: tuple[Force, ...]) -> tuple[Force, ...]:
     return tuple(link.phi(column) for column in x)
 
 
-def inertia_elements(link: LinkView, x: tuple[Force, ...]) -> list[list[Any]]:
+def inertia_elements(link: LinkView, x: tuple[Force, ...]) -> list[list[Scalar]]:
     """m(k, i) = H(k) x(k), (32)."""
     return [list(row) for row in zip(*(link.H(column) for column in x), strict=True)]
 

@@ -8,11 +8,10 @@ other, and a rate that moves several links is not theirs: M_r = L^T D L with the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ...mechanism.joints import Coordinates
 from ...mechanism.sweeps import LinkView, PerLink, Unrolled
-from ...spatial.algebra import leaves
+from ...spatial.algebra import Inertia, leaves
 from ...spatial.scalars import Scalar, where
 from ...spatial.tree_matrix import TreeMatrix
 from .composite_inertia import mass_matrix
@@ -53,7 +52,7 @@ def coupled_ratio(sweep: Unrolled) -> list[Scalar]:
     """D over what its joints have to move, added without cancellation, as in inertia_ratio.py."""
     found = mass_matrix(sweep)
 
-    def step(link: LinkView, nothing: Any, r: Any) -> tuple[Coordinates, Any]:
+    def step(link: LinkView, nothing: tuple[()], r: Inertia) -> tuple[Coordinates, tuple[()]]:
         turning, sliding = half_trace(r.I), r.mass
         sizes = (h.angular.dot(h.angular) * turning + h.linear.dot(h.linear) * sliding for h in link.H_T.columns)
         return Coordinates(size + link.armature for size in sizes), nothing

@@ -10,11 +10,11 @@ own triangular factor, D = U d U^T, goes to the other factors, so that what rema
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...mechanism.joints import Coordinates, JointInertia, Span, solve_upper, updated_inertia
 from ...spatial.algebra import ZERO_ARTICULATED, ZERO_FORCE, ArticulatedInertia, Force
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, Pairs, PerLink, Sweep
+from ...spatial.scalars import Rows
 
 
 @dataclass(slots=True)
@@ -24,8 +24,8 @@ class Gain:
     P: ArticulatedInertia
     D: Coordinates
     G: tuple[Force, ...]
-    U: tuple[tuple[Any, ...], ...]
-    block: tuple[tuple[Any, ...], ...]
+    U: Rows
+    block: Rows
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Result:
     """gain: P, D, G of each link; inverse: U^-1 (I - H Psi L), by pairs (i, ancestor)."""
 
     gain: PerLink
-    inverse: Any
+    inverse: Pairs
 
 
 def gains(sweep: Sweep) -> PerLink:
@@ -53,12 +53,12 @@ def gains(sweep: Sweep) -> PerLink:
 def factorization(sweep: Sweep) -> Result:
     """The inverse of the triangular factor, element by element: M^-1 is its square over the pivots d, (4.16)."""
 
-    def inverse_start(link: LinkView, at: Gain) -> tuple[Any, tuple[Force, ...]]:
+    def inverse_start(link: LinkView, at: Gain) -> tuple[Rows, tuple[Force, ...]]:
         unit = [[1.0 if i == j else 0.0 for i in range(len(at.G))] for j in range(len(at.G))]
         columns = [solve_upper(at.U, column) for column in unit]
         return list(zip(*columns, strict=True)), tuple(map(link.phi, at.G))
 
-    def inverse_step(link: LinkView, w: tuple[Force, ...], at: Gain) -> tuple[Any, tuple[Force, ...]]:
+    def inverse_step(link: LinkView, w: tuple[Force, ...], at: Gain) -> tuple[Rows, tuple[Force, ...]]:
         Hw = [link.H(column) for column in w]
         columns = [solve_upper(at.U, [-entry for entry in column]) for column in Hw]             # (4.10) - H psi L
         crossed = [column - Span(at.G) @ part for column, part in zip(w, Hw, strict=True)]       # (4.7)

@@ -9,18 +9,18 @@ meets alpha(i): the same product, taken from the other end. Serial chains only.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...mechanism.joints import JointInertia, updated_inertia
 from ...spatial.algebra import ZERO_ARTICULATED, ZERO_COMPLIANCE, ArticulatedInertia, Compliance, Force, Motion
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, Pairs, PerLink, Sweep
+from ...spatial.scalars import Rows, Scalar
 
 
 @dataclass(slots=True)
 class Filtered:
     P: ArticulatedInertia
     G: Force
-    D: Any
+    D: Scalar
 
 
 @dataclass(slots=True)
@@ -28,12 +28,12 @@ class Costate:
     """alpha(i) of the terminal costate, and the diagonal element m(i, i) of the inverse."""
 
     alpha: Motion
-    element: Any
+    element: Scalar
 
 
 @dataclass(slots=True)
 class Result:
-    elements: Any
+    elements: Pairs
     filtered: PerLink
     Delta: PerLink
 
@@ -49,7 +49,7 @@ def mass_matrix_inverse(sweep: Sweep) -> Result:
         P_plus = updated_inertia("43", P, link.H_T, P_H, G, link.armature)                       # (83) update
         return Filtered(P, G.columns[0], D.rows[0][0]), link.phi(P_plus)
 
-    def costate_step(link: LinkView, inner: Compliance, at: Filtered) -> tuple[Any, Compliance]:
+    def costate_step(link: LinkView, inner: Compliance, at: Filtered) -> tuple[tuple[Costate, Compliance], Compliance]:
         H = link.H_T.columns[0]
         Delta_plus = link.phi_T(inner)                                                           # (83) propagation
         Delta_G = Delta_plus @ at.G
@@ -58,10 +58,10 @@ def mass_matrix_inverse(sweep: Sweep) -> Result:
         Delta = Delta_plus.minus_outer(H, alpha).minus_outer(Delta_G, H)                         # (83) update
         return (Costate(alpha, element), Delta), Delta
 
-    def start(link: LinkView, at: Filtered, costate: Costate) -> tuple[Any, Force]:
+    def start(link: LinkView, at: Filtered, costate: Costate) -> tuple[Rows, Force]:
         return [[costate.element]], link.phi(at.G)
 
-    def step(link: LinkView, w: Force, at: Filtered, costate: Costate) -> tuple[Any, Force]:
+    def step(link: LinkView, w: Force, at: Filtered, costate: Costate) -> tuple[Rows, Force]:
         element = w.dot(costate.alpha)                                                           # (83) off-diagonal
         return [[element]], link.phi(w - at.G * link.H(w)[0])                                    # (83) costate update
 

@@ -9,11 +9,11 @@ they belong to, so that their derivative is w(k) x h(k), and the arm l(k, 0) cha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...mechanism.joints import Coordinates
 from ...spatial.algebra import ZERO_MOTION, Motion, Vec
 from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...spatial.scalars import Scalar
 from ...spatial.transforms import WORLD, Pose
 
 
@@ -22,7 +22,6 @@ class Column:
     """The motion of the frame for each unit rate of one joint."""
 
     motions: tuple[Motion, ...]
-
 
 
 
@@ -65,7 +64,7 @@ def jacobian(sweep: Sweep, at: PerLink, on_path: PerLink, point: Vec, axes: Pose
     at: the pose of every link; on_path: 1 for links between the base and the frame, 0 for the others.
     """
 
-    def step(link: LinkView, nothing: Any, at: Pose, on_path: Any) -> tuple[Column, Any]:
+    def step(link: LinkView, nothing: tuple[()], at: Pose, on_path: Scalar) -> tuple[Column, tuple[()]]:
         motions = (_moved(h, at, on_path, point) for h in link.H_T.columns)
         return Column(tuple(Motion(axes.turn_back(m.angular), axes.turn_back(m.linear)) for m in motions)), nothing
 
@@ -78,7 +77,9 @@ def jacobian_derivative(
     """Columns of dJ/dt, the derivative in time of each entry of `jacobian`; V as of `velocities`."""
     o, axes = observer, observer.axes
 
-    def step(link: LinkView, nothing: Any, at: Pose, V: Motion, qd: Any, on_path: Any) -> tuple[Column, Any]:
+    def step(
+        link: LinkView, nothing: tuple[()], at: Pose, V: Motion, qd: Coordinates, on_path: Scalar
+    ) -> tuple[Column, tuple[()]]:
         w, v = at.turn(V.angular), at.turn(V.linear)
         motions = []
         for h, h_rate in zip(link.H_T.columns, link.H_T_rate(qd).columns, strict=True):
@@ -100,7 +101,7 @@ def column(h: Motion, at: Pose, point: Vec) -> Motion:
     return _moved(h, at, 1.0, point)
 
 
-def _moved(h: Motion, at: Pose, on_path: Any, point: Vec) -> Motion:
+def _moved(h: Motion, at: Pose, on_path: Scalar, point: Vec) -> Motion:
     """How a unit rate along h, a column of a link's H^T, moves a point, in the base's directions."""
     angular = at.turn(h.angular) * on_path
     return Motion(angular, at.turn(h.linear) * on_path + angular.cross(point - at.p))                # (3.7)

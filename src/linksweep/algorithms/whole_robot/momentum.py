@@ -8,7 +8,6 @@ momentum matrix are R(k) H^T(k), with R(k) the composite inertia outward of join
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from .kinematics import velocities
 from ...mechanism.joints import Coordinates
@@ -38,7 +37,7 @@ def composite_inertias(sweep: Sweep) -> tuple[PerLink, Inertia]:
 def momentum(sweep: Sweep, qd: PerLink) -> Force:
     """[angular; linear] momentum about the base's origin, in the base's directions."""
 
-    def step(link: LinkView, outer: Force, V: Motion) -> tuple[Any, Force]:
+    def step(link: LinkView, outer: Force, V: Motion) -> tuple[tuple[()], Force]:
         return (), link.phi(outer + link.M @ V)
 
     return sweep.inward(step, ZERO_FORCE, velocities(sweep, qd))[1]
@@ -52,7 +51,7 @@ def seen_from(point: Vec, momentum: Force) -> Force:
 def momentum_matrix(sweep: Sweep, at: PerLink, R: PerLink, point: Vec = ZERO_VEC) -> PerLink:
     """Columns of the matrix that takes rates to momentum about `point`; at as of `poses`, R of `composite_inertias`."""
 
-    def step(link: LinkView, nothing: Any, at: Pose, R: Inertia) -> tuple[Columns, Any]:
+    def step(link: LinkView, nothing: tuple[()], at: Pose, R: Inertia) -> tuple[Columns, tuple[()]]:
         momenta = []
         for h in link.H_T.columns:
             own = R @ h
@@ -66,7 +65,7 @@ def momentum_matrix(sweep: Sweep, at: PerLink, R: PerLink, point: Vec = ZERO_VEC
 def kinetic_energy(sweep: Sweep, qd: PerLink) -> Scalar:
     """Half of V(k) M(k) V(k), summed, and of the motors' own inertias: qd^T M qd / 2."""
 
-    def step(link: LinkView, outer: tuple[Scalar], V: Motion, qd: Coordinates) -> tuple[Any, tuple[Scalar]]:
+    def step(link: LinkView, outer: tuple[Scalar], V: Motion, qd: Coordinates) -> tuple[tuple[()], tuple[Scalar]]:
         twice = (link.M @ V).dot(V)
         for rate in qd:
             twice = twice + rate * rate * link.armature

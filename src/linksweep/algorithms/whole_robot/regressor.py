@@ -12,12 +12,12 @@ is carried from joint to joint. Six of the ten forces are moments alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...mechanism.bias import BaseMotion
 from ...mechanism.joints import Coordinates
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, Pairs, PerLink, Sweep
 from ...spatial.algebra import ZERO_VEC, Force, Inertia, Motion, Sym, Vec
+from ...spatial.scalars import Values
 from ...spatial.transforms import Pose
 from ..explicit.explicit_model import first_joint_poses
 from ..inverse.khalil_kleinfinger import State, moment_of, motion_of_links
@@ -35,13 +35,13 @@ class Elements:
     """Of link i and joint j: ten Coordinates, what each parameter of i asks of j; if i is j, what its armature asks."""
 
     columns: tuple[Coordinates, ...]
-    motor: Any
+    motor: Values
 
 
-def regressor(sweep: Sweep, qd: PerLink, qdd: PerLink, base: BaseMotion) -> Any:
+def regressor(sweep: Sweep, qd: PerLink, qdd: PerLink, base: BaseMotion) -> Pairs:
     """The Elements of every link and joint that moves it. qd, qdd: nv scalars per link."""
 
-    def axes_step(link: LinkView, nothing: Any, at: Pose) -> tuple[tuple[Motion, ...], Any]:
+    def axes_step(link: LinkView, nothing: tuple[()], at: Pose) -> tuple[tuple[Motion, ...], tuple[()]]:
         return tuple(in_frame_of(at, h) for h in link.H_T.columns), nothing                      # step: joints
 
     def start(

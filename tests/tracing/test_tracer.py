@@ -1,0 +1,41 @@
+"""Both tracers are the one protocol: what the catalogue asks of a tracer, either has, with the same arguments."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import linksweep as ls
+from linksweep.catalogue.functions import signature
+from linksweep.catalogue.table import Request
+from linksweep.tracing.rolled import Rolled
+from linksweep.tracing.tracer import Tracer
+from linksweep.tracing.unrolled import UnrolledRun, UnrolledTrace
+
+ASKED = [name for name, member in inspect.getmembers(Tracer) if inspect.isfunction(member) and name[0] != "_"]
+
+
+def accepted(*_: type[Tracer]) -> None:
+    """For the type checker: it compares the classes with the protocol."""
+
+
+accepted(Rolled, UnrolledTrace, UnrolledRun)
+
+
+@pytest.mark.parametrize("tracer", [Rolled, UnrolledTrace, UnrolledRun])
+def test_methods_and_arguments(tracer: type[Tracer]):
+    assert {"read", "read_rows", "write", "outward", "inward", "pairs"} <= set(ASKED)
+    for name in ASKED:
+        wanted, own = (inspect.signature(getattr(owner, name)) for owner in (Tracer, tracer))
+        assert list(own.parameters) == list(wanted.parameters), name
+
+
+@pytest.mark.parametrize("tracer", [Rolled, UnrolledTrace])
+def test_inputs_are_read_by_name(tracer: type[Rolled] | type[UnrolledTrace]):
+    model = ls.robots.puma560().canonical
+    made = tracer(model, signature(model, [Request("inverse_dynamics", "newton_euler")])[0])
+    first = {name: made.read(name)[0][0] for name in ("qd", "qdd")}
+    assert {name: leaf.data[0] for name, leaf in first.items()} == {"qd": 1, "qdd": 2}
+    with pytest.raises(StopIteration):
+        made.read("tau")  # no input of it
