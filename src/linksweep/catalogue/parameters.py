@@ -27,7 +27,7 @@ from ..spatial.transforms import Rotation, Shift
 from ..support.messages import nearest, shown
 
 if TYPE_CHECKING:
-    from ..robot.robot import Robot
+    from .requests import Described
 
 TEN = ("m", "mx", "my", "mz", "XX", "YY", "ZZ", "XY", "XZ", "YZ")
 KINDS = ("payload", "inertia", "armature", "gravity")
@@ -130,7 +130,7 @@ def with_body(link: CanonicalLink, own: Inertia) -> CanonicalLink:
     return replace(link, mass=m, mp=(h.x, h.y, h.z), I=tensor, com=com, I_com=about_com)
 
 
-def parameter_sets(robot: Robot, wanted: Any) -> tuple[ParameterSet, ...]:
+def parameter_sets(robot: Described, wanted: Any) -> tuple[ParameterSet, ...]:
     """From names as `compile` takes: "payload", "payload:frame", "inertia", "inertia:link", "armature", "gravity"."""
     names = (wanted,) if isinstance(wanted, str) else wanted
     if not isinstance(names, (tuple, list)) or not all(isinstance(name, str) for name in names):
@@ -160,7 +160,7 @@ def _check_order(sets: Sequence[ParameterSet]) -> None:
             touched[found.link] = found.name
 
 
-def _parameter_set(robot: Robot, name: str) -> ParameterSet:
+def _parameter_set(robot: Described, name: str) -> ParameterSet:
     kind, colon, where = name.partition(":")
     model = robot.canonical
     if colon and not where:
@@ -188,7 +188,7 @@ def _parameter_set(robot: Robot, name: str) -> ParameterSet:
     )
 
 
-def _frame(robot: Robot, name: str) -> Any:
+def _frame(robot: Described, name: str) -> Any:
     """The frame of a payload; without a name, that of the tool."""
     if not name:
         found = tools(robot.model)
