@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, BackendError
 from ..support.foreign import refuse_foreign
@@ -19,12 +19,17 @@ from ..support.messages import shown
 from ..tracing.expression import Node, Operand
 from ..tracing.program import Program
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike
+
+Expression = Module = Any  # SymPy's own, which have no types
 LIMIT = 20_000  # operations, written out without sharing; SymPy takes seconds for so many
 NUMBERS = ("rational", "float")
 LONGEST_FORMULA = 50_000  # characters of LaTeX that a notebook shows
 
 
-def sympy() -> Any:
+def sympy() -> Module:
     """The package, or one sentence about how to get it."""
     try:
         import sympy
@@ -44,18 +49,18 @@ class Symbolic:
     """
 
     function: str
-    expressions: Any
-    symbols: dict[str, tuple[Any, ...]]
+    expressions: Expression
+    symbols: dict[str, tuple[Expression, ...]]
     shape: tuple[int, ...]
 
-    def lambdify(self, modules: Any = "numpy") -> Callable[..., Any]:
+    def lambdify(self, modules: str | list[str] = "numpy") -> Callable[..., np.ndarray]:
         """A function of arrays (..., size), one for each input, that evaluates the expressions."""
         import numpy as np
 
         flat = self.flat
         evaluate = sympy().lambdify([list(s) for s in self.symbols.values()], flat, modules=modules, cse=True)
 
-        def function(*inputs: Any) -> Any:
+        def function(*inputs: ArrayLike) -> np.ndarray:
             for name, x in zip(self.symbols, inputs, strict=False):
                 refuse_foreign(f"{self.function}: {name}", x)
             arrays = [np.asarray(x) for x in inputs]
@@ -71,7 +76,7 @@ class Symbolic:
         return function
 
     @property
-    def flat(self) -> list[Any]:
+    def flat(self) -> list[Expression]:
         """Every expression, the last axis fastest."""
         return list(sympy().flatten(self.expressions)) if self.shape else [self.expressions]
 
@@ -90,7 +95,7 @@ class Symbolic:
         return f"<Symbolic {self.function}: {inputs} -> {self.shape}>"
 
 
-def dotted(symbols: dict[str, tuple[Any, ...]]) -> dict[Any, str]:
+def dotted(symbols: dict[str, tuple[Expression, ...]]) -> dict[Expression, str]:
     """LaTeX of the rates among the symbols: qd2 is a q with one dot and a 2 below, qdd_elbow one with two."""
     dots = {"qd": r"\dot{q}", "qdd": r"\ddot{q}"}
     return {
@@ -158,7 +163,7 @@ def symbolic(
     return Symbolic(what, _shaped(sp, values, shape), symbols, shape)
 
 
-def _shaped(sp: Any, values: list[Any], shape: tuple[int, ...]) -> Any:
+def _shaped(sp: Module, values: list[Expression], shape: tuple[int, ...]) -> Expression:
     if len(shape) == 0:
         return values[0]
     if len(shape) <= 2:
@@ -180,29 +185,29 @@ def as_fraction(number: float) -> Fraction:
 class _Written:
     """Operations as SymPy expressions."""
 
-    def __init__(self, sp: Any, inputs: list[tuple[Any, ...]], exact: bool):
+    def __init__(self, sp: Module, inputs: list[tuple[Expression, ...]], exact: bool):
         self.sp = sp
         self.inputs = inputs
         self.exact = exact
-        self.known: dict[Node, Any] = {}
+        self.known: dict[Node, Expression] = {}
 
-    def results(self, program: Program) -> list[Any]:
+    def results(self, program: Program) -> list[Expression]:
         (body,) = program.bodies()
         for node in body.nodes:
             self.known[node] = self.expression(node)
         effects = sorted(body.effects, key=lambda effect: effect.where[0])  # type: ignore[union-attr]
         return [self.value(effect.value) for effect in effects]
 
-    def value(self, x: Operand) -> Any:
+    def value(self, x: Operand) -> Expression:
         return self.known[x] if isinstance(x, Node) else self.number(x)
 
-    def number(self, x: float) -> Any:
+    def number(self, x: float) -> Expression:
         if not self.exact:
             return self.sp.Integer(int(x)) if float(x).is_integer() else self.sp.Float(x, 17)
         fraction = as_fraction(x)
         return self.sp.Rational(fraction.numerator, fraction.denominator)
 
-    def expression(self, node: Node) -> Any:
+    def expression(self, node: Node) -> Expression:
         sp = self.sp
         if node.op == "input":
             return self.inputs[node.data[0]][node.data[1]]
@@ -228,7 +233,7 @@ class _Written:
                 return sp.Piecewise((args[1], args[0]), (args[2], True))
         raise AssertionError(f"{node.op} has no symbolic form")
 
-    def angle(self, x: Operand) -> Any:
+    def angle(self, x: Operand) -> Expression:
         """An angle, in which a number that is a fraction of a turn is written with pi."""
         if isinstance(x, Node) and x.op in ("add", "sub"):
             a, b = (self.angle(arg) for arg in x.args)
