@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError, BackendError
 from linksweep.plots.figures import new_figure, numbers, plain
 from linksweep.plots.sketch import Scene
 from linksweep.support.files import write_atomically
 
+if TYPE_CHECKING:
+    from linksweep.robot.robot import Robot
+
 MOST_PICTURES = 100_000  # hours of drawing
 
 
 def animate(
-    robot: Any, t: Any, q: Any, path: str | Path, *, fps: float = 20.0, view: tuple[float, float] | None = None,
-    title: str | None = None, axes: bool = False, frames: Any = None, com: bool = False, dpi: float = 80.0,
+    robot: Robot, t: ArrayLike, q: ArrayLike, path: str | Path, *, fps: float = 20.0,
+    view: tuple[float, float] | None = None, title: str | None = None, axes: bool = False,
+    frames: str | Sequence[str] | None = None, com: bool = False, dpi: float = 80.0,
 ) -> None:  # fmt: skip
     """Write the motion q (samples, nq) at times t (samples,) in real time, as sketches.
 
