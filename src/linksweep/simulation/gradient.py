@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..backends.rollout import Feed, Recording, run
 from ..backends.threads import checked_threads
@@ -26,6 +27,7 @@ from ..tracing.expression import Graph
 from ..tracing.passes import optimise
 from ..tracing.program import Array, Program, block_program
 from .checks import broadcast_batch, check_memory, positive, real_array
+from .columns import Kernel
 from .control.traced import TracedDynamics
 from .laws import Constant
 from .resting import rest_of
@@ -81,16 +83,16 @@ class Rollout:
 
     def __init__(self, robot: Robot, dt: float, recipe: StepRecipe, backend: str, threads: int):
         self.robot, self.dt, self._recipe, self._backend, self._threads = robot, dt, recipe, backend, threads
-        self._kernels: dict[type, Any] = {}
+        self._kernels: dict[type[StepRecipe], Kernel] = {}
 
-    def __call__(self, q0: Any, qd0: Any, tau: Any) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, q0: ArrayLike, qd0: ArrayLike, tau: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """The states before the first step and after each."""
         start, torques, batch = self._checked(q0, qd0, tau)
         states = self._states(start, torques, 1)
         return tuple(x.reshape(len(x), *batch, x.shape[-1]) for x in states)  # type: ignore[return-value]
 
     def vjp(
-        self, q0: Any, qd0: Any, tau: Any, w_q: Any = None, w_qd: Any = None
+        self, q0: ArrayLike, qd0: ArrayLike, tau: ArrayLike, w_q: ArrayLike | None = None, w_qd: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The gradients by q0, qd0 and tau of a loss whose own are w_q (steps + 1, ..., nq) by the states' q and w_qd
         by their qd (None: zeros). Gradients by q are by its numbers; each rollout of the batch has its own.
@@ -121,7 +123,7 @@ class Rollout:
         by_q, by_qd = (x.reshape(*batch, x.shape[-1]) for x in after)
         return by_q, by_qd, slopes.reshape(steps, *batch, slopes.shape[-1])
 
-    def _kernel(self, kind: type) -> Any:
+    def _kernel(self, kind: type[StepRecipe]) -> Kernel:
         """Of a step or of its adjoint, compiled when first asked for."""
         if kind not in self._kernels:
             recipe = kind(**{field.name: getattr(self._recipe, field.name) for field in fields(StepRecipe)})
@@ -139,7 +141,9 @@ class Rollout:
         run(self._kernel(StepRecipe), Recording(states, results, every), feeds, 0, records, self._threads)
         return states
 
-    def _checked(self, q0: Any, qd0: Any, tau: Any) -> tuple[list[np.ndarray], np.ndarray, tuple[int, ...]]:
+    def _checked(
+        self, q0: ArrayLike, qd0: ArrayLike, tau: ArrayLike
+    ) -> tuple[list[np.ndarray], np.ndarray, tuple[int, ...]]:
         """The start (n, size), the torques (steps, n, nv), and the batch."""
         robot = self.robot
         given = [real_array("q0", q0, robot.nq), real_array("qd0", qd0, robot.nv), real_array("tau", tau, robot.nv)]
@@ -157,7 +161,7 @@ class Rollout:
         start = [np.array(np.broadcast_to(x, (*batch, x.shape[-1]))).reshape(n, x.shape[-1]) for x in given[:2]]
         return start, torques, batch
 
-    def _weights(self, name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    def _weights(self, name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray:
         rows = (shape[0], math.prod(shape[1:-1]), shape[-1])
         if value is None:
             return np.zeros(rows)
