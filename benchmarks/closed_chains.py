@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
 
 from closed_chain_cases import grasp_case
 from pin_models import pin_model, places, their_q, their_v

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -17,7 +18,10 @@ settings.load_profile("patient")
 _OWN_CACHE: str | None = None
 
 
-SOURCE = str(Path(__file__).parent.parent / "src")
+# Tests stand in the rooms of the source and share helpers; subprocesses that tests start in other folders see the same.
+HERE = Path(__file__).parent
+SEEN = [str(HERE.parent / "src"), *(str(room) for room in sorted(HERE.iterdir()) if room.is_dir())]
+sys.path.extend(SEEN[1:])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -26,8 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         _OWN_CACHE = tempfile.mkdtemp(prefix="linksweep-test-cache-")
         os.environ["LINKSWEEP_CACHE"] = _OWN_CACHE
-        # Subprocesses that tests start in other folders see the same source as the tests.
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SOURCE, os.environ.get("PYTHONPATH")]))
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*SEEN, os.environ.get("PYTHONPATH")]))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

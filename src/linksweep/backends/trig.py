@@ -46,7 +46,7 @@ PI_2_FLOAT32_FMA = tuple(map(_hex, ("0x1.921fb4p+0", "0x1.4442d0p-24", "0x1.8469
 PI_2_FLOAT32 = tuple(map(_hex, ("0x1.921fb54440000p+0", "0x1.68c234c4c6629p-39")))
 
 # Near-minimax coefficients, lowest power first (Remez exchange in mpmath; coefficients rounded one after the
-# other from the lowest power, the rest fitted anew each time). tests/test_trig.py computes the optimum and
+# other from the lowest power, the rest fitted anew each time). tests/backends/test_trig.py computes the optimum and
 # compares.
 #     sin r = r - z r S(z),   cos r = 1 - z (1/2 + z C(z)),   z = r^2
 # Relative errors: 3.8e-18 and 5.7e-20 (float64), 4.2e-9 and 1.3e-10 (float32).

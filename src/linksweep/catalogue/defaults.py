@@ -2,7 +2,7 @@
 
 Rules by the robot's structure, written here and nowhere else; nothing is traced to choose. Inertias are regrouped
 wherever that changes no result (`functions.may_regroup`). docs/defaults.md shows the rules and the figures behind them,
-and tests/test_defaults.py holds them against operation counts and those figures.
+and tests/catalogue/test_defaults.py holds them against operation counts and those figures.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def default_method(function: str, model: CanonicalModel, loops: bool = False) ->
 def predicted_operations(model: CanonicalModel, function: str, results: int, derivative: bool = False) -> float:
     """Of the program written out, from the robot's structure alone: what loops would run, less what folds.
 
-    results: entries of them. tests/test_defaults.py holds this against programs.
+    results: entries of them. tests/catalogue/test_defaults.py holds this against programs.
     """
     per_link, per_pair = DERIVATIVE if derivative else OPERATIONS.get(function, OTHERS)
     share = [1.0 if function in COMMON_FRAME or _is_general(link) else FOLDED for link in model.links]

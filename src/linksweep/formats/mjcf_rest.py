@@ -1,7 +1,7 @@
 """What MuJoCo would simulate and the dynamics of a tree of rigid bodies does not have: named in one warning.
 
-docs/descriptions.md says of every option and field of MuJoCo's model what becomes of it; tests/test_mjcf_fields.py
-holds both to that.
+docs/descriptions.md says of every option and field of MuJoCo's model what becomes of it;
+tests/formats/test_mjcf_fields.py holds both to that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The rewrite rules, one commented line each, tried in order; the first that fits replaces the operation.
 
 A rule sees the operands (nodes or floats) and answers with what replaces the operation, or None. None of them changes
-a result by more than rounding for finite values; `tests/test_rules.py` fires each one and compares numerically.
+a result by more than rounding for finite values; `tests/tracing/test_rules.py` fires each one and compares numerically.
 """
 
 from __future__ import annotations

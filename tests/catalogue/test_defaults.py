@@ -1,0 +1,290 @@
+"""What is taken where nothing is said: the rules of defaults.py against counts and against the printed figures."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles import FILES
+from pin_models import random_robot
+from robots_for_tests import robot
+
+import linksweep as ls
+from linksweep.catalogue import defaults, functions
+from linksweep.catalogue.defaults import DEEP, DETAILED, ROLL_ABOVE, default_method, depth
+from linksweep.catalogue.functions import FUNCTIONS
+from linksweep.catalogue.requests import PUBLIC, make_request
+from linksweep.compiled import function as compiled
+from linksweep.errors import ArgumentError, DescriptionError, ModelWarning
+
+ROOT = Path(__file__).parents[2]
+PUMA = ls.robots.puma560()
+Q = np.zeros(6)
+
+
+def benchmark() -> Any:
+    """benchmarks/defaults.py, which knows the robots of its tables by name."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        spec = importlib.util.spec_from_file_location("benchmarks_defaults", ROOT / "benchmarks" / "defaults.py")
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    finally:
+        sys.path.pop(0)
+
+
+BENCHMARK = benchmark()
+
+
+@functools.cache
+def named(name: str) -> ls.Robot:
+    return BENCHMARK.robot_of(name)
+
+
+# ---- a method that is not the function's -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: PUMA.mass_matrix(Q, method="kane"), "mass_matrix has no method 'kane': expected one of composite"),
+        (lambda: PUMA.gravity_forces(Q, method="fd4"), "gravity_forces has no method 'fd4'"),
+        (lambda: PUMA.bias_forces(Q, Q, method="composite"), "bias_forces has no method 'composite'"),
+        (lambda: PUMA.mass_matrix_inverse(Q, method="composite"), "mass_matrix_inverse has no method 'composite'"),
+        (lambda: PUMA.coriolis_matrix(Q, Q, method="kane"), "coriolis_matrix has no method 'kane'"),
+        (lambda: PUMA.explicit_model(Q, method="kane"), "effective_inertia has no method 'kane'"),
+        (lambda: PUMA.compile("mass_matrix", method="fd1"), "mass_matrix has no method 'fd1'"),
+        (lambda: PUMA.compile(["mass_matrix"], method="fd1"), "mass_matrix has no method 'fd1'"),
+        (lambda: PUMA.compile("kinetic_energy", method="kane"), "there is only one way: leave method out"),
+        (lambda: PUMA.compile(("pose", "tool"), method="kane"), "pose has no method 'kane'"),
+        (lambda: PUMA.compile(["mass_matrix", "bias_forces"], method="fd4"), "mass_matrix has no method 'fd4'"),
+        (lambda: PUMA.compile(["mass_matrix", "bias_forces"], method=""), "mass_matrix has no method ''"),
+        (lambda: PUMA.operation_count("mass_matrix", "kane"), "mass_matrix has no method 'kane'"),
+        (lambda: ls.robots.general("RRR").operation_count("mass_matrix", "kane"), "mass_matrix has no method 'kane'"),
+        (lambda: ls.simulate(PUMA, Q, duration=0.01, method="kane"), "forward_dynamics has no method 'kane'"),
+    ],
+)
+def test_a_method_of_another_function_is_refused(call: Any, words: str):
+    with pytest.raises(ArgumentError) as caught:
+        call()
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_list_takes_a_method_where_it_belongs():
+    both = PUMA.compile(["mass_matrix", "forward_dynamics", ("pose", "tool"), "gravity_forces"], method="fd4")
+    assert [request.method for request in both.recipe.requests] == ["composite", "fd4", "", "khalil_kleinfinger"]
+    with pytest.raises(ArgumentError, match="'closed_form' needs a serial chain"):
+        robot("tree4").compile(["mass_matrix", "forward_dynamics"], method="closed_form")
+
+
+# ---- the rules -------------------------------------------------------------------------------------------------
+
+STRUCTURES = {
+    "one joint": lambda: ls.robots.chain(1),
+    "short chain": lambda: PUMA,
+    "long chain": lambda: ls.robots.chain(12),
+    "very long chain": lambda: ls.robots.chain(ROLL_ABOVE + 1),
+    "tree": lambda: robot("tree9"),
+    "ball joints": lambda: random_robot(("spherical", "revolute", "spherical")),
+    "free base": lambda: random_robot(("free", "revolute", "prismatic", "spherical")),
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("function", [name for name in PUBLIC if "" not in FUNCTIONS[name].methods])
+def test_every_function_has_a_rule_for_every_structure(name: str, function: str):
+    bot = STRUCTURES[name]()
+    able = [m for m, properties in FUNCTIONS[function].methods.items()
+            if not (properties.serial and not bot.canonical.is_serial)
+            and not (properties.single and not bot.canonical.is_single)]  # fmt: skip
+    assert set(bot.methods(function)) == set(able)
+    if able:
+        assert make_request(bot, function, None).method == bot.methods(function)[0]
+    last = defaults.RULES[function][-1]
+    assert last.holds(defaults.Structure(99, False, False)) and last.words in ("always", "otherwise")
+
+
+def test_a_free_joint_is_six_deep():
+    assert depth(PUMA.canonical) == 6 and depth(named("Allegro hand").canonical) == 4
+    assert depth(named("Solo12, floating").canonical) == 6 + 3
+
+
+def test_loops_take_a_method_that_can_be_a_loop():
+    for function in ("forward_dynamics", "mass_matrix_inverse"):
+        rolled = PUMA.compile(function, rolled=True, backend="interpreter")
+        assert rolled.program.rolled and rolled.recipe.requests[0].method != PUMA.methods(function)[0]
+    large = ls.robots.chain(ROLL_ABOVE + 1)
+    assert not FUNCTIONS["forward_dynamics"].methods[large.methods("forward_dynamics")[0]].written_out
+    assert large.methods("mass_matrix_inverse")[0] == "costate_covariance"
+
+
+def test_nothing_is_traced_to_choose(monkeypatch: pytest.MonkeyPatch):
+    traced = []
+    real = functions.trace
+
+    def counting(*args: Any, **options: Any) -> Any:
+        traced.append(args[1])
+        return real(*args, **options)
+
+    monkeypatch.setattr(compiled, "trace", counting)
+    bot = ls.robots.stanford()
+    for function in PUBLIC:
+        bot.methods(function)
+    recipe = bot.recipe("inverse_dynamics")
+    assert not traced
+    recipe.trace()
+    assert len(traced) == 1  # not once with and once without base parameters
+
+
+def test_the_recipe_holds_the_resolved_method():
+    """It is the key of the cache: what is chosen by a rule and what is said by name is compiled once."""
+    for function in ("inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse", "coriolis_matrix"):
+        assert PUMA.recipe(function) == PUMA.recipe(function, method=PUMA.methods(function)[0])
+        assert PUMA.recipe(function).requests[0].method
+
+
+def test_details_are_those_of_the_papers():
+    zero, one = np.zeros(6), np.full(6, 0.3)
+    for function, method in DETAILED.items():
+        call = getattr(PUMA, function)
+        assert set(call(one, zero, one, details=True)[1]) == set(call(one, zero, one, method=method, details=True)[1])
+
+
+def test_laws_of_simulation_use_the_rule(monkeypatch: pytest.MonkeyPatch):
+    """In machine code and in columns: one choice, made in defaults.py."""
+    from linksweep.simulation.columns import CompiledDynamics
+    from linksweep.simulation.control.traced import TracedDynamics, law_request
+
+    monkeypatch.delitem(defaults.RULES, "gravity_forces")
+    request = make_request(PUMA, "forward_dynamics", None)
+    columns = CompiledDynamics(PUMA.canonical, request, "float64", "interpreter")
+    for broken in (TracedDynamics(PUMA.canonical, False, request), columns):
+        with pytest.raises(KeyError):  # there is no method "" of inverse dynamics
+            broken.gravity([np.zeros(1)] * 6)
+    monkeypatch.undo()
+    assert law_request("gravity_forces", PUMA.canonical).method == PUMA.methods("gravity_forces")[0]
+
+
+# ---- against counts --------------------------------------------------------------------------------------------
+
+COUNTED = ("puma560", "stanford", "UR5", "Kinova", "Panda", "Allegro hand", "Solo12", "UR5, floating", "Bolt, floating",
+           "Go2, floating", "chain(2)", "chain(9)", "chain(12)")  # fmt: skip
+RECURSIVE = ("filter_smoother", "fd1", "fd3", "fd4")
+
+
+def operations(name: str, function: str, method: str) -> int:
+    return named(name).operation_count(function, method, rolled=False).total
+
+
+@pytest.mark.parametrize("function", ["inverse_dynamics", "bias_forces", "gravity_forces", "mass_matrix"])
+@pytest.mark.parametrize("name", COUNTED)
+def test_the_default_takes_the_fewest_operations(name: str, function: str):
+    chosen, *others = (m for m in named(name).methods(function) if m != "influence")
+    fewest = operations(name, function, chosen)
+    assert all(fewest <= operations(name, function, other) for other in others)
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_composite_takes_the_fewest_operations_up_to_nine_deep(name: str):
+    shallow = depth(named(name).canonical) <= DEEP
+    assert named(name).methods("forward_dynamics")[0] == ("composite" if shallow else "fd3")
+    composite = operations(name, "forward_dynamics", "composite")
+    others = {method: operations(name, "forward_dynamics", method) for method in RECURSIVE}
+    if shallow:
+        assert composite < min(others.values())
+    else:
+        assert composite > min(others.values())
+        assert others["fd3"] <= 1.03 * min(others.values())
+
+
+@pytest.mark.parametrize("name", [*COUNTED, "chain(24)"])
+def test_factors_take_the_fewest_operations_for_the_inverse(name: str):
+    first, *others = named(name).methods("mass_matrix_inverse")
+    assert first == "factorization"
+    for other in others:
+        assert operations(name, "mass_matrix_inverse", first) <= operations(name, "mass_matrix_inverse", other)
+
+
+REGROUPED = {
+    "inverse_dynamics": "khalil_kleinfinger", "bias_forces": "khalil_kleinfinger", "mass_matrix": "composite",
+    "gravity_forces": "khalil_kleinfinger", "forward_dynamics": "composite",
+}  # fmt: skip
+WORSE = {("asr_twodof_description/urdf/TwoDofs.urdf", "floating")}  # a toy: zeros of its base are filled
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("name", COUNTED)
+def test_base_parameters_save_operations(name: str):
+    """So they are taken wherever they serve, without a second trace to compare with."""
+    for function, method in REGROUPED.items():
+        plain, regrouped, taken = (
+            named(name).operation_count(function, method, base, rolled=False).total for base in (False, True, None)
+        )
+        assert taken == regrouped <= plain, function
+
+
+# ---- against the figures ---------------------------------------------------------------------------------------
+
+
+def printed() -> list[tuple[str, str, dict[str, float], str]]:
+    """(table, robot, nanoseconds by method, default) of every row of docs/defaults.md."""
+    text = (ROOT / "docs" / "defaults.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```text\n\$ python benchmarks/defaults.py\n(.*?)```", text, re.DOTALL)
+    rows = []
+    for part in block.split("\n\n")[1:]:
+        head, _, *lines = part.strip().splitlines()
+        title, *columns = re.split(r"\s{2,}", head.strip())
+        for line in lines:
+            robot_name, _, *cells = re.split(r"\s{2,}", line.strip())
+            times = dict(zip(columns[1:-2], map(float, cells[:-2]), strict=True))
+            rows.append((title, robot_name, times, cells[-2]))
+    return rows
+
+
+def test_the_page_shows_every_case():
+    shown = {(title, name) for title, name, _, _ in printed()}
+    assert shown == {(title, name) for title, (_, _, names) in BENCHMARK.CASES.items() for name in names}
+
+
+@pytest.mark.parametrize(("title", "name", "times", "default"), printed(), ids=lambda value: str(value)[:30])
+def test_the_default_is_as_fast_as_the_fastest(title: str, name: str, times: dict[str, float], default: str):
+    """As printed, so that the rule and the figures cannot part. Five per cent is what two runs differ by; for inverse
+    dynamics the rule is the fewest operations, though newton_euler, which keeps fewer numbers between its sweeps, is
+    faster on some large robots."""
+    function = BENCHMARK.CASES[title][0]
+    assert named(name).methods(function)[0] == default
+    assert times[default] <= (1.1 if function == "inverse_dynamics" else 1.05) * min(times.values())
+
+
+def test_default_method_of_what_has_one_way():
+    assert default_method("pose", PUMA.canonical) == "" and default_method("regressor", PUMA.canonical) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+@pytest.mark.parametrize("file", FILES)
+def test_base_parameters_save_operations_on_every_robot_but_one(file: str, base: str):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        try:
+            bot = ls.load(FILES[file], base=base)
+        except DescriptionError as error:
+            pytest.skip(f"no robot with a joint: {error}")
+    if len(bot.model.links) > 40 or not bot.has_inertia or bot.singular_joints:
+        pytest.skip("too large to trace ten times over, or without inertia")
+    worse = []
+    for function, method in REGROUPED.items():
+        plain, regrouped = (bot.operation_count(function, method, b, rolled=False).total for b in (False, True))
+        if regrouped > plain:
+            worse.append(function)
+    expected = ["inverse_dynamics", "bias_forces", "forward_dynamics"] if (file, base) in WORSE else []
+    assert sorted(worse) == sorted(expected)

@@ -1,0 +1,114 @@
+"""`linksweep simulate experiment.toml` and `linksweep export experiment.toml --law`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import linksweep as ls
+from linksweep.cli.experiment import is_experiment, read_experiment
+from linksweep.errors import ArgumentError
+from linksweep.simulation import PD, Push, Sampling, saturated
+
+PAGE = Path(__file__).parents[2] / "docs" / "control.md"
+HEAD = 'robot = "puma560"\nduration = 0.1\nq0 = [0.1, -0.6, 0.7, 0.3, -0.4, 0.2]\n'
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "experiment.toml"
+    path.write_text(text)
+    return path
+
+
+def example() -> str:
+    return PAGE.read_text("utf-8").split("```toml\n")[1].split("```")[0]
+
+
+def test_the_page_s_experiment_is_what_it_says(tmp_path: Path):
+    path = written(tmp_path, example())
+    assert is_experiment(str(path))
+    run = read_experiment(path).run()
+    robot = ls.robots.puma560()
+    plant = robot.with_payload(robot.frame_names[-1], 2.0, (0, 0, 0.1))
+    home = [0.1, -0.6, 0.7, 0.3, -0.4, 0.2]
+    wanted = ls.simulate(
+        plant, home, None, saturated(PD(home, 400.0, 40.0, controller_robot=robot), [200, 200, 150, 50, 50, 50]), 1.0,
+        dissipation=True, control_period=0.004, sampling=Sampling(delay=0.001, encoder=0.0015),
+        disturbance=Push("link6", [0, 0, 0, 10, 0, 0], 0.5, 0.6),
+    )  # fmt: skip
+    assert np.array_equal(run.q, wanted.q) and run.robot == plant and np.abs(run.q[-1] - home).max() > 1e-3
+
+
+def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from typer.testing import CliRunner
+
+    from linksweep.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    joints = "\n".join(f"{name} = [0, 0.1]" for name in ls.robots.puma560().joint_names)
+    (tmp_path / "move.toml").write_text(f'motion = "quintic"\ntimes = [0, 0.1]\n[joints]\n{joints}\n')
+    laws = '[[law]]\nkind = "computed_torque"\nkp = 100\nkd = 20\n'
+    laws += '[[law]]\nkind = "friction"\nfriction = 0.0\ndamping = 0.0\n'
+    written(tmp_path, 'robot = "puma560"\nmotion = "move.toml"\n' + laws)
+    call = CliRunner().invoke
+    done = call(app, ["simulate", "experiment.toml", "--json", "-o", "run.csv"])
+    assert done.exit_code == 0, done.output
+    facts = json.loads(done.output)
+    assert max(facts["tracking_error"]["largest"]) < 1e-6 and Path("run.csv").exists()
+    done = call(app, ["simulate", "experiment.toml"])
+    assert done.exit_code == 0 and "tracking error: rms" in done.output
+    done = call(app, ["export", "experiment.toml", "--law", "-o", "law.c"])
+    assert done.exit_code == 0 and "qdd_ref" in Path("law.h").read_text(), done.output
+    for words, sentence in (
+        (["simulate", "experiment.toml", "--duration", "3"], "got --duration beside it"),
+        (["export", "puma560", "--law", "-o", "law.c"], "expected an experiment alone"),
+        (["export", "puma560", "-o", "law.c"], "nothing is said of what to export"),
+    ):
+        done = call(app, words)
+        assert isinstance(done.exception, ArgumentError) and sentence in str(done.exception), done.output
+
+
+def test_a_robot_in_toml_is_no_experiment(tmp_path: Path):
+    table = tmp_path / "arm.toml"
+    table.write_text('name = "arm"\nformat = "dh"\nconvention = "modified"\n[[links]]\na = 1\nmass = 1\n')
+    assert not is_experiment(str(table)) and not is_experiment("puma560") and not is_experiment(None)
+    assert not is_experiment(str(tmp_path / "missing.toml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("robot = 3", "robot is 3, expected a bundled name"),
+        ('robot = "puma561"', "puma561"),
+        (HEAD + "speed = 3", "the key 'speed' is not known"),
+        (HEAD + "law = 3", r"law is 3, expected tables: write each as \[\[law\]\]"),
+        (HEAD + '[[law]]\nkind = "pid"', "a law has kind 'pid'"),
+        (HEAD + '[[law]]\nkind = "pd"\nkp = 3', "the law pd has no kd"),
+        (HEAD + '[[law]]\nkind = "pd"\nkp = 3\nkd = 2\nki = 1', "the key 'ki' of .law. is not known"),
+        (HEAD + '[[law]]\nkind = "feed_forward"', "feed_forward needs a motion"),
+        (HEAD + '[[law]]\nkind = "operational_space"\nframe = "link6"', "operational_space has no stiffness"),
+        (HEAD + "[sampling]\ndelay = 0.1", "has no period"),
+        (HEAD + "[sampling]\nperiod = 0.1\nspeed = 1", "the key 'speed' of .sampling. is not known"),
+        (HEAD + "[[push]]\nframe = 'link6'", "has no wrench"),
+        (HEAD + 'motion = "missing.toml"', "missing.toml"),
+        (HEAD + "[", "is no TOML"),
+    ],
+)
+def test_mistakes_are_one_sentence_with_the_file_s_name(tmp_path: Path, text: str, sentence: str):
+    path = written(tmp_path, text)
+    with pytest.raises(ArgumentError, match=sentence) as said:
+        read_experiment(path)
+    assert str(path.parent) in str(said.value) and "\n" not in str(said.value)
+
+
+@pytest.mark.parametrize("law", [
+    'kind = "gravity"', 'kind = "constant"\ntau = [1, 2, 3, 4, 5, 6]',
+    'kind = "operational_space"\nframe = "link6"\nstiffness = 50\ndamping = 5\ntarget = [0.4, 0.1, 0.3]',
+    'kind = "computed_torque"\nkp = 10\nkd = 5\nreference = [0, 0, 0, 0, 0, 0]',
+])  # fmt: skip
+def test_every_kind_of_law_runs(tmp_path: Path, law: str):
+    run = read_experiment(written(tmp_path, HEAD + "[[law]]\n" + law)).run()
+    assert run.finite and run.q.shape == (101, 6)

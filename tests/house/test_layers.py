@@ -1,0 +1,192 @@
+"""Data flows one way: description → Model → algorithm → Program → backend → Robot. Imports too."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "linksweep"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# In the order in which data flows: a room imports from itself and from rooms before it.
+ROOMS = (
+    "errors",
+    "support",
+    "spatial",
+    "joints",
+    "description",
+    "formats",
+    "mechanism",
+    "algorithms",
+    "tracing",
+    "catalogue",
+    "backends",
+    "compiled",
+    "analysis",
+    "spatial_operators",
+    "exact",
+    "explain",
+    "motion",
+    "tables",
+    "simulation",
+    "robot",
+    "robots",
+    "interop",
+    "jax",
+    "torch",
+    "counts",
+    "plots",
+    "identification",
+    "interop",
+    "jax",
+    "torch",
+    "studies",
+    "viewer",
+    "cli",
+    "__main__",
+)
+# A room that sees less than what stands before it, and why.
+SEES_ONLY = {
+    "algorithms": {"spatial", "description.model", "mechanism"},  # they never know their scalar
+    "backends": {"errors", "support", "tracing.expression", "tracing.program"},  # they see only Programs
+}
+# (who, whom): what is asked for when a file is read or a picture wanted, and never when a module is imported.
+LAZILY = {
+    ("simulation.storage", ""),  # a saved run gives back its Robot
+    ("simulation.result", "viewer"),  # run.show()
+    ("robot.robot", "viewer"),
+    ("simulation.answers", ""),  # a run shows its picture
+}
+
+
+def own_name(path: Path) -> str:
+    """`tracing.program` for src/linksweep/tracing/program.py, `` for the package itself."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imports_of(path: Path, when_imported: bool = False) -> set[str]:
+    """Modules of linksweep (dotted, below linksweep) that a file imports at run time, anywhere in it.
+
+    `when_imported`: only those that its own import brings, not what its functions import when called.
+    """
+    found: set[str] = set()
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            for child in node.orelse:  # what only a type checker reads is no dependency
+                visit(child)
+            return
+        if when_imported and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return
+        if isinstance(node, ast.Import):
+            found.update(below(alias.name) for alias in node.names if is_own(alias.name))
+        elif isinstance(node, ast.ImportFrom):
+            module = absolute(path, node)
+            if is_own(module):
+                found.update(resolve(module, alias.name) for alias in node.names)
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")))
+    return found
+
+
+def absolute(path: Path, node: ast.ImportFrom) -> str:
+    """The module that `from ... import` names, with leading dots resolved."""
+    if node.level == 0:
+        return node.module or ""
+    folder = path.parents[node.level - 1].relative_to(PACKAGE.parent)
+    return ".".join((*folder.parts, *((node.module,) if node.module else ())))
+
+
+def is_own(module: str) -> bool:
+    return module == "linksweep" or module.startswith("linksweep.")
+
+
+def below(module: str) -> str:
+    return module.removeprefix("linksweep").removeprefix(".")
+
+
+def resolve(module: str, name: str) -> str:
+    """`from linksweep import robots` imports a module, `from linksweep.errors import X` a name of one."""
+    inside = PACKAGE.joinpath(*below(f"{module}.{name}").split("."))
+    is_module = inside.with_suffix(".py").exists() or (inside / "__init__.py").exists()
+    return below(f"{module}.{name}" if is_module else module)
+
+
+def starts_with(module: str, prefix: str) -> bool:
+    return module == prefix or module.startswith(prefix + ".")
+
+
+def room_of(module: str) -> str:
+    return module.partition(".")[0]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: own_name(path) or "linksweep")
+def test_layers(path: Path):
+    module, imported = own_name(path), imports_of(path)
+    if not module:
+        return  # the package itself imports lazily, by name
+    room = room_of(module)
+    assert room in ROOMS, f"{module} stands in no room of ROOMS: find it one"
+    seen = ROOMS[: ROOMS.index(room) + 1]
+    upward = {other for other in imported if room_of(other) not in seen and (module, other) not in LAZILY}
+    assert not upward, f"{module} imports {sorted(upward)}, which come after {room}"
+    if room in SEES_ONLY:
+        allowed = {room, *SEES_ONLY[room]}
+        seen_too = {other for other in imported if not any(starts_with(other, name) for name in allowed)}
+        assert not seen_too, f"{module} may see {sorted(allowed)}, but imports {sorted(seen_too)}"
+
+
+def test_exceptions_are_needed_and_lazy():
+    for module, other in LAZILY:
+        path = PACKAGE.joinpath(*module.split(".")).with_suffix(".py")
+        assert other in imports_of(path), f"{module} imports {other or 'the package'} no more: drop the exception"
+        assert other not in imports_of(path, when_imported=True)
+
+
+def test_the_root_is_a_door():
+    """Who opens the package sees rooms, not a corridor."""
+    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py", "errors.py"}
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders | {"errors", "__main__"} == set(ROOMS)
+
+
+def test_import_graph_has_no_cycle():
+    graph = {own_name(path): imports_of(path, when_imported=True) for path in MODULES}
+    done: set[str] = set()
+
+    def visit(module: str, above: tuple[str, ...]) -> None:
+        assert module not in above, "import cycle: " + " → ".join((*above[above.index(module) :], module))
+        if module not in done:
+            for other in sorted(graph.get(module, ())):
+                if other not in ("", module):  # the package itself imports lazily
+                    visit(other, (*above, module))
+            done.add(module)
+
+    for module in graph:
+        visit(module, ())
+
+
+LONG = {"robot.robot"}  # one class, to be read from top to bottom
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: own_name(path) or "linksweep")
+def test_no_file_above_500_lines(path: Path):
+    if own_name(path) in LONG:
+        return
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= 500, f"{path.name} has {lines} lines and wants splitting"
+
+
+def test_the_graph_reader_reads():
+    # A reader that found nothing would make every test above pass.
+    assert imports_of(PACKAGE / "motion" / "quintic.py") == {"motion.base"}
+    assert "studies.round_trip" in imports_of(PACKAGE / "cli" / "demo.py") - imports_of(
+        PACKAGE / "cli" / "demo.py", True
+    )
+    assert "robot" not in imports_of(PACKAGE / "studies" / "round_trip.py")
+    assert resolve("linksweep", "motion") == "motion" and resolve("linksweep", "__version__") == ""

@@ -1,0 +1,103 @@
+"""Large Jacobians are not formed in JAX and PyTorch: products instead, with the same results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from robots_for_tests import close, robot
+
+from linksweep.interop import derived
+
+STATE = np.random.default_rng(0).uniform(-1, 1, (3, 4, 3))
+ITEMS = ["forward_dynamics", "mass_matrix"]
+
+
+@pytest.fixture
+def jax():
+    """JAX in float64."""
+    jax = pytest.importorskip("jax", reason="linksweep.jax needs jax, which is not installed")
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield jax
+    jax.config.update("jax_enable_x64", before)
+
+
+def test_which_jacobians_are_large():
+    page = (Path(__file__).parents[2] / "docs" / "frameworks.md").read_text(encoding="utf-8")
+    assert f"more than {derived.SMALL} entries it is not formed" in page
+    arm, tree = (robot(name).compile("forward_dynamics") for name in ("puma560", "tree14"))
+    assert not derived.by_products(arm, arm.inputs) and derived.by_products(tree, tree.inputs)
+    assert not derived.by_products(robot("tree14").compile(("derivative", "gravity_forces", "q")), ("q",))
+
+
+def test_jax(jax, monkeypatch: pytest.MonkeyPatch):
+    from linksweep.jax import wrap
+
+    function, (q, qd, tau) = robot("mixed3").compile(ITEMS), STATE
+
+    def everything() -> list[np.ndarray]:
+        f = wrap(function)
+
+        def loss(q, qd, tau):
+            qdd, M = f(q, qd, tau)
+            return (qdd**2).sum() + (M**2).sum()
+
+        def end(q):
+            def step(state, _):
+                q, qd = state
+                return (q + 0.01 * qd, qd + 0.01 * f(q, qd, tau[0])[0]), None
+
+            return jax.lax.scan(step, (q, qd[0]), None, length=5)[0][0].sum()
+
+        slopes = jax.grad(loss, (0, 1, 2))
+        return [
+            *jax.vmap(slopes)(q, qd, tau),
+            *jax.jit(jax.vmap(slopes, (0, None, None)))(q, qd[0], tau[0]),
+            jax.grad(loss, 1)(q, qd[0], tau),  # shared by a batch
+            jax.hessian(loss)(q[0], qd[0], tau[0]),
+            jax.jacfwd(f)(q[0], qd[0], tau[0])[1],
+            jax.jacrev(f, 1)(q[0], qd[0], tau[0])[0],
+            jax.jit(jax.grad(end))(q[0]),
+            jax.jvp(lambda x: f(x, qd, tau)[0], (q,), (qd,))[1],
+        ]
+
+    whole = everything()
+    monkeypatch.setattr(derived, "SMALL", 0)
+    for found, expected in zip(everything(), whole, strict=True):
+        assert close(found, expected, 1e-12)
+
+
+def test_torch(monkeypatch: pytest.MonkeyPatch):
+    torch = pytest.importorskip("torch", reason="linksweep.torch needs torch, which is not installed")
+    from linksweep.interop import torch_functions
+
+    def everything(name: str) -> list[np.ndarray]:
+        f = torch_functions.wrap(robot(name).compile(ITEMS))
+        q, qd, tau = (torch.tensor(x, requires_grad=True) for x in (STATE[0], STATE[1, 0], STATE[2]))
+        qdd, M = f(q, qd, tau)
+        slopes = torch.autograd.grad((qdd**2).sum() + (M**2).sum(), (q, qd, tau), create_graph=True)
+        alone = torch.autograd.grad(f(q, qd, tau)[0].sum(), (q, qd, tau))  # nothing is asked of M
+        again = torch.autograd.grad((slopes[0] ** 2).sum(), q)
+        held = [x.detach() for x in (q, qd, tau)]
+        mapped = torch.func.vmap(torch.func.grad(lambda x, t: (f(x, held[1], t)[0] ** 2).sum()))(held[0], held[2])
+        return [x.detach().numpy() for x in (*slopes, *alone, *again, mapped)]
+
+    whole = everything("mixed3")
+    monkeypatch.setattr(derived, "SMALL", 0)
+    monkeypatch.setattr(torch_functions, "_wrapped", _fresh(torch_functions))
+    for found, expected in zip(everything("mixed3"), whole, strict=True):
+        assert close(found, expected, 1e-12)
+
+
+def _fresh(module):
+    """Wrapped functions that remember no choice: operators of other names."""
+    made: dict[str, object] = {}
+
+    def wrapped(function):
+        key = f"{len(made):04d}products{function.name}"
+        made[key] = module._Wrapped(function, key)
+        return made[key]
+
+    return wrapped
