@@ -19,7 +19,7 @@ from abuse_helpers import PATIENCE, function, in_process, resident, results, rob
 
 import linksweep as ls
 from linksweep.backends.threads import run_chunks
-from linksweep.robot.robot import MOST_KEPT
+from linksweep.robot.core import MOST_KEPT
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 KINDS = ("inverse_dynamics", "several", "inverse_dynamics_rolled", "d_inverse_dynamics")
@@ -107,7 +107,7 @@ def test_a_robot_keeps_so_many_functions():
     for threads in range(1, MOST_KEPT + 1):
         arm.compile("mass_matrix", backend="interpreter", threads=threads, dtype="float32")
     gc.collect()
-    assert first() is None and len(arm._compiled) == MOST_KEPT
+    assert first() is None and len(arm._core.compiled) == MOST_KEPT
 
 
 def many_cycles(count: int) -> None:

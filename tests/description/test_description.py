@@ -15,7 +15,7 @@ import linksweep as ls
 from linksweep.description.assembly import Part, assemble
 from linksweep.description.model import Inertial, Joint, Limits, Placement, symmetric
 from linksweep.errors import ArgumentError
-from linksweep.robot.description_methods import AmbiguousEnd
+from linksweep.robot.joint_numbers import AmbiguousEnd
 from linksweep.simulation import load
 
 BODY = Inertial(1.0, (0.1, 0.0, 0.05), symmetric(0.1, 0.12, 0.13, 0.01, 0.0, 0.02))

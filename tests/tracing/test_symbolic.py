@@ -14,7 +14,6 @@ import sympy as sp
 
 import linksweep as ls
 from linksweep.analysis.symbolic import as_fraction
-from linksweep.robot.analysis_methods import GeneralAnalysis
 from linksweep.robots.general_arm import GeneralArm
 
 FUNCTIONS = [
@@ -109,13 +108,9 @@ def test_inertias_as_symbols():
     assert {str(s) for s in with_gravity.free_symbols} >= {"gx", "gy"}
 
 
-class LetteredArm(GeneralArm, GeneralAnalysis):
-    """Until GeneralArm has it."""
-
-
 def test_arm_of_letters():
     """Two parallel axes with every number a letter: the textbook's matrix, and its determinant below the inverse."""
-    arm = LetteredArm("RR", (0, 0))
+    arm = GeneralArm("RR", (0, 0))
     a2, m1, m2, cx1, cy1, cx2, cy2, ZZ1, ZZ2, q2 = sp.symbols("a2 m1 m2 cx1 cy1 cx2 cy2 ZZ1 ZZ2 q2", real=True)
     m22 = ZZ2 + m2 * (cx2**2 + cy2**2)
     m12 = m22 + m2 * a2 * (cx2 * sp.cos(q2) - cy2 * sp.sin(q2))

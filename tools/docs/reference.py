@@ -37,24 +37,6 @@ RESULTS = {  # what calls return, which has no name in `linksweep` of its own
 }
 NEEDS = {r"\bmujoco\b": "mujoco", r"\bpinocchio\b": "pinocchio", r"\bviewer\b": "viser", r"\bplots\b": "matplotlib"}
 NEEDS |= {r"\bsymbolic\b": "sympy", r"\bcasadi\b": "casadi", r"\bensemble\b": "pyarrow"}
-PARTS = {  # of Robot, by the class that has the member
-    "Robot": "Dynamics",
-    "DescriptionMethods": "What it is",
-    "EditMethods": "Another robot from this one",
-    "CoordinateMethods": "Coordinates",
-    "KinematicsMethods": "Inverse kinematics",
-    "BodyMethods": "Places and bodies",
-    "OperationalMethods": "Operational space",
-    "ConstraintMethods": "Closed chains",
-    "CouplingMethods": "Joints that follow others",
-    "ParameterMethods": "Numbers of the robot",
-    "DerivativeMethods": "Derivatives",
-    "AnalysisMethods": "Formulas",
-    "FactorMethods": "Factors of the mass matrix",
-    "SingularMethods": "Singular poses",
-    "ContactMethods": "Contact",
-    "ViewMethods": "In the browser",
-}
 
 
 @dataclass(frozen=True)
@@ -115,10 +97,17 @@ def _result(name: str) -> Any:
 
 
 def _robot_page(title: str, cls: type, about: str) -> Page:
-    parts: dict[str, list[Name]] = {title: [Name(title, cls)], **{part: [] for part in PARTS.values()}}
-    for name in members(cls):
-        owner = next(base for base in cls.__mro__ if name in vars(base))
-        parts[PARTS.get(owner.__name__, "Dynamics")].append(Name(f"{title}.{name}", inspect.getattr_static(cls, name)))
+    """Members under the headings that the class has in its source, `# ---- What it is`, in their order."""
+    parts: dict[str, list[Name]] = {title: [Name(title, cls)]}
+    public, seen = set(members(cls)), set[str]()
+    for heading, name in re.findall(r"^    (?:# ---- (.+)|def (\w+))", inspect.getsource(cls), re.M):
+        if heading:
+            parts[heading] = []
+        elif name in public and name not in seen:
+            seen.add(name)
+            parts[next(reversed(parts))].append(Name(f"{title}.{name}", inspect.getattr_static(cls, name)))
+    first = [Name(f"{title}.{name}", inspect.getattr_static(cls, name)) for name in sorted(public - seen)]
+    parts[title] += first
     return Page(title, f"reference/{title.lower()}.md", about, tuple((k, tuple(v)) for k, v in parts.items() if v))
 
 

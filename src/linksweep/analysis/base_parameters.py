@@ -10,9 +10,10 @@ They are not a Robot: masses vanish, inertias may be negative, and they hold for
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..catalogue.parameters import TEN, placed
 from ..catalogue.regrouping import regroup
@@ -53,11 +54,11 @@ class BaseParameters:
         for array in (self.values, self.matrix, self.standard, self.armature):
             array.flags.writeable = False
 
-    def regressor(self, q: Any, qd: Any, qdd: Any) -> np.ndarray:
+    def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
         """Y (..., nv, base): what each base parameter asks of each joint."""
         return self.robot.regressor(q, qd, qdd)[..., : self.matrix.shape[1]] @ self.standard
 
-    def inverse_dynamics(self, q: Any, qd: Any, qdd: Any) -> np.ndarray:
+    def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
         """Joint forces (..., nv), from the base parameters and the armatures alone."""
         return self.regressor(q, qd, qdd) @ self.values + self.armature * np.asarray(qdd)
 

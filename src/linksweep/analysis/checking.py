@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,13 +32,15 @@ from ..support.messages import shown
 from ..support.notebook import html_table
 
 if TYPE_CHECKING:
+    from ..robot.options import Flags
     from ..robot.robot import Robot
 
 TOLERANCE = 1e-10
 TORQUES = ("inverse_dynamics", "bias_forces", "gravity_forces")
 EXPLICIT = ("effective_inertia", "coriolis_matrix")
 LARGEST_EXPLICIT = 12  # links: their programs grow with the cube
-WITH_ALL_TERMS = ("inverse_dynamics", "forward_dynamics")  # external forces, dissipation, a moving base
+WITH_ALL_TERMS = ("inverse_dynamics", "forward_dynamics")
+ALL_TERMS: Flags = {"f_ext": True, "dissipation": True, "base_motion": True}
 LARGEST_SAMPLES = 100_000
 
 
@@ -114,7 +116,7 @@ class Report:
         lint = " and ".join(_count(number, word) for number, word in counts if number)
         return f"{self.robot}: {said}; {lint or 'nothing to remark'} about the description."
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain JSON values; a difference that is not a number is null."""
         return {
             "robot": self.robot,
@@ -266,7 +268,7 @@ class _Comparison:
             self._identity("M M^-1 = 1", method, M @ value - np.eye(M.shape[-1]), _outer(m, reach))
 
         qdd, tau = self.states["qdd"], self.states["tau"]
-        bias = self._computed("bias_forces", None, "interpreter", dict.fromkeys(FUNCTIONS["bias_forces"].takes, True))
+        bias = self._computed("bias_forces", None, "interpreter", ALL_TERMS)
         torque = m * (m * np.abs(qdd)).sum(axis=-1, keepdims=True) + np.abs(bias) + np.abs(tau)
         scale = (inverse @ torque[..., None])[..., 0]
         self._compare("forward_dynamics", accelerations, scale)
@@ -284,7 +286,7 @@ class _Comparison:
             self.skipped.append(Skipped(function, "", "because every pose is singular"))
             return {}
         able, largest = self.robot.methods(function), LARGEST_EXPLICIT if function in EXPLICIT else ROLL_ABOVE
-        options = dict.fromkeys(known.takes, True) if function in WITH_ALL_TERMS else {}
+        options: Flags = ALL_TERMS if function in WITH_ALL_TERMS else {}
         results = {}
         for method, properties in known.methods.items():
             if method not in able:
@@ -300,11 +302,11 @@ class _Comparison:
             results[f"{default}, compiled"] = self._computed(function, default, "llvm", options)
         return results
 
-    def _computed(self, function: str, method: str | None, backend: str, options: dict[str, Any]) -> np.ndarray:
+    def _computed(self, function: str, method: str | None, backend: str, options: Flags) -> np.ndarray:
         compiled = self.robot.compile(function, method=method, backend=backend, **options)
         return compiled(*(self.states[name] for name in compiled.inputs))
 
-    def _compare(self, function: str, results: dict[str, np.ndarray], scale: Any) -> None:
+    def _compare(self, function: str, results: dict[str, np.ndarray], scale: float | np.ndarray) -> None:
         """One row for each method: the other one from which it is furthest."""
         for method, value in results.items():
             others = {other: _largest(value - result, scale) for other, result in results.items() if other != method}
@@ -316,7 +318,7 @@ class _Comparison:
         self.differences.append(Difference(name, method, "the identity", _largest(residual, scale)))
 
 
-def _largest(difference: np.ndarray, scale: Any) -> float:
+def _largest(difference: np.ndarray, scale: float | np.ndarray) -> float:
     """The largest element in units of `scale`; a difference of nothing is nothing, whatever the scale."""
     relative = np.abs(difference) / np.where(difference == 0, 1.0, scale)
     return float(relative.max())
@@ -330,7 +332,7 @@ def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def _check_whole(value: Any, name: str, least: int, most: int) -> None:
+def _check_whole(value: object, name: str, least: int, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
         raise ArgumentError(f"check: {name} is {shown(value)}, expected a whole number from {least} to {most}.")
 

@@ -18,9 +18,11 @@ derivatives of the rates, so that Pinocchio's convert like v.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..description.external_forces import link_forces
 from ..description.model import BASE
@@ -32,8 +34,13 @@ if TYPE_CHECKING:
     from ..mechanism.canonical import CanonicalLink
     from ..robot.robot import Robot
 
+    Joints = list[tuple[CanonicalLink, "Foreign"]]
+
 SWAPPED = (3, 4, 5, 0, 1, 2)
 _FREE, _BALL = 0, 1  # mjtJoint
+
+Foreign = Any  # what their packages make, and have no types for
+Converted = Any  # an array, or a tuple of them where several were given: as many as the caller knows
 
 __all__ = ["from_mujoco", "from_pinocchio", "to_mujoco", "to_pinocchio"]
 
@@ -43,8 +50,9 @@ def __dir__() -> list[str]:
 
 
 def to_pinocchio(
-    robot: Robot, model: Any, *, q: Any = None, v: Any = None, a: Any = None, tau: Any = None, f_ext: Any = None
-) -> Any:
+    robot: Robot, model: Foreign, *, q: ArrayLike | None = None, v: ArrayLike | None = None,
+    a: ArrayLike | None = None, tau: ArrayLike | None = None, f_ext: ArrayLike | None = None,
+) -> Converted:  # fmt: skip
     """Coordinates, rates, accelerations, torques or forces of `robot` as `model`, a pin.Model of it, has them."""
     joints = _pinocchio_joints(robot, model)
 
@@ -77,8 +85,9 @@ def to_pinocchio(
 
 
 def from_pinocchio(
-    robot: Robot, model: Any, *, q: Any = None, v: Any = None, a: Any = None, tau: Any = None, f_ext: Any = None
-) -> Any:
+    robot: Robot, model: Foreign, *, q: ArrayLike | None = None, v: ArrayLike | None = None,
+    a: ArrayLike | None = None, tau: ArrayLike | None = None, f_ext: ArrayLike | None = None,
+) -> Converted:  # fmt: skip
     """The reverse of `to_pinocchio`: arrays as `model`, a pin.Model, has them, for `robot`."""
     joints = _pinocchio_joints(robot, model)
 
@@ -111,8 +120,9 @@ def from_pinocchio(
 
 
 def to_mujoco(
-    robot: Robot, model: Any, *, q: Any = None, v: Any = None, a: Any = None, tau: Any = None, f_ext: Any = None
-) -> Any:
+    robot: Robot, model: Foreign, *, q: ArrayLike | None = None, v: ArrayLike | None = None,
+    a: ArrayLike | None = None, tau: ArrayLike | None = None, f_ext: ArrayLike | None = None,
+) -> Converted:  # fmt: skip
     """Arrays of `robot` as `model`, a mujoco.MjModel of it, has them: qpos, qvel, qacc, qfrc and xfrc_applied."""
     joints = _mujoco_joints(robot, model)
     at = _Turns(robot, joints, q, v, a, tau, f_ext)
@@ -170,8 +180,9 @@ def to_mujoco(
 
 
 def from_mujoco(
-    robot: Robot, model: Any, *, q: Any = None, v: Any = None, a: Any = None, tau: Any = None, f_ext: Any = None
-) -> Any:
+    robot: Robot, model: Foreign, *, q: ArrayLike | None = None, v: ArrayLike | None = None,
+    a: ArrayLike | None = None, tau: ArrayLike | None = None, f_ext: ArrayLike | None = None,
+) -> Converted:  # fmt: skip
     """The reverse of `to_mujoco`; forces on bodies that are fixed to another go to the link that carries them."""
     joints = _mujoco_joints(robot, model)
 
@@ -227,7 +238,10 @@ def from_mujoco(
 class _Turns:
     """The orientations of the free joints, where rates or forces need them."""
 
-    def __init__(self, robot: Robot, joints: Any, q: Any, v: Any, a: Any, tau: Any, f_ext: Any):
+    def __init__(
+        self, robot: Robot, joints: Joints, q: ArrayLike | None, v: ArrayLike | None,
+        a: ArrayLike | None, tau: ArrayLike | None, f_ext: ArrayLike | None,
+    ):  # fmt: skip
         free = any(link.type.floats for link, _ in joints)
         for name, given in (("v", v), ("a", a), ("tau", tau), ("f_ext", f_ext)):
             if given is not None and q is None and (free or name == "f_ext"):
@@ -235,7 +249,7 @@ class _Turns:
         if a is not None and v is None and free:
             raise ArgumentError("a depends on how the free base moves: give v beside it.")
         self.q: Any = None if q is None else _array("q", q, (robot.nq,))
-        self.v = None if v is None or a is None else _array("v", v, (robot.nv,))
+        self.v: Any = None if v is None or a is None else _array("v", v, (robot.nv,))
 
     def batch(self, x: np.ndarray, axes: int = 1) -> tuple[int, ...]:
         return np.broadcast_shapes(x.shape[:-axes], () if self.q is None else self.q.shape[:-1])
@@ -271,13 +285,13 @@ def _named_frame(robot: Robot, link: CanonicalLink) -> tuple[np.ndarray, np.ndar
     return np.array(placement.rotation, dtype=float), np.array(placement.position, dtype=float)
 
 
-def _rearranged(convert: Any, own: np.ndarray, *options: Any) -> np.ndarray:
+def _rearranged(convert: Callable[..., Sequence[np.ndarray]], own: np.ndarray, *options: int) -> np.ndarray:
     """The coordinates of a joint (..., n) as a function of their columns gives them."""
     columns = convert([own[..., k : k + 1] for k in range(own.shape[-1])], *options)
     return np.concatenate(columns, axis=-1)
 
 
-def _pinocchio_order(joints: Any) -> np.ndarray:
+def _pinocchio_order(joints: Joints) -> np.ndarray:
     """The place in their rates of each of ours."""
     order = np.empty(sum(joint.nv for _, joint in joints), dtype=int)
     for link, joint in joints:
@@ -285,19 +299,19 @@ def _pinocchio_order(joints: Any) -> np.ndarray:
     return order
 
 
-def _pinocchio_joints(robot: Robot, model: Any) -> list[tuple[CanonicalLink, Any]]:
+def _pinocchio_joints(robot: Robot, model: Foreign) -> Joints:
     """Each link with the joint of theirs that has its joint's name."""
     theirs = {name: model.joints[index] for index, name in enumerate(model.names) if index}
     return _matched(robot, theirs, "Pinocchio", lambda joint: joint.nv)
 
 
-def _mujoco_joints(robot: Robot, model: Any) -> list[tuple[CanonicalLink, Any]]:
+def _mujoco_joints(robot: Robot, model: Foreign) -> Joints:
     sizes = {_FREE: 6, _BALL: 3}
     theirs = {name: index for index, name in enumerate(joint_names(model))}
     return _matched(robot, theirs, "MuJoCo", lambda index: sizes.get(int(model.jnt_type[index]), 1))
 
 
-def _matched(robot: Robot, theirs: dict[str, Any], package: str, freedoms: Any) -> list[tuple[CanonicalLink, Any]]:
+def _matched(robot: Robot, theirs: dict[str, Foreign], package: str, freedoms: Callable[[Foreign], int]) -> Joints:
     if robot.couplings:
         raise ArgumentError(
             f"joints of {robot.name} follow others, expected as many coordinates as {package}'s model has: convert for "
@@ -320,7 +334,7 @@ def _matched(robot: Robot, theirs: dict[str, Any], package: str, freedoms: Any) 
     return [(link, theirs[name]) for name, link in ours.items()]
 
 
-def _array(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+def _array(name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray:
     refuse_foreign(name, value)
     try:
         array = np.asarray(value, dtype=float)
@@ -332,11 +346,13 @@ def _array(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def _converted(name: str, value: Any, shape: tuple[int, ...], convert: Any) -> Any:
+def _converted(
+    name: str, value: ArrayLike | None, shape: tuple[int, ...], convert: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray | None:
     return None if value is None else convert(_array(name, value, shape))
 
 
-def _results(*converted: Any) -> Any:
+def _results(*converted: np.ndarray | None) -> Converted:
     given = tuple(result for result in converted if result is not None)
     if not given:
         raise ArgumentError("nothing was given to convert: pass q, v, a, tau or f_ext by keyword.")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..catalogue.functions import Request
-from ..catalogue.requests import make_request
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
 from ..support.lazy import lazy
+from .singular import warn_if_singular
+
+if TYPE_CHECKING:
+    from ..robot.core import Core
 
 Run = Callable[..., np.ndarray]  # (function, q, vector), each with its batch
 
@@ -52,11 +54,11 @@ class Factor:
         """M^-1 b: (I - H Psi L)^T D^-1 (I - H Psi L) b, (4.16)."""
         return self._run("solve", self.q, self._checked(b))
 
-    def colour(self, white: Any) -> np.ndarray:
+    def colour(self, white: ArrayLike) -> np.ndarray:
         """(I + H Phi L) D^(1/2) w: vectors of covariance M from white ones, the innovations model (4.12)."""
         return self._run("colour", self.q, self._root_times(self._checked(white)))
 
-    def whiten(self, y: Any) -> np.ndarray:
+    def whiten(self, y: ArrayLike) -> np.ndarray:
         """The reverse of `colour`: D^(-1/2) (I - H Psi L) y, (4.15)."""
         return self._root_solve(self._run("whiten", self.q, self._checked(y)))
 
@@ -112,8 +114,7 @@ class Factor:
             out[..., block] = np.linalg.solve(root, out[..., block, None])[..., 0]
         return out
 
-    def _checked(self, vector: Any) -> np.ndarray:
-        refuse_foreign("factor: the vector", vector)
+    def _checked(self, vector: ArrayLike) -> np.ndarray:
         refuse_foreign("factor: the vector", vector)
         array = np.asarray(vector)
         if array.dtype.kind not in "iufb" or array.ndim == 0 or array.shape[-1] != self._nv:
@@ -124,25 +125,16 @@ class Factor:
         return array
 
 
-class FactorMethods:
-    """The part of `Robot` that factors its mass matrix."""
+def factor(core: Core, q: ArrayLike) -> Factor:
+    """The factors of the mass matrix in the poses q."""
 
-    if TYPE_CHECKING:
-        canonical: Any
-        nv: Any
+    def run(function: str, *args: ArrayLike) -> np.ndarray:
+        return core.function(core.requests([function], internal=True))(*args)
 
-        def _function(self, requests: tuple[Request, ...]) -> Run: ...
-        def warn_if_singular(self, what: str, q: ArrayLike, where: Any = None) -> bool: ...
-
-    def factor(self, q: ArrayLike) -> Factor:
-        """The mass matrix as (I + H Phi L) D (I + H Phi L)^T, with `solve`, `logdet`, `colour`, `whiten`."""
-        blocks = [link.rates for link in self.canonical.links]
-        found = Factor(q, self.nv, [block for block in blocks if block.stop - block.start > 1], self._run)
-        self.warn_if_singular("factor", found.q)
-        return found
-
-    def _run(self, function: str, *args: Any) -> np.ndarray:
-        return self._function((make_request(self, function, None, internal=True),))(*args)  # type: ignore[arg-type]
+    blocks = [link.rates for link in core.canonical.links]
+    found = Factor(q, core.nv, [block for block in blocks if block.stop - block.start > 1], run)
+    warn_if_singular(core, "factor", found.q)
+    return found
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,8 +21,9 @@ from numpy.typing import ArrayLike
 from ..algorithms.mass_matrix.inertia_ratio import half_trace
 from ..catalogue.functions import FUNCTIONS, Request
 from ..compiled.function import CompiledFunction, Recipe, chosen_backend, make_function
-from ..description.model import BASE, Joint
+from ..description.model import BASE, Joint, Model
 from ..errors import SingularWarning, warn_user
+from ..mechanism.coordinates import neutral, random
 from ..mechanism.joints import JointInertia
 from ..mechanism.sweeps import Unrolled
 from ..support.lazy import lazy
@@ -30,117 +31,96 @@ from ..tracing.expression import number
 
 if TYPE_CHECKING:
     from ..mechanism.canonical import CanonicalLink, CanonicalModel
+    from ..robot.core import Core
 
 SLIDE = 10.0  # metres: as far as a joint without limits is taken to slide its link
 RATIO, CLOSENESS = Request("inertia_ratio"), Request("closeness")
 
 
 @functools.cache
-def threshold(dtype: Any = "float64") -> float:
+def threshold(dtype: str = "float64") -> float:
     """The ratio at which a joint is singular, and below: 3.7e-11 in float64, 2.4e-5 in float32."""
     return float(np.finfo(dtype).eps) ** (2.0 / 3.0)
 
 
-class SingularMethods:
-    """The part of `Robot` that knows poses in which it cannot be accelerated."""
+def singular_joints(model: CanonicalModel, described: Model, names: Sequence[str]) -> tuple[str, ...]:
+    """Joints that move no inertia at all, in any pose: their acceleration is not determined."""
+    if all(_moves_own_inertia(link) for link in model.links):
+        return ()  # D(k) >= H M(k) H^T + armature > 0 for every joint
+    q = np.stack([neutral(model) + 0.0, random(model, described, np.random.default_rng(0))])
+    request = Request("joint_inertia", "factorization")
+    pivots = CompiledFunction(Recipe(model, (request,)), "float64", 1, "interpreter")(q)
+    scale = max(max(link.mass, *link.I[:3]) for link in model.links)
+    zero = ~(np.abs(pivots) > 1e-13 * scale).any(axis=0)  # one pose may be singular, and then holds NaN
+    return tuple(name for name, link in zip(names, model.joints, strict=True) if zero[link.rates].any())
 
-    if TYPE_CHECKING:
-        canonical: Any
-        joint_names: Any
-        model: Any
-        name: Any
 
-        def neutral(self) -> np.ndarray: ...
-        def random(self, rng: Any) -> np.ndarray: ...
-        def _function(self, requests: tuple[Request, ...]) -> CompiledFunction: ...
+def singular(core: Core, q: ArrayLike) -> np.ndarray:
+    """Which joints are singular in the poses q: booleans (..., joints)."""
+    ratio = inertia_ratio(core, q)
+    return ratio <= threshold(ratio.dtype.name)
 
-    @lazy
-    def singular_joints(self) -> tuple[str, ...]:
-        """Joints that move no inertia at all, in any pose: their acceleration is not determined."""
-        if all(_moves_own_inertia(link) for link in self.canonical.links):
-            return ()  # D(k) >= H M(k) H^T + armature > 0 for every joint
-        q = np.stack([self.neutral() + 0.0, self.random(np.random.default_rng(0))])
-        request = Request("joint_inertia", "factorization")
-        pivots = CompiledFunction(Recipe(self.canonical, (request,)), "float64", 1, "interpreter")(q)
-        scale = max(max(link.mass, *link.I[:3]) for link in self.canonical.links)
-        zero = ~(np.abs(pivots) > 1e-13 * scale).any(axis=0)  # one pose may be singular, and then holds NaN
-        joints = zip(self.joint_names, self.canonical.joints, strict=True)
-        return tuple(name for name, link in joints if zero[link.rates].any())
 
-    def singular(self, q: ArrayLike) -> np.ndarray:
-        """Which joints are singular in the poses q: booleans (..., joints), in the order of `joint_names`.
+def inertia_ratio(core: Core, q: ArrayLike) -> np.ndarray:
+    """The smallest ratio of each joint, (..., joints)."""
+    by_rate = core.function((RATIO,))(q)
+    links = core.canonical.joints
+    if len(links) == by_rate.shape[-1]:
+        return by_rate
+    parts = (by_rate[..., link.rates] for link in links)
+    return np.stack([np.fmin.reduce(part, axis=-1) for part in parts], axis=-1)
 
-        There a joint moves next to no inertia, its acceleration is not determined, and M has no inverse. The inertia D
-        that it moves while the outer joints give way is then at most eps^(2/3) of what is there to be moved.
-        """
-        ratio = self._inertia_ratio(q)
-        return ratio <= threshold(ratio.dtype.name)
 
-    def _inertia_ratio(self, q: Any) -> np.ndarray:
-        """The smallest ratio of each joint, (..., joints)."""
-        by_rate = self._function((RATIO,))(q)
-        links = self.canonical.joints
-        if len(links) == by_rate.shape[-1]:
-            return by_rate
-        parts = (by_rate[..., link.rates] for link in links)
-        return np.stack([np.fmin.reduce(part, axis=-1) for part in parts], axis=-1)
+def watched(core: Core, request: Request) -> Callable[..., np.ndarray]:
+    """The function of a request, which warns where a pose is singular if there can be one."""
+    if not FUNCTIONS[request.function].invertible or core.least_ratio > threshold("float32"):
+        return core.function((request,))
+    if core.least_ratio > threshold():
+        behind = functools.partial(Watched, core, request)  # of what the fast entry for float64 does not take
+        return make_function(Recipe(core.canonical, (request,)), None, 1, chosen_backend(None), behind)
+    return Watched(core, request, core.function((request,)))
 
-    @property
-    def can_be_singular(self) -> bool:
-        """False where the description proves that no joint is singular in any pose (`singular`, of float64)."""
-        return self._least_ratio <= threshold()
 
-    @lazy
-    def _least_ratio(self) -> float:
-        return least_ratio(self.canonical, self.neutral(), [_slide(link.joint) for link in self.model.links])
-
-    def _watched(self, request: Request) -> Callable[..., Any]:
-        """The function of a request, which warns where a pose is singular if there can be one."""
-        if not FUNCTIONS[request.function].invertible or self._least_ratio > threshold("float32"):
-            return self._function((request,))
-        if not self.can_be_singular:
-            watched = functools.partial(Watched, self, request)  # of what the fast entry for float64 does not take
-            return make_function(Recipe(self.canonical, (request,)), None, 1, chosen_backend(None), watched)
-        return Watched(self, request, self._function((request,)))
-
-    def warn_if_singular(self, what: str, q: ArrayLike, where: Callable[[tuple[int, ...]], str] | None = None) -> bool:
-        """One warning about the poses q (..., nq) if any is singular; where: says by its index which one."""
-        if self._least_ratio > threshold("float32" if getattr(q, "dtype", None) == np.float32 else "float64"):
-            return False
-        ratio = self._inertia_ratio(q)
-        least = threshold(ratio.dtype.name)
-        found = np.argwhere((ratio <= least).any(axis=-1))
-        if not len(found):
-            return False
-        first = tuple(found[0].tolist())
-        joints = [name for name, r in zip(self.joint_names, ratio[first], strict=True) if r <= least]
-        sample = where(first) if where else f"in sample {first[0] if len(first) == 1 else first}"
-        others = f" (and in {len(found) - 1} more)" if len(found) > 1 else ""
-        warn_user(
-            f"{what}: joint {', '.join(joints)} of {self.name} is singular{f' {sample}' if first else ''}{others}: "
-            f"it moves {np.fmin.reduce(ratio[first]):.1e} of the inertia that hangs on it, expected more than "
-            f"{least:.1e}, so its acceleration is not determined: leave such poses out (robot.singular), or give it an "
-            f"armature.",
-            SingularWarning,
-        )
-        return True
+def warn_if_singular(
+    core: Core, what: str, q: ArrayLike, where: Callable[[tuple[int, ...]], str] | None = None
+) -> bool:
+    """One warning about the poses q (..., nq) if any is singular; where: says by its index which one."""
+    if core.least_ratio > threshold("float32" if getattr(q, "dtype", None) == np.float32 else "float64"):
+        return False
+    ratio = inertia_ratio(core, q)
+    least = threshold(ratio.dtype.name)
+    found = np.argwhere((ratio <= least).any(axis=-1))
+    if not len(found):
+        return False
+    first = tuple(found[0].tolist())
+    joints = [name for name, r in zip(core.joint_names, ratio[first], strict=True) if r <= least]
+    sample = where(first) if where else f"in sample {first[0] if len(first) == 1 else first}"
+    others = f" (and in {len(found) - 1} more)" if len(found) > 1 else ""
+    warn_user(
+        f"{what}: joint {', '.join(joints)} of {core.name} is singular{f' {sample}' if first else ''}{others}: "
+        f"it moves {np.fmin.reduce(ratio[first]):.1e} of the inertia that hangs on it, expected more than "
+        f"{least:.1e}, so its acceleration is not determined: leave such poses out (robot.singular), or give it an "
+        f"armature.",
+        SingularWarning,
+    )
+    return True
 
 
 class Watched:
     """A function of q and more, with one warning for each call that meets a singular pose."""
 
-    def __init__(self, robot: SingularMethods, request: Request, function: CompiledFunction):
-        self.robot, self.request, self.function = robot, request, function
+    def __init__(self, core: Core, request: Request, function: CompiledFunction):
+        self.core, self.request, self.function = core, request, function
         self.axes = len(FUNCTIONS[request.function].axes)
-        names = [name for name in ("float64", "float32") if robot._least_ratio <= threshold(name)]
+        names = [name for name in ("float64", "float32") if core.least_ratio <= threshold(name)]
         # the closeness below which no joint is singular; a robot may be safe in float64 and not in float32
         self.limits = {np.dtype(name): threshold(name) ** -2 for name in names}
 
     @lazy
     def _closeness(self) -> CompiledFunction:
-        return self.robot._function((CLOSENESS,))
+        return self.core.function((CLOSENESS,))
 
-    def __call__(self, *args: Any, out: np.ndarray | None = None) -> Any:
+    def __call__(self, *args: ArrayLike, out: np.ndarray | None = None) -> np.ndarray:
         result = self.function(*args) if out is None else self.function(*args, out=out)
         limit = self.limits.get(result.dtype)
         if limit is None:
@@ -150,7 +130,7 @@ class Watched:
         far = closeness.item() < limit if closeness.ndim == 0 else closeness.size == 0 or closeness.max() < limit
         if not far:  # NaN is not far either, and not singular
             poses = np.broadcast_to(q, (*result.shape[: result.ndim - self.axes], np.shape(q)[-1]))
-            self.robot.warn_if_singular(self.request.function, poses.astype(result.dtype))
+            warn_if_singular(self.core, self.request.function, poses.astype(result.dtype))
         return result
 
 
@@ -181,7 +161,8 @@ def least_ratio(model: CanonicalModel, neutral: np.ndarray, slides: Sequence[flo
     return least
 
 
-def _slide(joint: Joint) -> float:
+def slide_of(joint: Joint) -> float:
+    """How far a joint can slide its link (m)."""
     travel = joint.type.travel(float(joint.limits.lower), float(joint.limits.upper), joint.pitch)
     return travel if travel < math.inf else SLIDE
 

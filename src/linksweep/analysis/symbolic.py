@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, BackendError
 from ..support.foreign import refuse_foreign
@@ -21,12 +21,17 @@ from ..tracing.expression import Node, Operand
 from ..tracing.expression import number as as_float
 from ..tracing.program import Program
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike
+
+Expression = Module = Any  # SymPy's own, which have no types
 LIMIT = 20_000  # operations, written out without sharing; SymPy takes seconds for so many
 NUMBERS = ("rational", "float")
 LONGEST_FORMULA = 50_000  # characters of LaTeX that a notebook shows
 
 
-def sympy() -> Any:
+def sympy() -> Module:
     """The package, or one sentence about how to get it."""
     try:
         import sympy
@@ -47,12 +52,12 @@ class Symbolic:
     """
 
     function: str
-    expressions: Any
-    symbols: dict[str, tuple[Any, ...]]
+    expressions: Expression
+    symbols: dict[str, tuple[Expression, ...]]
     shape: tuple[int, ...]
     values: dict[Any, Any] = field(default_factory=dict)
 
-    def lambdify(self, modules: Any = "numpy") -> Callable[..., Any]:
+    def lambdify(self, modules: str | list[str] = "numpy") -> Callable[..., np.ndarray]:
         """A function of arrays (..., size), one for each input, that evaluates the expressions.
 
         Inputs that `values` has numbers for may be left out.
@@ -62,7 +67,7 @@ class Symbolic:
         flat = self.flat
         evaluate = sympy().lambdify([list(s) for s in self.symbols.values()], flat, modules=modules, cse=True)
 
-        def function(*inputs: Any) -> Any:
+        def function(*inputs: ArrayLike) -> np.ndarray:
             for name, x in zip(self.symbols, inputs, strict=False):
                 refuse_foreign(f"{self.function}: {name}", x)
             arrays = [np.asarray(x) for x in inputs]
@@ -81,7 +86,7 @@ class Symbolic:
         return function
 
     @property
-    def flat(self) -> list[Any]:
+    def flat(self) -> list[Expression]:
         """Every expression, the last axis fastest."""
         return list(sympy().flatten(self.expressions)) if self.shape else [self.expressions]
 
@@ -100,7 +105,7 @@ class Symbolic:
         return f"<Symbolic {self.function}: {inputs} -> {self.shape}>"
 
 
-def dotted(symbols: dict[str, tuple[Any, ...]]) -> dict[Any, str]:
+def dotted(symbols: dict[str, tuple[Expression, ...]]) -> dict[Expression, str]:
     """LaTeX of the rates among the symbols: qd2 is a q with one dot and a 2 below, qdd_elbow one with two."""
     dots = {"qd": r"\dot{q}", "qdd": r"\ddot{q}"}
     return {
@@ -171,7 +176,7 @@ def symbolic(
     return Symbolic(what, _shaped(sp, values, shape), symbols, shape, known)
 
 
-def _shaped(sp: Any, values: list[Any], shape: tuple[int, ...]) -> Any:
+def _shaped(sp: Module, values: list[Expression], shape: tuple[int, ...]) -> Expression:
     if len(shape) == 0:
         return values[0]
     if len(shape) <= 2:
@@ -193,29 +198,29 @@ def as_fraction(number: float) -> Fraction:
 class _Written:
     """Operations as SymPy expressions."""
 
-    def __init__(self, sp: Any, inputs: list[tuple[Any, ...]], exact: bool):
+    def __init__(self, sp: Module, inputs: list[tuple[Expression, ...]], exact: bool):
         self.sp = sp
         self.inputs = inputs
         self.exact = exact
-        self.known: dict[Node, Any] = {}
+        self.known: dict[Node, Expression] = {}
 
-    def results(self, program: Program) -> list[Any]:
+    def results(self, program: Program) -> list[Expression]:
         (body,) = program.bodies()
         for node in body.nodes:
             self.known[node] = self.expression(node)
         effects = sorted(body.effects, key=lambda effect: effect.where[0])  # type: ignore[union-attr]
         return [self.value(effect.value) for effect in effects]
 
-    def value(self, x: Operand) -> Any:
+    def value(self, x: Operand) -> Expression:
         return self.known[x] if isinstance(x, Node) else self.number(as_float(x))
 
-    def number(self, x: float) -> Any:
+    def number(self, x: float) -> Expression:
         if not self.exact:
             return self.sp.Integer(int(x)) if float(x).is_integer() else self.sp.Float(x, 17)
         fraction = as_fraction(x)
         return self.sp.Rational(fraction.numerator, fraction.denominator)
 
-    def expression(self, node: Node) -> Any:
+    def expression(self, node: Node) -> Expression:
         sp = self.sp
         if node.op == "input":
             return self.inputs[node.data[0]][node.data[1]]
@@ -241,7 +246,7 @@ class _Written:
                 return sp.Piecewise((args[1], args[0]), (args[2], True))
         raise AssertionError(f"{node.op} has no symbolic form")
 
-    def angle(self, x: Operand) -> Any:
+    def angle(self, x: Operand) -> Expression:
         """An angle, in which a number that is a fraction of a turn is written with pi."""
         if isinstance(x, Node) and x.op in ("add", "sub"):
             a, b = (self.angle(arg) for arg in x.args)

@@ -11,14 +11,14 @@ import math
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import ArgumentError
 from ..tracing.expression import Node, Operand, number
 from ..tracing.program import Program
 
 if TYPE_CHECKING:
-    from .symbolic import Options
+    from .symbolic import Expression, Module, Options
 
 TRIGONOMETRIC = ("sin", "cos")
 SUMS_UP_TO = 100  # terms; to look for sums of angles in more takes SymPy long
@@ -29,11 +29,13 @@ SUMS_IN_ALL = 1500  # terms of all results together
 class Ratio:
     """A fraction of two elements of the ring; the lower one is 1 for a polynomial."""
 
-    upper: Any
-    lower: Any
+    upper: Expression
+    lower: Expression
 
 
-def simplified(program: Program, written: Any, options: Options, what: str, inverted: bool = False) -> list[Any]:
+def simplified(
+    program: Program, written: Expression, options: Options, what: str, inverted: bool = False
+) -> list[Expression]:
     """The results as expressions. `written` makes SymPy expressions of leaves, sines and numbers.
 
     inverted: of a square result, the inverse, by cofactors over the determinant.
@@ -77,7 +79,7 @@ def _needed(results: Sequence[Operand]) -> list[Node]:
 class _Fractions:
     """The arithmetic. The ring's variables are the cosine and the sine of each angle, then the other inputs."""
 
-    def __init__(self, nodes: list[Node], written: Any, options: Options, what: str):
+    def __init__(self, nodes: list[Node], written: Expression, options: Options, what: str):
         sp = self.sp = written.sp
         self.limit, self.way_out, self.what, self.written = options.limit, options.way_out, what, written
         trigonometric = [written.expression(node) for node in nodes if node.op in TRIGONOMETRIC]
@@ -90,7 +92,7 @@ class _Fractions:
     def number(self, x: float) -> Ratio:
         return Ratio(self.ring(self.sp.QQ.from_sympy(self.written.number(x))), self.ring.one)
 
-    def element(self, x: Any) -> Ratio:
+    def element(self, x: Expression) -> Ratio:
         """A leaf: an input, or a number times a sine or cosine."""
         factor, generator = x.as_coeff_Mul()
         if x.is_Number:
@@ -114,7 +116,7 @@ class _Fractions:
             return self.ratio(a.upper + other, a.lower)
         return self.ratio(a.upper * b.lower + other * a.lower, a.lower * b.lower)
 
-    def ratio(self, upper: Any, lower: Any) -> Ratio:
+    def ratio(self, upper: Expression, lower: Expression) -> Ratio:
         upper, lower = self.reduced(upper), self.reduced(lower)
         self.guard(len(upper) * len(lower))  # terms of the next sum of two such fractions
         if lower.is_ground:
@@ -124,7 +126,7 @@ class _Fractions:
         sign = lower.const() or sum(1 if c > 0 else -1 for c in lower.coeffs()) or lower.LC
         return Ratio(upper, lower) if sign > 0 else Ratio(-upper, -lower)
 
-    def total(self, polynomials: Iterable[Any]) -> Any:
+    def total(self, polynomials: Iterable[Expression]) -> Expression:
         return self.reduced(functools.reduce(operator.add, polynomials, self.ring.zero))
 
     def guard(self, terms: int) -> None:
@@ -148,14 +150,14 @@ class _Fractions:
                 adjugate = [[product[i][j] - (trace if i == j else 0) for j in range(n)] for i in range(n)]
         return [self.ratio(element, trace) for row in adjugate for element in row]
 
-    def reduced(self, polynomial: Any) -> Any:
+    def reduced(self, polynomial: Expression) -> Expression:
         """Every power of a sine above the first replaced."""
         for sine in self.sines:
             if polynomial.degree(sine) < 2:
                 continue
             square = 1 - self.ring.gens[sine - 1] ** 2
             total = self.ring.zero
-            parts: dict[int, Any] = {}
+            parts: dict[int, Expression] = {}
             for powers, coefficient in polynomial.terms():
                 half = powers[sine] // 2
                 kept = (*powers[:sine], powers[sine] % 2, *powers[sine + 1 :])
@@ -165,11 +167,11 @@ class _Fractions:
             polynomial = total
         return polynomial
 
-    def expression(self, value: Ratio, sums: bool) -> Any:
+    def expression(self, value: Ratio, sums: bool) -> Expression:
         upper, lower = (self._shorter(part, sums) for part in (value.upper, value.lower))
         return upper / lower
 
-    def _shorter(self, polynomial: Any, sums: bool) -> Any:
+    def _shorter(self, polynomial: Expression, sums: bool) -> Expression:
         """Products of sines and cosines, or, looked for where there are not too many, cosines of sums of angles,
         whichever is shorter."""
         products = polynomial.as_expr(*self.generators) if self.generators else polynomial.as_expr()
@@ -180,6 +182,6 @@ class _Fractions:
         return min((products, self.sp.expand(TR8(products))), key=self.sp.count_ops)
 
 
-def _angles(sp: Any, x: Any) -> list[Any]:
+def _angles(sp: Module, x: Expression) -> list[Expression]:
     """The angle of a number times a sine or cosine; none where the angle was known."""
     return [function.args[0] for function in x.atoms(sp.sin, sp.cos)]

@@ -8,7 +8,7 @@ which Rodriguez (1987) reads the dynamics of a chain.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,13 +41,13 @@ def wrench_from_torques(
     qd: ArrayLike,
     tau: ArrayLike,
     frame: str,
-    qdd: ArrayLike | None = None,
-    *,
-    noise: ArrayLike = 1.0,
-    prior: ArrayLike | None = None,
-    reference: str = "world_aligned",
-    dissipation: bool = False,
+    qdd: ArrayLike | None,
+    noise: ArrayLike,
+    prior: ArrayLike | None,
+    reference: str,
+    dissipation: bool,
 ) -> Wrench:
+    """Arguments as of `Robot.wrench_from_torques`."""
     qdd = np.zeros(robot.nv) if qdd is None else qdd
     explained = robot.inverse_dynamics(q, qd, qdd, dissipation=dissipation)
     refuse_foreign("tau", tau)
@@ -57,7 +57,8 @@ def wrench_from_torques(
 
 
 def wrench_from_residual(
-    robot: Robot, q: ArrayLike, residual: Any, frame: str, *, noise: ArrayLike = 1.0, prior: ArrayLike | None = None,
+    robot: Robot, q: ArrayLike, residual: ArrayLike, frame: str, *, noise: ArrayLike = 1.0,
+    prior: ArrayLike | None = None,
     reference: str = "world_aligned",
 ) -> Wrench:  # fmt: skip
     """The wrench that explains torques (..., nv) which the model does not."""
@@ -87,7 +88,7 @@ def wrench_from_residual(
     return Wrench(w, scaled @ np.swapaxes(scaled, -1, -2), np.einsum("...i,...i->...", left, left))
 
 
-def _deviations(name: str, value: Any, size: int) -> np.ndarray:
+def _deviations(name: str, value: ArrayLike, size: int) -> np.ndarray:
     refuse_foreign(name, value)
     try:
         array = np.broadcast_to(np.asarray(value, float), (size,))
@@ -121,7 +122,7 @@ class MomentumObserver:
     def reset(self) -> None:
         """Forget what was observed."""
         self.residual: np.ndarray | None = None
-        self._integral: Any = 0.0
+        self._integral: float | np.ndarray = 0.0
         self._before: tuple[np.ndarray, np.ndarray] | None = None
 
     def __call__(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike) -> np.ndarray:
@@ -145,7 +146,7 @@ class MomentumObserver:
         self.residual = r
         return r
 
-    def collided(self, threshold: Any) -> np.ndarray:
+    def collided(self, threshold: ArrayLike) -> np.ndarray:
         """Whether some joint (...) feels more than the threshold, one number or (nv,)."""
         if self.residual is None:
             raise ArgumentError("MomentumObserver: nothing was observed yet, expected a call with q, qd and tau first.")

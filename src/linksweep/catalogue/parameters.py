@@ -29,7 +29,7 @@ from ..support.messages import nearest, shown
 from .dimensions import Dimensions, dimensions
 
 if TYPE_CHECKING:
-    from ..robot.robot import Robot
+    from .requests import Described
 
 TEN = ("m", "mx", "my", "mz", "XX", "YY", "ZZ", "XY", "XZ", "YZ")
 KINDS = ("payload", "inertia", "armature", "gravity", "dimensions")
@@ -136,7 +136,7 @@ def with_body(link: CanonicalLink, own: Inertia) -> CanonicalLink:
     return replace(link, mass=m, mp=(h.x, h.y, h.z), I=tensor, com=com, I_com=about_com)
 
 
-def parameter_sets(robot: Robot, wanted: str | Iterable[str]) -> tuple[ParameterSet, ...]:
+def parameter_sets(robot: Described, wanted: str | Iterable[str]) -> tuple[ParameterSet, ...]:
     """From names as `compile` takes: "payload", "payload:frame", "inertia", "inertia:link", "armature", "gravity",
     "dimensions"."""
     names = (wanted,) if isinstance(wanted, str) else wanted
@@ -172,7 +172,7 @@ def _check_order(sets: Sequence[ParameterSet]) -> None:
             touched[found.link] = found.name
 
 
-def _parameter_set(robot: Robot, name: str) -> ParameterSet:
+def _parameter_set(robot: Described, name: str) -> ParameterSet:
     kind, colon, where = name.partition(":")
     model = robot.canonical
     if colon and not where:
@@ -208,7 +208,7 @@ def _parameter_set(robot: Robot, name: str) -> ParameterSet:
     )
 
 
-def _frame(robot: Robot, name: str) -> Frame:
+def _frame(robot: Described, name: str) -> Frame:
     """The frame of a payload; without a name, that of the tool."""
     if not name:
         found = tools(robot.model)

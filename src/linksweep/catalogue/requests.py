@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from .functions import FUNCTIONS, Function, Method, Request, signature, wants_lo
 from .table import Item
 
 if TYPE_CHECKING:
-    from ..robot.robot import Robot
+    from ..description.model import Model
+    from ..mechanism.canonical import CanonicalModel
     from .parameters import ParameterSet
 
 
@@ -23,6 +24,25 @@ DERIVATIVE, COORDINATES = "derivative", "coordinates"
 PRODUCTS = ("jvp", "vjp")
 PUBLIC = tuple(name for name, function in FUNCTIONS.items() if function.public)
 CLOSED = tuple(name for name, function in FUNCTIONS.items() if function.closed)  # with constraints, these too
+
+
+class Described(Protocol):
+    """Of whom something is asked: a Robot, or its core."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def model(self) -> Model: ...
+    @property
+    def canonical(self) -> CanonicalModel: ...
+    @property
+    def frame_names(self) -> tuple[str, ...]: ...
+    @property
+    def link_names(self) -> tuple[str, ...]: ...
+    @property
+    def has_inertia(self) -> bool: ...
+    @property
+    def singular_joints(self) -> tuple[str, ...]: ...
 
 
 def known_function(name: object) -> Function:
@@ -34,7 +54,7 @@ def known_function(name: object) -> Function:
     return FUNCTIONS[name]
 
 
-def methods_of(robot: Robot, function: str) -> tuple[str, ...]:
+def methods_of(robot: Described, function: str) -> tuple[str, ...]:
     """The methods by which this robot can compute a function, the default first."""
     known = known_function(function)
     able = [name for name, method in _methods(robot, known).items() if name and not _hindrance(robot, method)]
@@ -44,14 +64,14 @@ def methods_of(robot: Robot, function: str) -> tuple[str, ...]:
     return (default, *(name for name in able if name != default))
 
 
-def _methods(robot: Robot, function: Function) -> dict[str, Method]:
+def _methods(robot: Described, function: Function) -> dict[str, Method]:
     """The methods of a function; where a robot has constraints, those that know them, if it matters."""
     if robot.model.constraints and function.closed_methods:
         return function.closed_methods
     return function.methods | function.coupled_methods if robot.model.couplings else function.methods
 
 
-def _hindrance(robot: Robot, method: Method) -> str:
+def _hindrance(robot: Described, method: Method) -> str:
     """Why this robot cannot use a method; nothing if it can."""
     if method.serial and not robot.canonical.is_serial:
         return f"needs a serial chain, but {robot.name} branches"
@@ -62,13 +82,13 @@ def _hindrance(robot: Robot, method: Method) -> str:
     return ""
 
 
-def make_request(robot: Robot, item: Item, method: str | None, **options: Any) -> Request:
+def make_request(robot: Described, item: Item, method: str | None, **options: Any) -> Request:
     """One function with its options, checked; arguments as of `make_requests`."""
     return make_requests(robot, [item], method, **options)[0]
 
 
 def make_requests(
-    robot: Robot, items: Sequence[Item], method: str | None, *, rolled: bool | None = None,
+    robot: Described, items: Sequence[Item], method: str | None, *, rolled: bool | None = None,
     parameters: Sequence[ParameterSet] = (), internal: bool = False, **options: bool,
 ) -> tuple[Request, ...]:  # fmt: skip
     """Functions of one program with their options, checked.
@@ -91,7 +111,7 @@ def make_requests(
 
 
 def _without_method(
-    robot: Robot, item: Item, internal: bool, options: dict[str, bool], parameters: Sequence[ParameterSet] = ()
+    robot: Described, item: Item, internal: bool, options: dict[str, bool], parameters: Sequence[ParameterSet] = ()
 ) -> Request:
     if isinstance(item, tuple) and item and item[0] == DERIVATIVE:
         return _derivative(robot, item, internal, options, parameters)
@@ -117,7 +137,11 @@ def _without_method(
 
 
 def _derivative(
-    robot: Robot, item: tuple[Any, ...], internal: bool, options: dict[str, bool], parameters: Sequence[ParameterSet]
+    robot: Described,
+    item: tuple[Any, ...],
+    internal: bool,
+    options: dict[str, bool],
+    parameters: Sequence[ParameterSet],
 ) -> Request:
     """("derivative", of, by), by one of the inputs of any item; with "coordinates" behind, by the numbers of q."""
     if len(item) not in (3, 4):
@@ -140,7 +164,11 @@ def _derivative(
 
 
 def _product(
-    robot: Robot, item: tuple[Any, ...], internal: bool, options: dict[str, bool], parameters: Sequence[ParameterSet]
+    robot: Described,
+    item: tuple[Any, ...],
+    internal: bool,
+    options: dict[str, bool],
+    parameters: Sequence[ParameterSet],
 ) -> Request:
     """("jvp", of, inputs...) or ("vjp", of, input); with "coordinates" behind, by the numbers of q."""
     kind, *rest = item
@@ -161,7 +189,7 @@ def _product(
     return replace(of, product=kind, moved=moved, coordinates=rest[-1] == COORDINATES)
 
 
-def _check_inputs(robot: Robot, of: Request, wanted: Sequence[object], parameters: Sequence[ParameterSet]) -> None:
+def _check_inputs(robot: Described, of: Request, wanted: Sequence[object], parameters: Sequence[ParameterSet]) -> None:
     inputs = [array.name for array in signature(robot.canonical, [of], parameters)[0]]
     for name in wanted:
         if not isinstance(name, str) or name not in inputs:
@@ -178,7 +206,7 @@ def checked_flag(name: str, value: object) -> bool:
     return bool(value)
 
 
-def _chosen_method(robot: Robot, name: str, method: object, together: Collection[str], loops: bool) -> str:
+def _chosen_method(robot: Described, name: str, method: object, together: Collection[str], loops: bool) -> str:
     """The function's method; `together` are the functions of the same program, some of which the name may be for."""
     function = FUNCTIONS[name]
     able = methods_of(robot, name) if function.public else tuple(function.methods)
@@ -213,7 +241,7 @@ def _chosen_reference(name: str, function: Function, further: list[object]) -> s
     return wanted
 
 
-def _checked_frames(robot: Robot, name: str, frames: object) -> Any:
+def _checked_frames(robot: Described, name: str, frames: object) -> Any:
     """One frame, or several as a tuple, each once."""
     if not isinstance(frames, (list, tuple)):
         return frames
@@ -226,7 +254,7 @@ def _checked_frames(robot: Robot, name: str, frames: object) -> Any:
     return tuple(frames)
 
 
-def _check_frame(robot: Robot, name: str, frame: object) -> None:
+def _check_frame(robot: Described, name: str, frame: object) -> None:
     known = robot.frame_names
     if not isinstance(frame, str) or frame not in known:
         first = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
@@ -236,7 +264,7 @@ def _check_frame(robot: Robot, name: str, frame: object) -> None:
         )
 
 
-def _check_dynamics(robot: Robot, name: str, function: Function) -> None:
+def _check_dynamics(robot: Described, name: str, function: Function) -> None:
     if not robot.has_inertia:
         raise DescriptionError(
             f"{name}: {robot.name} has no mass or inertia at all, expected some in its description; only pose "

@@ -18,7 +18,7 @@ import sys
 import time
 import warnings
 from importlib import import_module
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -26,6 +26,9 @@ from linksweep.cli.common import BAD_INPUT
 from linksweep.errors import LinksweepError
 from linksweep.support.messages import shown
 from linksweep.support.version import __version__
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 COMMANDS = (
     "info",
@@ -92,7 +95,7 @@ def _exit_on_signals() -> None:
     """
     last = -PATIENCE
 
-    def leave(number: int, frame: Any) -> None:
+    def leave(number: int, frame: FrameType | None) -> None:
         nonlocal last
         now = time.monotonic()
         if now - last > PATIENCE:

@@ -17,6 +17,8 @@ from linksweep.errors import ArgumentError, BackendError
 from linksweep.support.messages import nearest, shown
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from linksweep.robot.robot import Robot
 
 BAD_INPUT = 2  # the exit code for anything the user can put right
@@ -200,7 +202,7 @@ def _vector(option: str, text: str) -> tuple[float, ...]:
     return numbers
 
 
-def print_whole(table: Any) -> None:
+def print_whole(table: RenderableType) -> None:
     """A table of rich's as wide as its names are: in a narrow pipe it would cut them."""
     from rich.console import Console
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +12,12 @@ from linksweep.errors import ArgumentError
 from linksweep.support.messages import nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from linksweep.counts.count_tables import Compared
+    from linksweep.robot.core import Items
+    from linksweep.robot.robot import Robot
+    from linksweep.robots.general_arm import GeneralArm
 
 MAIN = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse")
 EXPLICIT = "explicit_model"  # I* and P* in one program
@@ -72,7 +77,7 @@ def count(
 
 
 def _check_choice(
-    robot: str | None, general: bool, tables: bool, of_general: dict[str, Any], of_functions: dict[str, Any]
+    robot: str | None, general: bool, tables: bool, of_general: dict[str, object], of_functions: dict[str, object]
 ) -> None:
     chosen = [word for word, given in ((robot, robot), ("--general", general), ("--tables", tables)) if given]
     if len(chosen) != 1:
@@ -86,7 +91,7 @@ def _check_choice(
             raise ArgumentError(f"--tables prints every table, got {option} too: leave {option} out.")
 
 
-def _request(name: str, frame: str | None) -> Any:
+def _request(name: str, frame: str | None) -> Items:
     from linksweep.catalogue.functions import FUNCTIONS
 
     if name == EXPLICIT and frame is not None:
@@ -98,7 +103,7 @@ def _request(name: str, frame: str | None) -> Any:
     return name if frame is None else (name, frame)
 
 
-def _methods(arm: Any, name: str, method: str) -> list[str | None]:
+def _methods(arm: Robot | GeneralArm, name: str, method: str) -> list[str | None]:
     """The methods to count."""
     able = arm.methods("inertia_power" if name == EXPLICIT else name)
     if method == "all":
@@ -109,7 +114,7 @@ def _methods(arm: Any, name: str, method: str) -> list[str | None]:
     return [method]
 
 
-def _having(arm: Any, names: tuple[str, ...], method: str) -> tuple[str, ...]:
+def _having(arm: Robot | GeneralArm, names: tuple[str, ...], method: str) -> tuple[str, ...]:
     """Of the functions that are counted by default, those that have the method."""
     found = tuple(name for name in names if method == "all" or method in _methods(arm, name, "all"))
     if not found:
@@ -132,7 +137,7 @@ def _choices(name: str, method: str | None, wanted: bool | None) -> list[bool]:
 
 
 def _counts(
-    arm: Any, title: str, names: tuple[str, ...], method: str, frame: str | None, wanted: bool | None
+    arm: Robot | GeneralArm, title: str, names: tuple[str, ...], method: str, frame: str | None, wanted: bool | None
 ) -> Compared:
     from linksweep.counts.count_tables import Cell, Compared
     from linksweep.counts.published_counts import ROBOTS
@@ -173,6 +178,6 @@ def _fits(
     return Compared(f"general arms, joints {joints.upper()}..., twists {twist}", "n = 3 to 12", columns, tuple(rows))
 
 
-def _check_rows(rows: list[Any], names: tuple[str, ...]) -> None:
+def _check_rows(rows: Sequence[object], names: tuple[str, ...]) -> None:
     if not rows:
         raise ArgumentError(f"{', '.join(names)} cannot use base parameters: leave --base-parameters out.")

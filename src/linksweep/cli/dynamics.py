@@ -6,11 +6,12 @@ import functools
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.models import OptionInfo
 
-from linksweep.cli.common import AskedRobot, check_plot, find_robot
+from linksweep.cli.common import AsJson, AskedRobot, OutputFile, check_plot, find_robot, names_a_robot
 from linksweep.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ INPUTS = {"inverse_dynamics": ("q", "qd", "qdd"), "forward_dynamics": ("q", "qd"
 RESULTS = {"inverse_dynamics": "tau", "forward_dynamics": "qdd"}
 
 
-def method_option(function: str) -> Any:
+def method_option(function: str) -> OptionInfo:
     """`--method`, completed with the methods of this function."""
 
     def complete(incomplete: str) -> list[str]:
@@ -42,8 +43,29 @@ def method_option(function: str) -> Any:
     return typer.Option(help="Of those that `info` lists; the first of them unless said.", autocompletion=complete)
 
 
-def run(
-    function: str, robot: AskedRobot, trajectory: Path, *, output: Path | None, plot: Path | None, method: str | None,
+def command(function: str, about: str) -> Callable[..., None]:
+    """`linksweep inverse` or `linksweep forward`; about: its help."""
+
+    def along(
+        robot: AskedRobot,
+        trajectory: Trajectory,
+        output: OutputFile = None,
+        method: str | None = None,
+        plot: Plot = None,
+        as_json: AsJson = False,
+        dissipation: Dissipation = False,
+        spline: Spline = False,
+        with_inputs: WithInputs = False,
+    ) -> None:
+        _run(function, robot, trajectory, output, method, plot, as_json, dissipation, spline, with_inputs)
+
+    along.__annotations__["method"] = Annotated[str | None, method_option(function)]
+    along.__doc__ = about
+    return names_a_robot(along)
+
+
+def _run(
+    function: str, robot: AskedRobot, trajectory: Path, output: Path | None, method: str | None, plot: Path | None,
     as_json: bool, dissipation: bool, spline: bool, with_inputs: bool,
 ) -> None:  # fmt: skip
     """Compute `function` along a trajectory, and write, plot or print it. Only full results are written or printed."""

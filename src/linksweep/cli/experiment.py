@@ -40,19 +40,23 @@ frame = "tool"
 
 from __future__ import annotations
 
+import functools
+import operator
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from linksweep.errors import ArgumentError, LinksweepError
 from linksweep.support.messages import nearest, shown
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import ArrayLike
 
     from linksweep.robot.robot import Robot
     from linksweep.simulation import Rollouts, Simulation
+    from linksweep.simulation.laws import Law
 
 KEYS = (
     "robot", "base", "payload", "gravity", "motion", "q0", "qd0", "duration", "dt", "every", "integrator",
@@ -87,17 +91,20 @@ def is_experiment(name: str | None) -> bool:
     return "robot" in first
 
 
+Table = dict[str, Any]  # of TOML
+
+
 @dataclass
 class Experiment:
     """What a file asks for, ready to run."""
 
     path: Path
     robot: Robot
-    reference: Any  # a path, or None
-    law: Any
+    reference: Any  # a motion, or None
+    law: Law | None
     start: tuple[np.ndarray, np.ndarray | None]
-    options: dict[str, Any]
-    vary: dict[str, Any]
+    options: Table
+    vary: Table
 
     def rollouts(self) -> Rollouts:
         """The experiment of an ensemble: see `linksweep.simulation.Rollouts`."""
@@ -130,14 +137,14 @@ def read_experiment(path: Path) -> Experiment:
 
 
 class _Reader:
-    def __init__(self, path: Path, given: dict[str, Any]):
+    def __init__(self, path: Path, given: Table):
         self.path, self.given = path, given
         self.known("", given, KEYS)
 
     def refuse(self, what: str) -> NoReturn:
         raise ArgumentError(f"{self.path}: {what}.")
 
-    def known(self, where: str, table: Any, keys: tuple[str, ...]) -> dict[str, Any]:
+    def known(self, where: str, table: Table, keys: tuple[str, ...]) -> Table:
         if not isinstance(table, dict):
             self.refuse(f"{where} is {shown(table)}, expected a table: write it as [{where}]")
         for key in table:
@@ -148,7 +155,7 @@ class _Reader:
                 )
         return table
 
-    def tables(self, name: str) -> list[dict[str, Any]]:
+    def tables(self, name: str) -> list[Table]:
         found = self.given.get(name, [])
         if not isinstance(found, list):
             self.refuse(f"{name} is {shown(found)}, expected tables: write each as [[{name}]]")
@@ -175,7 +182,7 @@ class _Reader:
             own = self.load(table["robot"]) if "robot" in table else self.load(given.get("robot"))
             own = self.payload(own, table.get("payload"))
         laws = [self.law(table, robot, own, reference, q0) for table in self.tables("law")]
-        law = sum(laws[1:], laws[0]) if laws else None
+        law = functools.reduce(operator.add, laws) if laws else None
         if law is not None and given.get("saturate") not in (None, False):
             law = saturated(law, None if given["saturate"] is True else given["saturate"])
         options = {k: given[k] for k in ("duration", "dt", "every", "integrator", "dissipation") if k in given}
@@ -194,7 +201,7 @@ class _Reader:
             options["disturbance"] = pushes[0] if len(pushes) == 1 else sum(pushes[1:], pushes[0])
         return Experiment(self.path, robot, reference, law, (q0, qd0), options, self.vary())
 
-    def vary(self) -> dict[str, Any]:
+    def vary(self) -> Table:
         """q0 = { normal = 0.1 } as q0: ("normal", 0.1)."""
         found = dict(self.known("vary", self.given.get("vary", {}), VARY))
         for name, value in found.items():
@@ -207,14 +214,14 @@ class _Reader:
             self.refuse(f"[vary] payloads is {shown(found['payloads'])}, expected a list of masses (kg)")
         return found
 
-    def named(self, where: str, table: Any, needed: tuple[str, ...], further: tuple[str, ...]) -> dict[str, Any]:
+    def named(self, where: str, table: Table, needed: tuple[str, ...], further: tuple[str, ...]) -> Table:
         self.known(where, table, (*needed, *further))
         for key in needed:
             if key not in table:
                 self.refuse(f"[[{where}]] has no {key}, expected one: add it")
         return table
 
-    def load(self, name: Any) -> Robot:
+    def load(self, name: object) -> Robot:
         from linksweep import robots
         from linksweep.robot.loading import load
 
@@ -226,7 +233,7 @@ class _Reader:
         )
         return found  # type: ignore[return-value]
 
-    def payload(self, robot: Robot, table: Any) -> Robot:
+    def payload(self, robot: Robot, table: Table | None) -> Robot:
         if table is None:
             return robot
         self.known("payload", table, PAYLOAD)
@@ -235,7 +242,7 @@ class _Reader:
         frame = table.get("frame", robot.frame_names[-1])
         return robot.with_payload(frame, table["mass"], table.get("com", (0, 0, 0)), table.get("inertia"))
 
-    def law(self, table: Any, robot: Robot, own: Robot | None, reference: Any, start: Any) -> Any:
+    def law(self, table: Table, robot: Robot, own: Robot | None, reference: Any, start: np.ndarray) -> Law:
         import numpy as np
 
         from linksweep import simulation as sim
@@ -256,7 +263,7 @@ class _Reader:
         if kind == "friction":
             return sim.FrictionCompensation(reference, **values, controller_robot=own)
         if kind == "constant":
-            return sim.Constant(values.get("tau"))
+            return sim.Constant(cast("ArrayLike", values.get("tau")))
         if kind == "feed_forward":
             if reference is None:
                 self.refuse('the law feed_forward needs a motion, got none: add motion = "file.toml"')

@@ -108,7 +108,7 @@ def _drives(words: list[str] | None) -> dict[str, dict[str, float]] | None:
     return found or None
 
 
-def _facts(fit: Fit, output: Path) -> dict[str, Any]:
+def _facts(fit: Fit, output: Path) -> dict[str, object]:
     import math
 
     def number(x: float) -> float | None:

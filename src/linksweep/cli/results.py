@@ -26,7 +26,7 @@ class Results:
 
     def __init__(
         self, robot: Robot, quantity: str, columns: Mapping[str, tuple[str, ...]],
-        about: Mapping[str, Any], keep_rows: bool = False, keep_curve: bool = False,
+        about: Mapping[str, object], keep_rows: bool = False, keep_curve: bool = False,
     ) -> None:  # fmt: skip
         self.robot, self.quantity, self.about = robot, quantity, about
         self.columns = [name for names in columns.values() for name in names]

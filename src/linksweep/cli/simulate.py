@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from linksweep.robot.robot import Robot
     from linksweep.simulation import Simulation
+    from linksweep.simulation.control.signals import Reference
     from linksweep.tables.limit_watch import LimitWatch
 
 LAWS = {
@@ -121,7 +122,7 @@ def simulate(
 
 
 def _finish(
-    found: Simulation, reference: Any, output: Path | None, plot: Path | None, show: str, as_json: bool
+    found: Simulation, reference: Reference | None, output: Path | None, plot: Path | None, show: str, as_json: bool
 ) -> None:
     """Files, picture and summary of a run; with a reference, how well it was followed."""
     from linksweep.tables.limit_watch import LimitWatch
@@ -208,13 +209,13 @@ def _numbers(arm: Robot, block: str, text: str) -> np.ndarray:
 
 def _print(
     found: Simulation, watch: LimitWatch, as_json: bool, output: Path | None, plot: Path | None,
-    tracking: dict[str, Any] | None,
+    tracking: dict[str, list[float]] | None,
 ) -> None:  # fmt: skip
     import numpy as np
 
     energy = found.energy
     kept = found.settings["torque"].startswith("Zero") and not found.settings["dissipation"]
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "robot": found.robot.name,
         **found.settings,
         "moments": len(found.t),

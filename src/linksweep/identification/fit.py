@@ -30,6 +30,10 @@ from linksweep.support.messages import nearest, shown
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from linksweep.identification.estimate.instruments import Gains
+    from linksweep.identification.log.reading import Logged
+    from linksweep.robot.robot import Robot
+
 
 METHODS = ("weighted", "ordinary", "huber", "ridge", "iv", "entropic", "log_cholesky")
 
@@ -165,7 +169,7 @@ class Fit:
         return dict(zip(self.columns.names, self.physical_numbers.x.tolist(), strict=True))
 
     @property
-    def robot(self) -> Any:
+    def robot(self) -> Robot:
         """The robot with these numbers: consistent bodies, armatures, damping and friction that are not negative."""
         return self.physical_numbers.robot
 
@@ -194,7 +198,7 @@ class Fit:
 
 @one_thread()
 def identify(
-    robot: Any,
+    robot: Robot,
     t: ArrayLike,
     q: ArrayLike,
     tau: ArrayLike,
@@ -203,17 +207,17 @@ def identify(
     cutoff: float | None = None,
     method: str = "weighted",
     unknown: Sequence[str] = USUAL,
-    drives: Any = None,
-    stribeck: Any = None,
+    drives: Mapping[str, Mapping[str, float]] | ArrayLike | None = None,
+    stribeck: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     slow: float | None = None,
-    delay: Any = 0.0,
+    delay: ArrayLike = 0.0,
     every: int | None = None,
     grouping_by: str = "rule",
     prior_torque: float | None = None,
     prior_weight: float = 1.0,
-    reference: Any = None,
-    control: Any = None,
+    reference: Logged | None = None,
+    control: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> Fit:
     """Fit the numbers of a robot to measured torques.
 
@@ -256,7 +260,7 @@ def identify(
         "cutoff": band, "cutoff_chosen": cutoff is None, "every": count, "slow": slow, "torque": torque,
         "prior_weight": prior_weight, "prior_torque": prior_torque, "rows": len(samples), "dt": log.dt,
     }  # fmt: skip
-    along = _along(robot, reference, control, t, samples, columns) if method == "iv" else (None, None)
+    along = _along(robot, reference, control, t, samples, columns) if method == "iv" else None
     best, scale, physical = _estimated(method, found, samples, prior, settings, parts, along)
     covariance = best.covariance if method == "iv" else coloured(found, samples, best, scale)
     if method == "ridge":
@@ -274,7 +278,7 @@ def identify(
 
 def _estimated(
     method: str, found: Triangles, samples: Samples, prior: np.ndarray, settings: dict[str, Any],
-    parts: list[list[tuple[int, int]]], along: tuple[Any, Any],
+    parts: list[list[tuple[int, int]]], along: tuple[np.ndarray, Gains] | None,
 ) -> tuple[Estimate, np.ndarray | None, Physical | None]:  # fmt: skip
     """The estimate by a method, the weights of sums where it has some, and its consistent numbers where it is one."""
     torque, columns, group = settings["torque"], found.grouping.columns, found.grouping
@@ -289,10 +293,10 @@ def _estimated(
         settings["prior_torque"] = within
         return estimate(found, prior, pull=within**-2, torque=torque), None, None
     best = estimate(found, prior, torque=torque)
-    if method == "iv":
+    if along is not None:
         from linksweep.identification.estimate.instruments import instrumented
 
-        def robot_of(now: Estimate) -> Any:
+        def robot_of(now: Estimate) -> Robot:
             return consistent(columns, group, now, "entropic", settings).robot
 
         return instrumented(found, samples, best, parts, *along, robot_of), None, None
@@ -302,7 +306,10 @@ def _estimated(
     return best, None, None
 
 
-def _along(robot: Any, reference: Any, control: Any, t: Any, samples: Samples, columns: Columns) -> tuple[Any, Any]:
+def _along(
+    robot: Robot, reference: Logged | None, control: tuple[ArrayLike, ArrayLike] | None, t: Logged,
+    samples: Samples, columns: Columns,
+) -> tuple[np.ndarray, Gains]:  # fmt: skip
     """The reference at the samples, and gains."""
     from linksweep.identification.estimate.instruments import checked_control, checked_reference
 
@@ -323,7 +330,7 @@ def _prior_share(best: Estimate, group: Grouping, settings: Mapping[str, Any]) -
     return shrink @ np.diag(within**2) @ shrink.T
 
 
-def _shifted(log: Log, delay: Any, columns: Columns) -> Log:
+def _shifted(log: Log, delay: ArrayLike, columns: Columns) -> Log:
     """Torques taken as many seconds later as they stand late."""
     try:
         late = np.asarray(delay, dtype=float)
@@ -345,7 +352,7 @@ def _shifted(log: Log, delay: Any, columns: Columns) -> Log:
     return replace(log, stretches=tuple(moved))
 
 
-def _check_number(name: str, value: Any, least: float) -> None:
+def _check_number(name: str, value: float | None, least: float) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not least <= value < np.inf:
@@ -353,7 +360,7 @@ def _check_number(name: str, value: Any, least: float) -> None:
         raise ArgumentError(f"{name} is {shown(value)}, expected a number {expected}.")
 
 
-def _checked_cutoff(cutoff: Any, dt: float) -> float:
+def _checked_cutoff(cutoff: float, dt: float) -> float:
     if isinstance(cutoff, bool) or not isinstance(cutoff, (int, float, np.floating, np.integer)) or not cutoff > 0:
         raise ArgumentError(
             f"cutoff is {shown(cutoff)}, expected a frequency in Hz above 0, or infinity for no filter."

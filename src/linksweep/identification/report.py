@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -61,7 +62,7 @@ def _write(to: Path, text: str) -> None:
     to.write_text(text, encoding="utf-8")
 
 
-def _table(header: list[str], rows: list[list[Any]]) -> list[str]:
+def _table(header: list[str], rows: Sequence[Sequence[object]]) -> list[str]:
     lines = [header, [":--", *["--:"] * (len(header) - 1)], *rows]
     return ["| " + " | ".join(str(entry).replace("|", "\\|") for entry in line) + " |" for line in lines] + [""]
 

@@ -9,7 +9,6 @@ not finite is an error. What each kind of joint does stands in joints/.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,37 +21,6 @@ from ..support.numbers import real_vectors
 from .canonical import CanonicalLink, CanonicalModel
 
 Columns = list[np.ndarray]  # (..., 1) each, the scalars of these functions
-
-
-class CoordinateMethods:
-    """What a Robot can do with its coordinates."""
-
-    canonical: Any
-    model: Any
-
-    def neutral(self) -> np.ndarray:
-        """The coordinates (nq,) at which nothing is moved: zeros, and unit quaternions."""
-        return neutral(self.canonical)
-
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Random coordinates (nq,): within finite limits, angles in [-pi, pi], uniform rotations."""
-        return random(self.canonical, self.model, rng)
-
-    def normalize(self, q: ArrayLike) -> np.ndarray:
-        """The same coordinates (..., nq) with quaternions of length 1."""
-        return normalize(self.canonical, q)
-
-    def integrate(self, q: ArrayLike, v: ArrayLike, dt: ArrayLike = 1.0) -> np.ndarray:
-        """Coordinates (..., nq) after moving with the constant rates v (..., nv) for a time dt."""
-        return integrate(self.canonical, q, v, dt)
-
-    def difference(self, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
-        """The constant rates (..., nv) that lead from q0 to q1 in a time 1: integrate(q0, difference(q0, q1)) is q1."""
-        return difference(self.canonical, q0, q1)
-
-    def coordinate_rates(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-        """dq/dt (..., nq) of the rates v (..., nv): q' = Omega(q) v, (b.3)-(b.5) of Rodriguez & Kreutz."""
-        return coordinate_rates(self.canonical, q, v)
 
 
 def neutral(model: CanonicalModel) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -116,7 +116,7 @@ class RestToRest(PointMotion):
         raise NotImplementedError
 
 
-def points_of(owner: Any, points: Any, fewest: int) -> FloatArray:
+def points_of(owner: object, points: ArrayLike, fewest: int) -> FloatArray:
     """Points (k, n) with k >= fewest, copied and frozen."""
     array = finite(owner, "points", points)
     if array.ndim != 2 or len(array) < fewest or array.shape[1] == 0:
@@ -128,7 +128,7 @@ def points_of(owner: Any, points: Any, fewest: int) -> FloatArray:
     return array
 
 
-def finite(owner: Any, name: str, value: Any) -> FloatArray:
+def finite(owner: object, name: str, value: ArrayLike) -> FloatArray:
     """A float64 copy of `value`; refuses what is not real numbers or not finite."""
     who = owner if isinstance(owner, str) else type(owner).__name__
     refuse_foreign(f"{who}: {name}", value)
@@ -149,7 +149,7 @@ def finite(owner: Any, name: str, value: Any) -> FloatArray:
     return array
 
 
-def positive(owner: Any, name: str, value: Any, width: int | None = None) -> FloatArray:
+def positive(owner: object, name: str, value: ArrayLike, width: int | None = None) -> FloatArray:
     """Positive finite numbers: one, or `width` of them, one per joint."""
     array = finite(owner, name, value)
     shapes = ((),) if width is None else ((), (width,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -149,7 +149,7 @@ class Arc(Path):
         return self.center + outward, self.angle * (c * side - sine * spoke), -(self.angle**2) * outward
 
 
-def _law_of(owner: Path, law: Any) -> Motion:
+def _law_of(owner: Path, law: Motion | float) -> Motion:
     if isinstance(law, Motion):
         if law.width != 1:
             raise ArgumentError(
@@ -165,7 +165,7 @@ def _law_of(owner: Path, law: Any) -> Motion:
     return Quintic([[0.0], [1.0]], [0.0, float(seconds)])
 
 
-def _one_pose(owner: Path, name: str, value: Any) -> FloatArray:
+def _one_pose(owner: Path, name: str, value: ArrayLike) -> FloatArray:
     pose = checked_poses(type(owner).__name__, name, value)
     if pose.shape != (4, 4):
         raise ArgumentError(f"{type(owner).__name__} got {name} of shape {pose.shape}, expected one pose (4, 4).")
@@ -173,7 +173,7 @@ def _one_pose(owner: Path, name: str, value: Any) -> FloatArray:
     return pose
 
 
-def _vector(owner: Path, name: str, value: Any) -> FloatArray:
+def _vector(owner: Path, name: str, value: ArrayLike) -> FloatArray:
     vector = finite(owner, name, value)
     if vector.shape != (3,):
         raise ArgumentError(f"{type(owner).__name__} got {name} of shape {vector.shape}, expected (3,).")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +18,10 @@ from .descents import MOST_JOINTS, descents_of
 from .poses import rotation_vector
 
 if TYPE_CHECKING:
+    from linksweep.description.model import Model, Vector
     from linksweep.robot.robot import Robot
 
+Descents = Callable[..., tuple[FloatArray, ...]]  # of targets, options and starts
 STARTS = 512
 
 
@@ -65,11 +68,11 @@ class Chain:
         self.stops, self.stopped_rates = np.array(stops, int).reshape(-1, 2).T
         self.rates = dict(pair for entry in links for pair in entry.pairs)
         self.compiled = len(carrying) <= MOST_JOINTS and chosen_backend(None) == "llvm"
-        self.at_once: dict[Any, Any] = {}  # descents in machine code, by position_only and limited
-        self.options: dict[Any, Any] = {}  # the last ones, as they take them
+        self.at_once: dict[tuple[bool, bool], Descents] = {}  # descents in machine code, by position_only and limited
+        self.options: dict[tuple[float, int, int, int], FloatArray] = {}  # the last ones, as they take them
         self.size = (nq,)
         self.form: Any = None  # the closed form of its solutions, or why there is none: see branches.py
-        self._descents: dict[tuple[bool, bool], Any] = {}
+        self._descents: dict[tuple[bool, bool], Descents] = {}
         self._made: dict[tuple[int, bool], tuple[FloatArray, FloatArray]] = {}
 
     def neutral(self) -> FloatArray:
@@ -115,7 +118,7 @@ class Chain:
             self._made[seed, limited] = q, self.function(q)[0]
         return self._made[seed, limited]
 
-    def descent(self, position_only: bool, limited: bool) -> Any:
+    def descent(self, position_only: bool, limited: bool) -> Descents:
         """A function of targets (N, 4, 4), options (tolerance, iterations) and starts (N, nq): the best coordinates of
         a descent from each, and its report (see `descent.Report`)."""
         key = position_only, limited
@@ -149,7 +152,7 @@ def error_of(pose: FloatArray, target: FloatArray) -> FloatArray:
     return np.concatenate([rotation_vector(turn), target[..., :3, 3] - pose[..., :3, 3]], axis=-1)
 
 
-def _reach(model: Any, carrying: list[int], tip: Any) -> tuple[float, FloatArray]:
+def _reach(model: Model, carrying: list[int], tip: Vector) -> tuple[float, FloatArray]:
     """How far the frame can at most get from the first joint, and where that is: the lengths between the joints."""
     if not carrying:
         return 0.0, np.array(tip, float)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -38,7 +36,7 @@ class Cycloid(Motion):
         self.holds = abs(periods - round(periods)) <= 1e-12 * periods and round(periods) > 0
 
     @classmethod
-    def between(cls, q0: ArrayLike, q1: Any, duration: float) -> Cycloid:
+    def between(cls, q0: ArrayLike, q1: ArrayLike, duration: float) -> Cycloid:
         """One period from rest at q0 (n,) to rest at q1 (n,)."""
         start, end = finite(cls.__name__, "q0", q0), finite(cls.__name__, "q1", q1)
         if start.shape != end.shape:

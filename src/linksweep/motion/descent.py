@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from linksweep.spatial.scalars import sqrt, where
+from linksweep.spatial.scalars import Scalar, sqrt, where
 
 DAMPING = 0.1  # of the squared error
 TINY = 1e-60  # added to the damping: keeps the step finite where there is no Jacobian at all
@@ -46,20 +46,20 @@ class Bound(NamedTuple):
 class Scalars(NamedTuple):
     """What differs between floats and symbols."""
 
-    less: Callable[..., Any]
-    choose: Callable[..., Any]
-    root: Callable[..., Any]
-    largest: Callable[..., Any]  # along the first axis, and no less than a number
+    less: Callable[..., Scalar]
+    choose: Callable[..., Scalar]
+    root: Callable[..., Scalar]
+    largest: Callable[..., Scalar]  # along the first axis, and no less than a number
 
 
-def _largest_symbol(values: Any, least: float) -> Any:
-    found: Any = least
+def _largest_symbol(values: Scalar, least: float) -> Scalar:
+    found: Scalar = least
     for value in values:
         found = where(found < value, value, found)
     return found
 
 
-def _largest_float(values: Any, least: float) -> Any:
+def _largest_float(values: Scalar, least: float) -> Scalar:
     return values.max(axis=0, initial=least)
 
 
@@ -74,22 +74,22 @@ class Report(NamedTuple):
     coordinates, iterations, squared error there (0 where solved), and whether target and start are plain: an exact
     rotation, a start inside the limits, and no joint half a turn or more from it."""
 
-    status: Any
-    distance: Any
-    turn: Any
-    iterations: Any
-    cost: Any
-    plain: Any
+    status: Scalar
+    distance: Scalar
+    turn: Scalar
+    iterations: Scalar
+    cost: Scalar
+    plain: Scalar
 
 
 class State(NamedTuple):
     """Coordinates to look at next, the best so far with its report, the least squared error and for how long it is."""
 
-    q: Any
-    best: Any
+    q: Scalar
+    best: Scalar
     report: Report
-    mark: Any
-    since: Any
+    mark: Scalar
+    since: Scalar
 
 
 START = (*Report(GOING, FAR, FAR, -1.0, FAR, 1.0), FAR, 0.0)  # after q and best
@@ -104,8 +104,8 @@ class Problem(NamedTuple):
 
 
 def iterate(
-    m: Scalars, problem: Problem, target: Any, q0: Any, tolerance: Any, iterations: Any, state: State,
-    kinematics: Callable[[Any], tuple[Any, Any]], moved: Callable[[Any, Any], Any] = operator.add,
+    m: Scalars, problem: Problem, target: Scalar, q0: Scalar, tolerance: Scalar, iterations: Scalar, state: State,
+    kinematics: Callable[[Scalar], tuple[Scalar, Scalar]], moved: Callable[[Scalar, Scalar], Scalar] = operator.add,
 ) -> State:  # fmt: skip
     """Look at state.q, keep it if it is the best, and move on.
 
@@ -137,7 +137,7 @@ def iterate(
     return State(moved(q, step), m.choose(closer, q, state.best), report, mark, since)
 
 
-def within(m: Scalars, bounds: tuple[Bound, ...], q: Any) -> Any:
+def within(m: Scalars, bounds: tuple[Bound, ...], q: Scalar) -> Scalar:
     """q, at most one step out of its limits, with a turn taken off where that brings a joint back, else stopped."""
     q = q.copy()
     for bound in bounds:
@@ -150,7 +150,7 @@ def within(m: Scalars, bounds: tuple[Bound, ...], q: Any) -> Any:
     return q
 
 
-def _error(m: Scalars, problem: Problem, pose: Any, target: Any) -> tuple[Any, Any, Any]:
+def _error(m: Scalars, problem: Problem, pose: Scalar, target: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     """The weighted way from pose to target (6, ...), or (3, ...); its length (m), and 2 sin(angle / 2) of its turn."""
     way = target[:3, 3] - pose[:3, 3]
     distance = m.root(_sum(way * way))
@@ -183,11 +183,11 @@ def _error(m: Scalars, problem: Problem, pose: Any, target: Any) -> tuple[Any, A
     return np.concatenate([half * (factor * 2.0), way]), distance, m.root(_sum(half * half)) * 2.0
 
 
-def _plain(m: Scalars, problem: Problem, target: Any, q0: Any, q: Any) -> Any:
+def _plain(m: Scalars, problem: Problem, target: Scalar, q0: Scalar, q: Scalar) -> Scalar:
     """1, or 0 where the target's rotation is not exact or q is half a turn from q0, or q0 outside the limits."""
-    plain: Any = 1.0
+    plain: Scalar = 1.0
 
-    def unless(condition: Any) -> None:
+    def unless(condition: Scalar) -> None:
         nonlocal plain
         plain = m.choose(condition, 0.0, plain)
 
@@ -204,7 +204,7 @@ def _plain(m: Scalars, problem: Problem, target: Any, q0: Any, q: Any) -> Any:
     return plain
 
 
-def _unblocked(m: Scalars, problem: Problem, q: Any, jacobian: Any, error: Any) -> Any:
+def _unblocked(m: Scalars, problem: Problem, q: Scalar, jacobian: Scalar, error: Scalar) -> Scalar:
     """The weighted Jacobian without the joints that stand at a limit and would be pushed outward."""
     weights = [1.0] * 3 + [1.0 / problem.scale] * 3
     rows = range(3, 6) if problem.position_only else range(6)
@@ -219,13 +219,13 @@ def _unblocked(m: Scalars, problem: Problem, q: Any, jacobian: Any, error: Any) 
     return matrix
 
 
-def _step(m: Scalars, jacobian: Any, error: Any, damping: Any) -> Any:
+def _step(m: Scalars, jacobian: Scalar, error: Scalar, damping: Scalar) -> Scalar:
     """J^T (J J^T + damping)^-1 error, by the modified Gram-Schmidt process: [J^T; sqrt(damping)] = Q R."""
     rows, root = len(jacobian), m.root(damping)
     vectors, fill = list(jacobian), [[0.0] * i + [root] for i in range(rows)]  # what the damping adds stands below
-    step: Any = 0.0
-    y: list[Any] = []
-    factors: list[list[Any]] = [[] for _ in range(rows)]
+    step: Scalar = 0.0
+    y: list[Scalar] = []
+    factors: list[list[Scalar]] = [[] for _ in range(rows)]
     for i in range(rows):
         own, own_fill = vectors[i], fill[i]
         inverse = 1.0 / m.root(_sum(own * own) + _total([x * x for x in own_fill]))
@@ -241,9 +241,9 @@ def _step(m: Scalars, jacobian: Any, error: Any, damping: Any) -> Any:
     return step * (LARGEST_STEP / m.root(m.largest(step * step, LARGEST_STEP**2)))
 
 
-def _sum(values: Any) -> Any:
+def _sum(values: Scalar) -> Scalar:
     return values.sum(axis=0)
 
 
-def _total(values: list[Any]) -> Any:
+def _total(values: list[Scalar]) -> Scalar:
     return sum(values, 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from .base import FloatArray
 from .descent import FLOATS, GOING, START, SYMBOLS, Problem, Report, State, iterate
 
 if TYPE_CHECKING:
+    from linksweep.spatial.scalars import Scalar
+
     from .chains import Chain
 
 MOST_JOINTS = 60  # that carry the frame: beyond, a written-out step takes long to compile, and Python goes through it
@@ -51,7 +53,7 @@ class DescentRecipe(Recipe):
         target, (tolerance, iterations), q0, flat = given
         n = loop.start
 
-        def kinematics(q: Any) -> tuple[Any, Any]:
+        def kinematics(q: Scalar) -> tuple[np.ndarray, np.ndarray]:
             results = []
             for request in self.requests:
                 run = UnrolledRun(self.model, signature(self.model, [request])[0], [list(q)])
@@ -59,7 +61,7 @@ class DescentRecipe(Recipe):
                 results.append(np.array(run.results[0], object))
             return results[0].reshape(4, 4), results[1].reshape(6, -1)
 
-        def moved_by(q: Any, step: Any) -> Any:
+        def moved_by(q: Scalar, step: Scalar) -> np.ndarray:
             return np.array(normalized(self.model, moved(self.model, list(q), list(step))), object)
 
         state = State(flat[:n], flat[n : 2 * n], Report(*flat[2 * n : 2 * n + loop.report]), *flat[-2:])
@@ -84,7 +86,7 @@ def descents_of(chain: Chain, problem: Problem) -> Callable[..., tuple[FloatArra
 
 
 def descend_in_python(
-    chain: Chain, problem: Problem, target: Any, options: Any, q0: Any
+    chain: Chain, problem: Problem, target: FloatArray, options: FloatArray, q0: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The same descents, for chains too long to be written out, and without machine code.
 
@@ -94,14 +96,14 @@ def descend_in_python(
     tolerance, iterations = options
     q, reports = q0.copy(), np.empty((count, len(Report._fields)))
 
-    def first(x: Any) -> Any:  # components before samples
+    def first(x: FloatArray) -> FloatArray:  # components before samples
         return np.moveaxis(np.asarray(x), 0, -1)
 
-    def kinematics(x: Any) -> tuple[Any, Any]:
+    def kinematics(x: FloatArray) -> tuple[FloatArray, FloatArray]:
         pose, jacobian = chain.function(np.ascontiguousarray(x.T))
         return first(pose), first(jacobian)
 
-    def moved_by(x: Any, step: Any) -> Any:
+    def moved_by(x: FloatArray, step: FloatArray) -> FloatArray:
         return chain.moved(x.T, step.T).T
 
     active, own_target, own_q0 = np.arange(count), first(target), q0.T.copy()
@@ -121,6 +123,6 @@ def descend_in_python(
     return q, reports
 
 
-def _taken(state: State, which: Any) -> State:
+def _taken(state: State, which: np.ndarray) -> State:
     report = Report(*(np.broadcast_to(x, which.shape)[which] for x in state.report))
     return State(state.q[:, which], state.best[:, which], report, state.mark[which], state.since[which])

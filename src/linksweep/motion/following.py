@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -157,8 +157,7 @@ class _Walk:
     def _least(self, jacobian: FloatArray, wanted: FloatArray) -> FloatArray:
         """The smallest rates that J takes to what is wanted."""
         weighed = jacobian[self.rows] * self.weights[:, None]
-        rates: Any = np.linalg.lstsq(weighed, wanted * self.weights, rcond=FEWEST)[0]
-        return rates
+        return np.linalg.lstsq(weighed, wanted * self.weights, rcond=FEWEST)[0].astype(float, copy=False)
 
     def rates(self, q: FloatArray, moving: FrameMotion) -> tuple[FloatArray, FloatArray, np.ndarray]:
         """qd and qdd (k, nv), and whether (k,) they give the path's twist and acceleration.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,12 +43,12 @@ class InverseKinematics:
     """
 
     q: FloatArray
-    solved: Any
-    position_error: Any
-    rotation_error: Any
-    iterations: Any
-    restarts: Any
-    reason: Any
+    solved: bool | np.ndarray
+    position_error: float | FloatArray
+    rotation_error: float | FloatArray
+    iterations: int | np.ndarray
+    restarts: int | np.ndarray
+    reason: str | np.ndarray
 
 
 def inverse_kinematics(
@@ -92,7 +92,12 @@ def inverse_kinematics(
 
 
 def _at_once(
-    robot: Robot, target: Any, frame: Any, q0: Any, flags: tuple[Any, Any], numbers: tuple[Any, ...]
+    robot: Robot,
+    target: ArrayLike,
+    frame: str,
+    q0: ArrayLike,
+    flags: tuple[bool, bool],
+    numbers: tuple[float, int, int, int],
 ) -> InverseKinematics | None:
     """The answer to one target near its start, or None where anything else is asked for or comes out.
 
@@ -195,7 +200,7 @@ def _reasons(task: Task, q: FloatArray, moving: np.ndarray, restarts: int, seed:
     return reason, others
 
 
-def _targets(target: Any, position_only: bool) -> FloatArray:
+def _targets(target: ArrayLike, position_only: bool) -> FloatArray:
     if position_only:
         points = finite("inverse_kinematics", "target", target)
         if points.ndim and points.shape[-1] == 3:
@@ -205,7 +210,7 @@ def _targets(target: Any, position_only: bool) -> FloatArray:
     return checked_poses("inverse_kinematics", "target", target)
 
 
-def starts_of(robot: Robot, q0: Any, shape: tuple[int, ...], who: str = "inverse_kinematics") -> FloatArray:
+def starts_of(robot: Robot, q0: ArrayLike, shape: tuple[int, ...], who: str = "inverse_kinematics") -> FloatArray:
     q = finite(who, "q0", q0)
     try:
         if q.shape[-1:] != (robot.nq,):
@@ -218,19 +223,19 @@ def starts_of(robot: Robot, q0: Any, shape: tuple[int, ...], who: str = "inverse
     return robot.normalize(whole.reshape(-1, robot.nq))
 
 
-def check_flags(**flags: Any) -> None:
+def check_flags(**flags: object) -> None:
     for name, value in flags.items():
         if not isinstance(value, (bool, np.bool_)):
             raise ArgumentError(f"{name} is {shown(value)}, expected True or False.")
 
 
-def check_tolerance(tolerance: Any, who: str = "inverse_kinematics") -> None:
+def check_tolerance(tolerance: float, who: str = "inverse_kinematics") -> None:
     size = finite(who, "tolerance", tolerance)
     if size.shape != () or not size > 0.0:
         raise ArgumentError(f"{who} got tolerance {shown(tolerance)}, expected one number above 0.")
 
 
-def _check_numbers(tolerance: Any, restarts: Any, iterations: Any, seed: Any) -> None:
+def _check_numbers(tolerance: float, restarts: int, iterations: int, seed: int) -> None:
     check_tolerance(tolerance)
     ranges = {"restarts": (restarts, 0, STARTS - 1), "iterations": (iterations, 1, 10**6), "seed": (seed, 0, 2**63)}
     for name, (value, least, most) in ranges.items():

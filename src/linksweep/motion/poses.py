@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
 
@@ -14,7 +13,7 @@ _NEXT, _AFTER = [1, 2, 0], [2, 0, 1]
 LOOSE = 1e-6  # a rotation this far from orthonormal was rounded on its way here; farther off it is none
 
 
-def checked_poses(who: str, name: str, value: Any) -> FloatArray:
+def checked_poses(who: str, name: str, value: ArrayLike) -> FloatArray:
     """Homogeneous matrices (..., 4, 4); a rotation that was rounded becomes the nearest exact one."""
     poses = finite(who, name, value)
     if poses.ndim < 2 or poses.shape[-2:] != (4, 4):

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol, TypeVar
 
 from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
 
 from .base import FloatArray, JointMotion, PointMotion
+
+T = TypeVar("T")
+
+
+class Spline(Protocol):
+    """What SciPy interpolates with."""
+
+    def __call__(self, x: FloatArray, /) -> FloatArray: ...
+    def derivative(self, nu: int, /) -> Spline: ...
 
 
 class CubicSpline(PointMotion):
@@ -52,11 +61,11 @@ class QuinticSpline(PointMotion):
         return JointMotion(*(piece(t) for piece in self._pieces))
 
 
-def _derivatives(spline: Any) -> tuple[Any, Any, Any]:
+def _derivatives(spline: Spline) -> tuple[Spline, Spline, Spline]:
     return spline, spline.derivative(1), spline.derivative(2)
 
 
-def _chosen(owner: PointMotion, known: dict[str, Any], ends: Any) -> Any:
+def _chosen(owner: PointMotion, known: dict[str, T], ends: str) -> T:
     if not isinstance(ends, str) or ends not in known:
         raise ArgumentError(f"{type(owner).__name__} got ends {ends!r}, expected one of {', '.join(known)}.")
     return known[ends]

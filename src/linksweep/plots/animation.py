@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import base64
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError, BackendError
 from linksweep.plots.figures import new_figure, numbers, plain
 from linksweep.plots.sketch import Scene
 from linksweep.support.files import write_atomically
 from linksweep.support.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from linksweep.robot.robot import Robot
 
 MOST_PICTURES = 100_000  # hours of drawing
 
@@ -60,9 +65,9 @@ def _write_bytes(path: Path, data: bytes) -> None:
 
 
 def animate(
-    robot: Any, t: Any, q: Any, path: str | Path | None = None, *, fps: float = 20.0,
-    view: tuple[float, float] | None = None, title: str | None = None, axes: bool = False, frames: Any = None,
-    com: bool = False, dpi: float = 80.0, progress: bool = True,
+    robot: Robot, t: ArrayLike, q: ArrayLike, path: str | Path | None = None, *, fps: float = 20.0,
+    view: tuple[float, float] | None = None, title: str | None = None, axes: bool = False,
+    frames: str | Sequence[str] | None = None, com: bool = False, dpi: float = 80.0, progress: bool = True,
 ) -> Animation:  # fmt: skip
     """The motion q (samples, nq) at times t (samples,) in real time, as sketches; a notebook shows what is returned.
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from linksweep.description.model import Joint, Model
 from linksweep.errors import ArgumentError
 from linksweep.joints.kind import unit_of
 from linksweep.support.messages import nearest, shown
+
+if TYPE_CHECKING:
+    from linksweep.robot.robot import Robot
 
 TITLES = {"q": "joint positions", "qd": "joint velocities", "qdd": "joint accelerations", "tau": "joint torques"}
 QUANTITIES = {
@@ -29,12 +32,12 @@ class Channel:
     quantity: str = ""
 
 
-def described(robot: Any) -> Model:
+def described(robot: Robot) -> Model:
     """The description of a Robot."""
     return robot.model
 
 
-def channels(robot: Any, quantity: str) -> tuple[Channel, ...]:
+def channels(robot: Robot, quantity: str) -> tuple[Channel, ...]:
     """One for each entry of q, qd, qdd or tau, in their order, with the joints' own limits."""
     if quantity not in TITLES:
         raise ArgumentError(

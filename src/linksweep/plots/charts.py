@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
 from linksweep.plots.figures import COLORS, GREY, line_style, new_figure, numbers, style
@@ -17,7 +18,13 @@ _MARKERS = "os^Dv*PX"
 
 
 def lines(
-    x: Any, curves: Mapping[str, Any], *, title: str = "", x_label: str = "", y_label: str = "", markers: bool = False
+    x: ArrayLike,
+    curves: Mapping[str, ArrayLike],
+    *,
+    title: str = "",
+    x_label: str = "",
+    y_label: str = "",
+    markers: bool = False,
 ) -> Figure:
     """Each of `curves` (samples,) over x (samples,), with a legend beside them."""
     x = numbers("x", x)
@@ -35,7 +42,7 @@ def lines(
 
 
 def errors(
-    t: Any, curves: Mapping[str, Any], *, title: str = "", y_label: str = "error", bar: float | None = None
+    t: ArrayLike, curves: Mapping[str, ArrayLike], *, title: str = "", y_label: str = "error", bar: float | None = None
 ) -> Figure:
     """Sizes of errors (samples,) over time, on a logarithmic axis; `bar` is what they must stay below.
 
@@ -84,7 +91,7 @@ def bars(values: Mapping[str, float], *, title: str = "", x_label: str = "", gro
     return figure
 
 
-def _of_length(curves: Mapping[str, Any], count: int) -> dict[str, np.ndarray]:
+def _of_length(curves: Mapping[str, ArrayLike], count: int) -> dict[str, np.ndarray]:
     arrays = {label: numbers(label, curve) for label, curve in curves.items()}
     for label, curve in arrays.items():
         if curve.shape != (count,):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError, BackendError
 from linksweep.support.files import write_atomically
@@ -14,6 +15,7 @@ from linksweep.support.foreign import refuse_foreign
 from linksweep.support.messages import nearest, shown
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours without the yellow, which white paper swallows.
@@ -28,7 +30,7 @@ def line_style(index: int) -> dict[str, Any]:
     return {"color": COLORS[index % len(COLORS)], "linestyle": DASHES[index % len(DASHES)], "linewidth": 1.4}
 
 
-def numbers(what: str, value: Any) -> np.ndarray:
+def numbers(what: str, value: ArrayLike) -> np.ndarray:
     """What is plotted, as float64."""
     refuse_foreign(f"a plot: {what}", value)
     try:
@@ -78,7 +80,7 @@ def save(figure: Figure, path: str | Path, dpi: float = 150) -> None:
     write_atomically(path, write)
 
 
-def style(axes: Any) -> None:
+def style(axes: Axes) -> None:
     """A light grid and only the two spines that carry numbers."""
     axes.grid(color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)

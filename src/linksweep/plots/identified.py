@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.plots.channels import channels
 from linksweep.plots.figures import COLORS, GREY, line_style, new_figure, style
@@ -14,8 +15,10 @@ from linksweep.plots.series import grid_of, panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from linksweep.robot.robot import Robot
 
-def fitted_torques(robot: Any, t: Any, measured: Any, predicted: Any, title: str = "") -> Figure:
+
+def fitted_torques(robot: Robot, t: ArrayLike, measured: ArrayLike, predicted: ArrayLike, title: str = "") -> Figure:
     """Measured and predicted torques (rows, nv), and their difference, a panel for each joint; NaN breaks the
     curves.
     """
@@ -24,7 +27,12 @@ def fitted_torques(robot: Any, t: Any, measured: Any, predicted: Any, title: str
 
 
 def spectra(
-    robot: Any, frequencies: Any, curves: Mapping[str, Any], *, title: str = "", cutoff: float | None = None
+    robot: Robot,
+    frequencies: ArrayLike,
+    curves: Mapping[str, ArrayLike],
+    *,
+    title: str = "",
+    cutoff: float | None = None,
 ) -> Figure:
     """Amplitude densities (frequencies, nv) on logarithmic axes, a panel for each joint; the cut-off as a line."""
     wanted = channels(robot, "tau")
@@ -54,8 +62,8 @@ def spectra(
 
 
 def intervals(
-    names: Sequence[str], values: Any, halves: Any, described: Any = None, *, title: str = "", x_label: str = "",
-    logarithmic: bool = True,
+    names: Sequence[str], values: ArrayLike, halves: ArrayLike, described: ArrayLike | None = None, *, title: str = "",
+    x_label: str = "", logarithmic: bool = True,
 ) -> Figure:  # fmt: skip
     """Numbers as dots with a bar of `halves` on either side, on an axis that is linear near 0 and logarithmic beyond.
 

@@ -5,22 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
 from linksweep.plots.channels import QUANTITIES, TITLES, Channel, channels
 from linksweep.plots.figures import GREY, line_style, new_figure, numbers, plain, style
+from linksweep.support.numbers import Named
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from linksweep.robot.robot import Robot
 
 LONGEST = 40  # characters of a remark: a longer one would leave no room for the panel
 
 
 def time_series(
-    robot: Any, t: Any, values: Any, quantity: str = "tau", *, overlay: bool = False, limits: bool = True,
+    robot: Robot, t: ArrayLike, values: Named, quantity: str = "tau", *, overlay: bool = False, limits: bool = True,
     title: str | None = None,
 ) -> Figure:  # fmt: skip
     """What `robot` does over the times t (samples,): q, qd, qdd or tau, each (samples, joints).
@@ -39,7 +44,7 @@ def time_series(
     return overlaid(wanted, t, values, heading)
 
 
-def panels(wanted: Sequence[Channel], t: Any, values: Any, title: str = "") -> Figure:
+def panels(wanted: Sequence[Channel], t: ArrayLike, values: Named, title: str = "") -> Figure:
     """One panel per channel over the same times; several curves, {label: (samples, channels)}, share each panel."""
     t, curves = _checked(wanted, t, values)
     columns, rows = grid_of(len(wanted))
@@ -72,7 +77,7 @@ def panels(wanted: Sequence[Channel], t: Any, values: Any, title: str = "") -> F
     return figure
 
 
-def overlaid(wanted: Sequence[Channel], t: Any, values: Any, title: str = "") -> Figure:
+def overlaid(wanted: Sequence[Channel], t: ArrayLike, values: Named, title: str = "") -> Figure:
     """All channels (samples, channels) of one unit in one panel, panels of different units above each other."""
     t, curves = _checked(wanted, t, values)
     (curve,) = curves.values()
@@ -99,7 +104,7 @@ def overlaid(wanted: Sequence[Channel], t: Any, values: Any, title: str = "") ->
     return figure
 
 
-def phase(robot: Any, q: Any, qd: Any, *, title: str | None = None) -> Figure:
+def phase(robot: Robot, q: ArrayLike, qd: ArrayLike, *, title: str | None = None) -> Figure:
     """Velocity against position, a panel for each joint of one freedom; a ring where it starts, a dot where it ends."""
     position, velocity = channels(robot, "q"), channels(robot, "qd")
     names = {channel.name: k for k, channel in enumerate(velocity)}
@@ -125,13 +130,13 @@ def phase(robot: Any, q: Any, qd: Any, *, title: str | None = None) -> Figure:
     return figure
 
 
-def torque_figure(title: str, names: Sequence[str], units: Sequence[str], t: Any, tau: Any) -> Figure:
+def torque_figure(title: str, names: Sequence[str], units: Sequence[str], t: ArrayLike, tau: Named) -> Figure:
     """One panel per joint: tau (samples, n) over t (samples,), its peak marked."""
     wanted = [Channel(name, unit, quantity=QUANTITIES.get(unit, "")) for name, unit in zip(names, units, strict=True)]
     return panels(wanted, t, tau, title)
 
 
-def _checked(wanted: Sequence[Channel], t: Any, values: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def _checked(wanted: Sequence[Channel], t: ArrayLike, values: Named) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     t = numbers("t", t)
     named = values if isinstance(values, Mapping) else {"": values}
     curves = {str(label): numbers(str(label) or "the values", value) for label, value in named.items()}
@@ -184,7 +189,7 @@ def _axis_label(name: str, unit: str) -> str:
     return f"{name} ({unit})" if name and unit else name or unit
 
 
-def _heading(axes: Any, channel: Channel, t: np.ndarray, curves: list[np.ndarray], unseen: str, floor: float) -> None:
+def _heading(axes: Axes, channel: Channel, t: np.ndarray, curves: list[np.ndarray], unseen: str, floor: float) -> None:
     """The channel's name; below it the peak of a single curve, which gets a dot, and limits that are out of view."""
     facts = []
     if len(curves) == 1 and np.isfinite(curves[0]).any():
@@ -200,8 +205,10 @@ def _heading(axes: Any, channel: Channel, t: np.ndarray, curves: list[np.ndarray
     if unseen:
         facts.append(unseen)
     axes.set_title(plain(channel.name), loc="left", fontsize="medium", pad=16 if facts else 4)
-    below = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": "small", "color": GREY}
-    axes.annotate(", ".join(facts).replace("-", "−"), (0, 1), (0, 3), **below)
+    axes.annotate(
+        ", ".join(facts).replace("-", "−"), (0, 1), (0, 3), xycoords="axes fraction", textcoords="offset points",
+        fontsize="small", color=GREY,
+    )  # fmt: skip
 
 
 def _largest(wanted: Sequence[Channel], curves: Mapping[str, np.ndarray]) -> dict[str, float]:
@@ -214,7 +221,7 @@ def _largest(wanted: Sequence[Channel], curves: Mapping[str, np.ndarray]) -> dic
     return found
 
 
-def _shade_limits(axes: Any, channel: Channel, curves: list[np.ndarray], floor: float) -> str:
+def _shade_limits(axes: Axes, channel: Channel, curves: list[np.ndarray], floor: float) -> str:
     """Shade what lies beyond the limits where the curves come near them; otherwise give the limits in words."""
     finite = np.concatenate([curve[np.isfinite(curve)] for curve in curves])
     if not finite.size:

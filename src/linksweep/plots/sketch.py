@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.description.tips import tools
 from linksweep.errors import ArgumentError
@@ -15,9 +17,12 @@ from linksweep.support.messages import nearest, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
     from linksweep.description.model import Model
+    from linksweep.robot.robot import Robot
 
+Axes3D = Any  # of mplot3d, which has no types
 _LINK, _TURNING, _SLIDING, _OTHER = "#BDBDBD", "#56B4E9", "#E69F00", "#8C8C8C"
 _XYZ = (COLORS[1], COLORS[3], COLORS[2])
 LETTERED = 4  # frames whose axes have letters; of more, a legend says which colour is which
@@ -26,8 +31,8 @@ FACE_ON = {0: (0.0, 0.0), 1: (0.0, -90.0), 2: (90.0, -90.0)}
 
 
 def sketch(
-    robot: Any, q: Any = None, *, axes: bool = True, frames: Any = None, com: bool = True,
-    view: tuple[float, float] | None = None, title: str | None = None,
+    robot: Robot, q: ArrayLike | None = None, *, axes: bool = True, frames: str | Sequence[str] | None = None,
+    com: bool = True, view: tuple[float, float] | None = None, title: str | None = None,
 ) -> Figure:  # fmt: skip
     """The robot at the configuration q (its neutral one if not given), to scale, with equal axes.
 
@@ -48,7 +53,17 @@ def sketch(
 class Scene:
     """A robot at several configurations (samples, nq), to be drawn one at a time in the same box."""
 
-    def __init__(self, robot: Any, q: np.ndarray, *, axes: bool = True, frames: Any = None, com: bool = True):
+    axes: Axes3D
+
+    def __init__(
+        self,
+        robot: Robot,
+        q: np.ndarray,
+        *,
+        axes: bool = True,
+        frames: str | Sequence[str] | None = None,
+        com: bool = True,
+    ):
         if not np.isfinite(q).all():
             raise ArgumentError("a sketch got q with NaN or infinity, expected finite coordinates: leave those out.")
         q = robot.expand(q) if hasattr(robot, "expand") else q
@@ -67,7 +82,6 @@ class Scene:
         self.extent = float((self.high - self.low).max()) or 1.0
         # Joints of a humanoid stand closer together than those of an arm.
         self.size = self.extent * min(0.032, 0.085 / np.sqrt(len(self.model.links)))
-        self.axes: Any = None
 
     def flat(self) -> int | None:
         """The axis (0, 1 or 2) of the base about which all joints turn, if everything stays in the plane across it."""
@@ -95,7 +109,7 @@ class Scene:
         axes = self.axes
         axes.clear()
         faces: list[np.ndarray] = []
-        colors: list[Any] = []
+        colors: list[tuple[float, ...]] = []
         for solid, color in self._solids(sample):
             faces += solid
             colors += shaded(solid, color)
@@ -118,7 +132,7 @@ class Scene:
         name = self.model.base if link < 0 else self.model.links[link].name
         return self.poses[sample, self.index[name]]
 
-    def _chosen_frames(self, frames: Any) -> tuple[str, ...]:
+    def _chosen_frames(self, frames: str | Sequence[str] | None) -> tuple[str, ...]:
         if frames is None:
             ends = tools(self.model)
             if len(ends) > 1:
@@ -167,7 +181,7 @@ class Scene:
                 segments.append(np.stack([own[:3, 3] - reach, own[:3, 3] + reach]))
         return segments
 
-    def _draw_frames(self, axes: Any, sample: int, collection: Any) -> None:
+    def _draw_frames(self, axes: Axes3D, sample: int, collection: type[Line3DCollection]) -> None:
         length = 5.0 * self.size
         for name in self.frames:
             pose = self.poses[sample, self.index[name]]
@@ -186,7 +200,7 @@ class Scene:
         if len(self.frames) > 2:
             self._name_frames(axes, sample)
 
-    def _name_frames(self, axes: Any, sample: int) -> None:
+    def _name_frames(self, axes: Axes3D, sample: int) -> None:
         """Beside each origin, once, the names of all frames that stand there, legible over what lies behind them."""
         from matplotlib.patheffects import withStroke
 
@@ -199,7 +213,7 @@ class Scene:
             text = axes.text(*origin, "   " + ",\n   ".join(map(plain, names)), fontsize=7, va="top", zorder=1000)
             text.set_path_effects([withStroke(linewidth=2.2, foreground="white")])
 
-    def _draw_com(self, axes: Any, sample: int) -> None:
+    def _draw_com(self, axes: Axes3D, sample: int) -> None:
         if not self.masses.any():
             return
         heavy = [k for k, mass in enumerate(self.masses) if mass > 0.0]
@@ -216,7 +230,7 @@ class Scene:
         pose = self._pose(sample, link)
         return pose[:3, :3] @ np.array(self.model.links[link].inertial.com, dtype=float) + pose[:3, 3]
 
-    def _fit(self, axes: Any) -> None:
+    def _fit(self, axes: Axes3D) -> None:
         """The same box for every sample, with equal scales and room for axes and frames."""
         room = 6.2 * self.size
         low, high = self.low - room, self.high + room

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ def sphere(center: np.ndarray, radius: float) -> list[np.ndarray]:
     ]
 
 
-def shaded(faces: list[np.ndarray], color: str) -> list[Any]:
+def shaded(faces: list[np.ndarray], color: str) -> list[tuple[float, ...]]:
     """The colour of each face, lit from the viewer's upper left; in grey the shading carries the shape."""
     from matplotlib.colors import to_rgb
 
@@ -56,7 +55,13 @@ def shaded(faces: list[np.ndarray], color: str) -> list[Any]:
 
 
 def _prism(
-    start: np.ndarray, end: np.ndarray, radius: float, sides: int, *, closed: bool = True, across: Any = None
+    start: np.ndarray,
+    end: np.ndarray,
+    radius: float,
+    sides: int,
+    *,
+    closed: bool = True,
+    across: np.ndarray | None = None,
 ) -> list[np.ndarray]:
     axis = (end - start) / np.linalg.norm(end - start)
     helper = np.eye(3)[np.abs(axis).argmin()] if across is None else across

@@ -1,4 +1,4 @@
-"""From one robot's description to another's: set the base free, lock joints, cut out a chain.
+"""From one robot's description to another's: move it, set its base free, name frames, lock joints, cut out a chain.
 
 Every function takes a Model and gives a new one. Links that stop moving are folded into what carries them, with their
 inertia and with their frames, which keep their names.
@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..description.assembly import check_body, find_frame
+from ..description.constraints import Constraint, Spring, as_placement
 from ..description.couplings import without
 from ..description.model import (
     BASE,
@@ -40,12 +42,30 @@ from ..spatial.algebra import Transform
 from ..spatial.transforms import WORLD as ORIGIN
 from ..support.foreign import refuse_foreign
 from ..support.messages import listing, nearest, shown
+from ..support.numbers import Named
 
 WORLD = "world"
 ROOT_JOINT = "root_joint"
+Tie = TypeVar("Tie", Constraint, Spring)
 
 
-def with_base(model: Model, base: Any) -> Model:
+def with_gravity(model: Model, gravity: Sequence[float]) -> Model:
+    """`model` under another gravity, an acceleration in the base frame."""
+    refuse_foreign("gravity", gravity)
+    try:
+        numbers = np.asarray(gravity)
+    except (TypeError, ValueError):
+        numbers = np.array(None)
+    vector = numbers.astype(float) if numbers.dtype.kind in "iuf" else np.array([])
+    if vector.shape != (3,) or not np.isfinite(vector).all():
+        raise ArgumentError(
+            f"gravity is {shown(gravity)}, expected three finite numbers, an acceleration in the base frame such "
+            f"as (0, 0, -9.81)."
+        )
+    return model.with_gravity(tuple(vector.tolist()))
+
+
+def with_base(model: Model, base: str) -> Model:
     """`model` on a base that is "floating" or "fixed".
 
     Floating: the former base becomes the first moving link, with its inertia and its frames, on a free joint called
@@ -101,7 +121,58 @@ def _on_fixed_base(model: Model) -> Model:
     )
 
 
-def lock(model: Model, joints: Any, at: Any = None) -> Model:
+def placed(model: Model, pose: ArrayLike) -> Model:
+    """`model` with its base at `pose` (4, 4) in the world, which is its new base; gravity is the world's.
+
+    The former base stays as a frame.
+    """
+    at = as_placement(pose, "the pose of the base")
+    world = _unused(WORLD, [frame.name for frame in model.frames])
+    links = tuple(
+        replace(link, joint=replace(link.joint, placement=compose(at, link.joint.placement)))
+        if link.parent == BASE else link
+        for link in model.links
+    )  # fmt: skip
+    on_base = {frame.name: world for frame in model.frames if frame.name == model.base}
+    frames = tuple(
+        replace(frame, placement=compose(at, frame.placement), on=on_base.get(frame.name, frame.on))
+        if frame.link == BASE else frame
+        for frame in model.frames
+    )  # fmt: skip
+    return replace(
+        model, links=links, frames=(Frame(world, BASE), *frames), base=world,
+        base_inertial=moved(model.base_inertial, at), constraints=moved_ties(model.constraints, at, ""),
+        springs=moved_ties(model.springs, at, ""),
+    )  # fmt: skip
+
+
+def with_frame(model: Model, name: str, on: str, pose: ArrayLike | None) -> Model:
+    """`model` with one named frame more, at `pose` (4, 4) in the frame `on`."""
+    known = {frame.name: frame for frame in model.frames}
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(f"the name of a frame is {shown(name)}, expected a text: give it one.")
+    if name in known:
+        raise ArgumentError(f"{model.name} has a frame {name!r} already, expected a new name: choose another.")
+    if not isinstance(on, str) or on not in known:
+        raise ArgumentError(
+            f"{model.name} has no frame {shown(on)}{nearest(on, known)}: expected one of {listing(known)} to stand on."
+        )
+    host = known[on]
+    placement = compose(host.placement, as_placement(pose, f"the pose of the frame {name!r}"))
+    return replace(model, frames=(*model.frames, Frame(name, host.link, placement, on)))
+
+
+def moved_ties(ties: Iterable[Tie], at: Placement, prefix: str) -> tuple[Tie, ...]:
+    """Constraints or springs, their frames with a prefix; what is tied to the base is tied to where it stands."""
+    return tuple(
+        replace(tie, a=prefix + tie.a, b=prefix + tie.b if tie.b else "", at=tie.at if tie.b else compose(at, tie.at))
+        for tie in ties
+    )
+
+
+def lock(
+    model: Model, joints: str | Iterable[str] | Mapping[str, ArrayLike], at: Named | Sequence[ArrayLike] | None = None
+) -> Model:
     """`model` with joints held where they are, their links folded into what carries them.
 
     joints: a joint's name, or several, or {joint: coordinates}. at: where they stand, {joint: coordinates} or one entry
@@ -232,7 +303,7 @@ def _neutral_placement(model: Model, joint: Joint) -> Placement:
     return _placement_at(joint, offset)
 
 
-def _positions(names: Sequence[str], at: Any) -> dict[str, Any]:
+def _positions(names: Sequence[str], at: Named | Sequence[ArrayLike] | None) -> dict[str, ArrayLike]:
     if at is None:
         return {}
     if isinstance(at, Mapping):
@@ -248,7 +319,7 @@ def _positions(names: Sequence[str], at: Any) -> dict[str, Any]:
     return dict(zip(names, entries, strict=True))
 
 
-def _placement_at(joint: Joint, coordinates: Any) -> Placement:
+def _placement_at(joint: Joint, coordinates: ArrayLike | None) -> Placement:
     """Where the link stands in its parent with these coordinates of its joint (None: neutral)."""
     if coordinates is None:
         return joint.placement
@@ -295,6 +366,6 @@ def _unused(name: str, taken: Sequence[str]) -> str:
     return name
 
 
-def _vector(v: Any) -> Vector:
+def _vector(v: Iterable[float]) -> Vector:
     x, y, z = (float(item) for item in v)
     return (x, y, z)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from .operational_methods import rank_of
+from .operational_space import rank_of
 
 if TYPE_CHECKING:
     from .grasps import Grasp
@@ -115,9 +116,9 @@ def null_basis(G: np.ndarray) -> np.ndarray:
     return np.swapaxes(v[..., rank:, :], -1, -2)
 
 
-def turn(R: np.ndarray, v: Any) -> np.ndarray:
+def turn(R: np.ndarray, v: ArrayLike) -> np.ndarray:
     return (R @ np.asarray(v)[..., None])[..., 0]
 
 
-def cross(a: Any, b: Any) -> np.ndarray:
-    return np.cross(a, b)
+def cross(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    return np.cross(np.asarray(a), np.asarray(b))

@@ -7,17 +7,16 @@ basis S of the contact's model; a contact that slides or turns keeps its point a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..catalogue.requests import make_requests
 from ..description.constraints import Constraint, as_placement
 from ..errors import ArgumentError
 from ..support.messages import nearest, shown
+from .closed_chains import ClosedChain
 from .grasp_results import GraspDynamics, cross, grasp_map, null_basis, turn, wrench_basis
 from .robot import Robot
 from .scenes import body_inertial, scene
@@ -38,7 +37,7 @@ class Contact:
 
     robot: Robot
     frame: str
-    at: Any = None
+    at: ArrayLike | None = None
     model: str = "rigid"
     friction: float | None = None
     spin: float | None = None
@@ -69,9 +68,8 @@ class Grasp:
     one arm; `arms` are the robots in the order in which contacts name them. Arrays have any leading batch shape.
     """
 
-    def __init__(self, body: Any, contacts: Sequence[Contact], gravity: Sequence[float] | None = None):
-        given: tuple[Any, ...] = tuple(contacts) if isinstance(contacts, (list, tuple)) else (contacts,)
-        self.contacts: tuple[Contact, ...] = given
+    def __init__(self, body: ArrayLike, contacts: Sequence[Contact], gravity: Sequence[float] | None = None):
+        self.contacts = tuple(contacts) if isinstance(contacts, Sequence) else (contacts,)
         if not self.contacts or not all(isinstance(contact, Contact) for contact in self.contacts):
             raise ArgumentError(f"a grasp got contacts {shown(contacts)}, expected at least one linksweep.Contact.")
         inertial = body_inertial(body, "the object")
@@ -93,11 +91,12 @@ class Grasp:
                 Constraint(KINDS[contact.model], f"arm{arm}/{contact.frame}", f"contact{k}", name=f"contact {k}")
             )
         self.robot = tree.with_constraints(ties)
+        self._core = self.robot._core
         self.rows = [tie.rows for tie in ties]
 
     # the forest's coordinates
 
-    def _q(self, q: Sequence[Any], pose: Any) -> np.ndarray:
+    def _q(self, q: Sequence[ArrayLike], pose: ArrayLike) -> np.ndarray:
         from scipy.spatial.transform import Rotation
 
         poses = np.asarray(pose, float)
@@ -106,10 +105,10 @@ class Grasp:
         flat = Rotation.from_matrix(poses[..., :3, :3].reshape(-1, 3, 3)).as_quat().reshape(*poses.shape[:-2], 4)
         return self._side_by_side("q", q, [arm.nq for arm in self.arms], np.concatenate([flat, poses[..., :3, 3]], -1))
 
-    def _rates(self, name: str, values: Sequence[Any], own: np.ndarray) -> np.ndarray:
+    def _rates(self, name: str, values: Sequence[ArrayLike], own: np.ndarray) -> np.ndarray:
         return self._side_by_side(name, values, [arm.nv for arm in self.arms], own)
 
-    def _side_by_side(self, name: str, values: Sequence[Any], sizes: list[int], own: np.ndarray) -> np.ndarray:
+    def _side_by_side(self, name: str, values: Sequence[ArrayLike], sizes: list[int], own: np.ndarray) -> np.ndarray:
         if not isinstance(values, (list, tuple)) or len(values) != len(sizes):
             raise ArgumentError(
                 f"{name} has {_count(values)}, expected a list of {len(sizes)}, one array for each arm."
@@ -146,7 +145,8 @@ class Grasp:
     # dynamics
 
     def forward_dynamics(
-        self, q: Sequence[Any], qd: Sequence[Any], tau: Sequence[Any], object_pose: Any, object_twist: Any,
+        self, q: Sequence[ArrayLike], qd: Sequence[ArrayLike], tau: Sequence[ArrayLike], object_pose: ArrayLike,
+        object_twist: ArrayLike | None,
         wrench: ArrayLike | None = None, *, check: bool = True,
     ) -> GraspDynamics:  # fmt: skip
         """Accelerations of arms and object, and contact forces; q, qd, tau: one array for each arm.
@@ -164,13 +164,15 @@ class Grasp:
         if check:
             self._check(Q, V)
         names = ("forward_dynamics", "multipliers", "constraint_forces")
-        qdd, multipliers, forces = self.robot._function(make_requests(self.robot, names, None))(Q, V, T)
+        qdd, multipliers, forces = self._core.function(self._core.requests(names))(Q, V, T)
         acceleration = self._object_acceleration(R, rates, qdd[..., -6:])
         return GraspDynamics(self, self._split(qdd[..., :-6]), acceleration, -forces, multipliers, (Q, V, qdd, R))
 
     def inverse_dynamics(
-        self, q: Sequence[Any], qd: Sequence[Any], object_pose: Any, object_twist: Any, object_acceleration: Any,
-        wrench: ArrayLike | None = None, *, internal: Any = None, sharing: Any = None, qdd: Sequence[Any] | None = None,
+        self, q: Sequence[ArrayLike], qd: Sequence[ArrayLike], object_pose: ArrayLike,
+        object_twist: ArrayLike | None, object_acceleration: ArrayLike,
+        wrench: ArrayLike | None = None, *, internal: ArrayLike | None = None,
+        sharing: ArrayLike | None = None, qdd: Sequence[ArrayLike] | None = None,
         check: bool = True,
     ) -> tuple[list[np.ndarray], np.ndarray]:  # fmt: skip
         """Torques for each arm that move the object as wanted, and the contact forces (..., contacts, 6) on it.
@@ -185,8 +187,7 @@ class Grasp:
         Q, V = self._q(q, object_pose), self._rates("qd", qd, rates)
         if check:
             self._check(Q, V)
-        K, k = (self.robot._dynamics(n, a, None, (), None)
-                for n, a in (("constraint_jacobian", (Q,)), ("constraint_bias", (Q, V))))  # fmt: skip
+        K, k = self.robot.constraint_jacobian(Q), self.robot.constraint_bias(Q, V)
         if qdd is None:
             needed = -k - (K[..., -6:] @ change[..., None])[..., 0]
             arms = (np.linalg.pinv(K[..., :-6], rcond=1e-10) @ needed[..., None])[..., 0]
@@ -200,7 +201,7 @@ class Grasp:
             )
         whole = np.concatenate([np.broadcast_to(arms, (*k.shape[:-1], arms.shape[-1])),
                                 np.broadcast_to(change, (*k.shape[:-1], 6))], axis=-1)  # fmt: skip
-        tree = self.robot._tree_torques(Q, V, whole)
+        tree = ClosedChain(self._core).tree_torques(Q, V, whole)
         load = np.concatenate([turn(R, tree[..., -6:-3]), turn(R, tree[..., -3:])], axis=-1)  # at the object's origin
         load[..., :3] -= cross(turn(R, self.com), load[..., 3:])
         S = wrench_basis(self, R)
@@ -221,7 +222,7 @@ class Grasp:
         )
         return self._split(torques[..., :-6]), forces
 
-    def _shared(self, G: np.ndarray, load: np.ndarray, sharing: Any) -> np.ndarray:
+    def _shared(self, G: np.ndarray, load: np.ndarray, sharing: ArrayLike | None) -> np.ndarray:
         shares = np.ones(len(self.contacts)) if sharing is None else np.asarray(sharing, float)
         if shares.shape != (len(self.contacts),) or not (shares > 0).all():
             raise ArgumentError(f"sharing is {shown(sharing)}, expected {len(self.contacts)} positive numbers.")
@@ -235,7 +236,9 @@ class Grasp:
             )
         return found
 
-    def consistent_velocities(self, q: Sequence[Any], object_pose: Any, object_twist: Any) -> list[np.ndarray]:
+    def consistent_velocities(
+        self, q: Sequence[ArrayLike], object_pose: ArrayLike, object_twist: ArrayLike | None
+    ) -> list[np.ndarray]:
         """Rates of each arm, the least ones that keep its contacts while the object moves with object_twist."""
         R, twist, _ = self._object_state(object_pose, object_twist, None)
         K = self.robot.constraint_jacobian(self._q(q, object_pose))
@@ -249,12 +252,12 @@ class Grasp:
             )
         return self._split(rates[..., 0])
 
-    def grasp_map(self, object_pose: Any) -> np.ndarray:
+    def grasp_map(self, object_pose: ArrayLike) -> np.ndarray:
         """G (..., 6, rows): from the contacts' own forces to the wrench at the mass centre along the world's axes."""
         R = np.asarray(object_pose, float)[..., :3, :3]
         return grasp_map(self, R, wrench_basis(self, R))
 
-    def internal_force_basis(self, object_pose: Any) -> np.ndarray:
+    def internal_force_basis(self, object_pose: ArrayLike) -> np.ndarray:
         """Contact forces (..., count, contacts, 6) that do nothing to the object, an orthonormal basis of them."""
         R = np.asarray(object_pose, float)[..., :3, :3]
         S = wrench_basis(self, R)
@@ -262,7 +265,9 @@ class Grasp:
         parts = [s @ basis[..., starts[c] : starts[c + 1], :] for c, s in enumerate(S)]
         return np.moveaxis(np.stack(parts, axis=-3), -1, -3)
 
-    def _object_state(self, pose: Any, twist: Any, wrench: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _object_state(
+        self, pose: ArrayLike, twist: ArrayLike | None, wrench: ArrayLike | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         R = np.asarray(pose, float)
         if R.shape[-2:] != (4, 4):
             raise ArgumentError(f"object_pose has shape {R.shape}, expected (..., 4, 4): the object in the world.")
@@ -307,5 +312,5 @@ def _stacked(S: list[np.ndarray]) -> np.ndarray:
     return np.stack([np.pad(s, [(0, 0)] * (s.ndim - 1) + [(0, 6 - s.shape[-1])]) for s in S], axis=-3)
 
 
-def _count(values: Any) -> str:
-    return f"{len(values)} entries" if hasattr(values, "__len__") else shown(values)
+def _count(values: object) -> str:
+    return f"{len(values)} entries" if isinstance(values, Sized) else shown(values)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ..errors import ArgumentError, DescriptionError
 from ..formats import bundled, load_model
@@ -14,7 +13,13 @@ from .editing import with_base
 from .robot import Robot
 
 
-def load(path: str | os.PathLike[str], base: str = "fixed", mimic: str = "free", *, root: Any = None) -> Robot:
+def load(
+    path: str | os.PathLike[str],
+    base: str = "fixed",
+    mimic: str = "free",
+    *,
+    root: str | os.PathLike[str] | None = None,
+) -> Robot:
     """A robot from a file (URDF, MJCF, or a DH table in TOML), or a bundled one by its name, such as "puma560".
 
     base: "fixed", or "floating" to put a free joint under it, see `Robot.with_base`; a robot that floats already stays
@@ -36,7 +41,7 @@ def load(path: str | os.PathLike[str], base: str = "fixed", mimic: str = "free",
     return Robot(with_base(model, base) if floats else model)
 
 
-def _check_exists(path: Any) -> None:
+def _check_exists(path: object) -> None:
     """A word without an ending that is no file is a misspelt name of a robot; a folder is never one."""
     if not isinstance(path, (str, os.PathLike)):
         return  # which the reader says

@@ -4,66 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..description.assembly import check_body
 from ..description.constraints import as_placement
-from ..description.model import BASE, Frame, Inertial, Joint, Link, Model, Placement, compose, merge, moved, symmetric
+from ..description.model import BASE, Frame, Inertial, Joint, Link, Model, Placement, compose, merge, symmetric
 from ..errors import ArgumentError
-from ..support.messages import listing, nearest, shown
+from ..support.messages import shown
+from .editing import WORLD, moved_ties
 from .robot import Robot
 
-WORLD = "world"
 SEPARATOR = "/"
+Part = Robot | tuple[Robot, ArrayLike] | ArrayLike
 
 
-def placed(model: Model, pose: ArrayLike) -> Model:
-    """`model` with its base at `pose` (4, 4) in the world, which is its new base; gravity is the world's.
-
-    The former base stays as a frame.
-    """
-    at = as_placement(pose, "the pose of the base")
-    world = WORLD
-    while any(frame.name == world for frame in model.frames):
-        world += "_"
-    links = tuple(
-        replace(link, joint=replace(link.joint, placement=compose(at, link.joint.placement)))
-        if link.parent == BASE else link
-        for link in model.links
-    )  # fmt: skip
-    on_base = {frame.name: world for frame in model.frames if frame.name == model.base}
-    frames = tuple(
-        replace(frame, placement=compose(at, frame.placement), on=on_base.get(frame.name, frame.on))
-        if frame.link == BASE else frame
-        for frame in model.frames
-    )  # fmt: skip
-    return replace(
-        model, links=links, frames=(Frame(world, BASE), *frames), base=world,
-        base_inertial=moved(model.base_inertial, at), constraints=_ties(model.constraints, at, ""),
-        springs=_ties(model.springs, at, ""),
-    )  # fmt: skip
-
-
-def with_frame(model: Model, name: Any, on: Any, pose: ArrayLike | None) -> Model:
-    """`model` with one named frame more, at `pose` (4, 4) in the frame `on`."""
-    known = {frame.name: frame for frame in model.frames}
-    if not isinstance(name, str) or not name:
-        raise ArgumentError(f"the name of a frame is {shown(name)}, expected a text: give it one.")
-    if name in known:
-        raise ArgumentError(f"{model.name} has a frame {name!r} already, expected a new name: choose another.")
-    if not isinstance(on, str) or on not in known:
-        raise ArgumentError(
-            f"{model.name} has no frame {shown(on)}{nearest(on, known)}: expected one of {listing(known)} to stand on."
-        )
-    host = known[on]
-    placement = compose(host.placement, as_placement(pose, f"the pose of the frame {name!r}"))
-    return replace(model, frames=(*model.frames, Frame(name, host.link, placement, on)))
-
-
-def scene(parts: Mapping[str, Any], *, gravity: Sequence[float] | None = None, name: str = "scene") -> Robot:
+def scene(parts: Mapping[str, Part], *, gravity: Sequence[float] | None = None, name: str = "scene") -> Robot:
     """Robots and bodies as one Robot whose base is the world.
 
     parts: {name: robot}, {name: (robot, pose)} with the pose (4, 4) of its base in the world, or {name: body}, the ten
@@ -100,8 +57,8 @@ def scene(parts: Mapping[str, Any], *, gravity: Sequence[float] | None = None, n
             frames.append(Frame(prefix + frame.name, host, placement, prefix + frame.on if frame.on else ""))
         order += [first + index for index in model.document_order]
         ground = merge(ground, model.base_inertial, at)
-        ties += _ties(model.constraints, at, prefix)
-        springs += _ties(model.springs, at, prefix)
+        ties += moved_ties(model.constraints, at, prefix)
+        springs += moved_ties(model.springs, at, prefix)
         laws += [replace(law, joint=prefix + law.joint, leader=prefix + law.leader) for law in model.couplings]
     if gravity is None and len(set(pulls.values())) > 1:
         raise ArgumentError(
@@ -115,7 +72,7 @@ def scene(parts: Mapping[str, Any], *, gravity: Sequence[float] | None = None, n
     return robot if gravity is None else robot.with_gravity(gravity)
 
 
-def _part(key: str, given: Any) -> tuple[Any, Placement]:
+def _part(key: str, given: Part) -> tuple[Robot | Inertial, Placement]:
     """A robot or an Inertial, and where its base or its free joint stands."""
     pose = None
     if isinstance(given, tuple) and len(given) == 2:
@@ -126,7 +83,7 @@ def _part(key: str, given: Any) -> tuple[Any, Placement]:
     return body_inertial(given, f"the part {key!r}"), at
 
 
-def body_inertial(ten: Any, what: str) -> Inertial:
+def body_inertial(ten: ArrayLike, what: str) -> Inertial:
     """The mass, mass centre and inertia about it of a body of ten numbers."""
     try:
         numbers = np.asarray(ten, dtype=float)
@@ -146,11 +103,3 @@ def body_inertial(ten: Any, what: str) -> Inertial:
     found = Inertial(m, (x, y, z), symmetric(*about[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]].tolist()))
     check_body(what, found)
     return found
-
-
-def _ties(ties: Any, at: Placement, prefix: str) -> tuple[Any, ...]:
-    """Constraints or springs, their frames with a prefix; what is tied to the base is tied to where it stands."""
-    return tuple(
-        replace(tie, a=prefix + tie.a, b=prefix + tie.b if tie.b else "", at=tie.at if tie.b else compose(at, tie.at))
-        for tie in ties
-    )

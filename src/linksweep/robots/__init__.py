@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from linksweep.formats.bundled import model, names
 
@@ -59,7 +60,7 @@ def chain(n: int, seed: int = 0, joints: str = "R") -> Robot:
     return _robot(chain_model(n, seed, joints))
 
 
-def general(joints: str = "RRRRRR", twist: Any = "any") -> GeneralArm:
+def general(joints: str = "RRRRRR", twist: str | Sequence[int | None] = "any") -> GeneralArm:
     """An arm of revolute (R) and prismatic (P) joints with its geometry and inertia as parameters, not numbers.
 
     twist: "any" angles between neighbouring axes, "right" ones, or one of None, 0, 90, -90, 180 degrees for each joint.

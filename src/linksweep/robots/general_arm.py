@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from linksweep.analysis.symbolic import LIMIT, Options, Symbolic
 from linksweep.catalogue.parameters import Gravity, with_body
 from linksweep.catalogue.requests import make_requests, methods_of
 from linksweep.compiled.function import CompiledFunction, Recipe, make_function
 from linksweep.description.model import IDENTITY3, ZERO3, Frame
 from linksweep.errors import ArgumentError
 from linksweep.mechanism.canonical import CanonicalModel
-from linksweep.robot.analysis_methods import GeneralAnalysis
+from linksweep.robot.core import Item, Items
+from linksweep.robot.formulas import numbered, shortest
 from linksweep.robot.robot import Robot
 from linksweep.spatial.algebra import Inertia, Sym, Vec
 from linksweep.spatial.scalars import Scalar, cos, sin
@@ -25,6 +27,7 @@ from linksweep.spatial.transforms import Screw
 from linksweep.support.foreign import refuse_foreign
 from linksweep.support.lazy import lazy
 from linksweep.tracing.count import Counts, count
+from linksweep.tracing.program import Array, Program
 
 PER_LINK = ("alpha", "a", "offset", "m", "cx", "cy", "cz", "XX", "YY", "ZZ", "XY", "XZ", "YZ")
 TWISTS = {0: (1.0, 0.0), 90: (0.0, 1.0), -90: (0.0, -1.0), 180: (-1.0, 0.0)}  # degrees: cosine, sine, exact
@@ -65,10 +68,10 @@ def _about_origin(m: Scalar, x: Scalar, y: Scalar, z: Scalar, tensor: Sequence[S
     return Sym(xx + (ys + zs), yy + (xs + zs), zz + (xs + ys), xy - m * (x * y), xz - m * (x * z), yz - m * (y * z))
 
 
-class GeneralArm(GeneralAnalysis):
+class GeneralArm:
     """A serial arm of revolute (R) and prismatic (P) joints with its DH rows, inertias and gravity as arguments."""
 
-    def __init__(self, joints: str = "RRRRRR", twist: Any = "any"):
+    def __init__(self, joints: str = "RRRRRR", twist: str | Sequence[int | None] = "any"):
         if not isinstance(joints, str) or not joints or set(joints.upper()) - set("RP"):
             raise ArgumentError(
                 f"joints is {joints!r}, expected letters R and P, one for each joint, such as 'RRPRRR'."
@@ -98,7 +101,7 @@ class GeneralArm(GeneralAnalysis):
         columns = (alpha, rng.uniform(0.1, 0.4, n), offset, rng.uniform(0.5, 2.0, n))
         return np.column_stack([*columns, rng.uniform(-0.1, 0.1, (n, 3)), tensor, products])
 
-    def robot(self, parameters: Any, gravity: Sequence[float] = (0.0, 0.0, -9.81)) -> Robot:
+    def robot(self, parameters: ArrayLike, gravity: Sequence[float] = (0.0, 0.0, -9.81)) -> Robot:
         """The robot with these numbers."""
         refuse_foreign("parameters", parameters)
         values = np.asarray(parameters, dtype=float)
@@ -120,21 +123,41 @@ class GeneralArm(GeneralAnalysis):
         return methods_of(self._example, function)
 
     def compile(
-        self, functions: Any, *, method: str | None = None, base_parameters: bool | None = None,
+        self, functions: Items, *, method: str | None = None, base_parameters: bool | None = None,
         dtype: str | None = None,
     ) -> CompiledFunction:  # fmt: skip
         """A function of (q, ...), then `parameters` (links, 13) and `gravity` (3), for any arm of these joints."""
         return make_function(self.recipe(functions, method, base_parameters), dtype, 1, "llvm")
 
-    def operation_count(self, function: Any, method: str | None = None, base_parameters: bool | None = None) -> Counts:
+    def operation_count(
+        self, function: Items, method: str | None = None, base_parameters: bool | None = None
+    ) -> Counts:
         """Operations for one sample; those among parameters are done beforehand and not counted."""
         return count(self.recipe(function, method, base_parameters).trace())
 
-    def recipe(self, functions: Any, method: str | None = None, base_parameters: bool | None = None) -> Recipe:
+    def recipe(self, functions: Items, method: str | None = None, base_parameters: bool | None = None) -> Recipe:
         wanted = functions if isinstance(functions, list) else [functions]
         sets = (Geometry(self.twists, (self.nv, 13)), Gravity())
         requests = make_requests(self._example, wanted, method, parameters=sets)
         return Recipe(self._example.canonical, requests, False, base_parameters=base_parameters, parameters=sets)
+
+    def symbolic(
+        self, function: Item, method: str | None = None, *, simplify: bool = False, numbers: str = "rational",
+        limit: int | None = None,
+    ) -> Symbolic:  # fmt: skip
+        """As `Robot.symbolic`, with `parameter_names` and gx, gy, gz for the numbers of the arm."""
+
+        def program(function: Item, method: str | None) -> Program:
+            return self.recipe(function, method, False).trace()
+
+        def symbol_names(array: Array) -> Sequence[str]:
+            rows = self.parameter_names if array.name == "parameters" else ()
+            return [name for row in rows for name in row] or numbered(array)
+
+        return shortest(
+            program, self.methods, function, method, symbol_names, f"a general arm {self.joints}",
+            Options(simplify, numbers, LIMIT if limit is None else limit),
+        )  # fmt: skip
 
     @lazy
     def _example(self) -> Robot:
@@ -145,7 +168,7 @@ class GeneralArm(GeneralAnalysis):
         return f"<GeneralArm {self.joints}, twists {', '.join('any' if t is None else str(t) for t in self.twists)}>"
 
 
-def _checked_twists(twist: Any, n: int) -> tuple[int | None, ...]:
+def _checked_twists(twist: str | Sequence[int | None], n: int) -> tuple[int | None, ...]:
     if twist in ("any", "right"):
         return (None if twist == "any" else 90,) * n
     given = tuple(twist) if isinstance(twist, (list, tuple)) else ()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..catalogue.functions import Request
 from ..compiled.function import CompiledFunction, Recipe
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 def integrate_adaptively(
     robot: Robot, law: Law, q0: np.ndarray, qd0: np.ndarray, grid: Grid, request: Request, backend: str,
-    *, t: np.ndarray, limits: str, events: Sequence[Callable[..., Any]], rtol: float, atol: float, max_steps: int,
+    *, t: np.ndarray, limits: str, events: Sequence[Callable[..., float]], rtol: float, atol: float, max_steps: int,
     watch: Callable[[float], None], settings: dict[str, Any], rest: Rest | None = None, push: Law | None = None,
     gains: tuple[float, float] | None = None,
 ) -> Simulation:  # fmt: skip
@@ -122,7 +123,7 @@ def integrate_adaptively(
     )  # fmt: skip
 
 
-def _without_friction(robot: Robot, request: Request, backend: str) -> Any:
+def _without_friction(robot: Robot, request: Request, backend: str) -> CompiledFunction:
     """Forward dynamics with damping, if there is dissipation at all, and without Coulomb friction."""
     recipe = Recipe(without_friction(robot.canonical), (request,))
     return CompiledFunction(recipe, "float64", 1, backend)
@@ -207,7 +208,9 @@ def _normalized(robot: Robot, q: np.ndarray) -> np.ndarray:
     return out
 
 
-def _limit_events(joint: tuple[str, int, tuple[float, float]], terminal: bool) -> list[tuple[str, str, Any]]:
+def _limit_events(
+    joint: tuple[str, int, tuple[float, float]], terminal: bool
+) -> list[tuple[str, str, Callable[..., float]]]:
     name, place, bounds = joint
     events = []
     for bound, value in zip(("lower", "upper"), bounds, strict=True):
@@ -222,12 +225,12 @@ def _limit_events(joint: tuple[str, int, tuple[float, float]], terminal: bool) -
     return events
 
 
-def _outside(bounded: list[Any], q0: np.ndarray) -> list[tuple[str, str]]:
+def _outside(bounded: list[tuple[str, int, tuple[float, float]]], q0: np.ndarray) -> list[tuple[str, str]]:
     lower = [(name, "lower") for name, place, bounds in bounded if q0[place] < bounds[0]]
     return lower + [(name, "upper") for name, place, bounds in bounded if q0[place] > bounds[1]]
 
 
-def _check_start(bounded: list[Any], q0: np.ndarray, limits: str) -> None:
+def _check_start(bounded: list[tuple[str, int, tuple[float, float]]], q0: np.ndarray, limits: str) -> None:
     outside = _outside(bounded, q0)
     if outside and limits == "stop":
         name, bound = outside[0]
@@ -237,12 +240,12 @@ def _check_start(bounded: list[Any], q0: np.ndarray, limits: str) -> None:
         )
 
 
-def _user_event(event: Any, nq: int) -> Callable[..., float]:
+def _user_event(event: Callable[..., float], nq: int) -> Callable[..., float]:
     if not callable(event):
         raise ArgumentError(f"events holds {shown(event)}, expected functions event(t, q, qd) that cross 0.")
 
     def wrapped(t: float, state: np.ndarray) -> float:
-        found: Any = event(t, state[:nq], state[nq:])
+        found: object = event(t, state[:nq], state[nq:])
         if np.ndim(found) or not isinstance(found, (float, int, np.number, np.ndarray)):
             raise ArgumentError(
                 f"event(t, q, qd) gave {shown(found)} at t = {t:g}, expected one real number that crosses 0."
@@ -260,9 +263,9 @@ def _correction(robot: Robot, q: np.ndarray) -> np.ndarray:
 
 
 def _dense(
-    robot: Robot, solution: Any, end: float, closed: Callable[[np.ndarray], np.ndarray]
-) -> Callable[[Any], tuple[np.ndarray, np.ndarray]]:
-    def dense(t: Any) -> tuple[np.ndarray, np.ndarray]:
+    robot: Robot, solution: Callable[[np.ndarray], np.ndarray], end: float, closed: Callable[[np.ndarray], np.ndarray]
+) -> Callable[[ArrayLike], tuple[np.ndarray, np.ndarray]]:
+    def dense(t: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         refuse_foreign("dense: t", t)
         times = np.asarray(t, dtype=float)
         if not ((times >= 0.0) & (times <= end)).all():

@@ -27,7 +27,7 @@ class Modes:
         self.friction = np.array(rest.friction)
         self.sliding, self.held = np.zeros(self.nv), np.zeros(self.nv, bool)
         self.least, self.most = np.zeros(self.nv), np.zeros(self.nv)  # what can hold a joint
-        self._last: tuple[Any, ...] = ()
+        self._last: tuple[tuple[float, bytes, bytes], tuple[np.ndarray, np.ndarray]] | None = None
 
     def _pushed(self, t: float, q: np.ndarray, qd: np.ndarray, sliding: np.ndarray) -> np.ndarray:
         spring = np.array(self.rest.spring_torque(q.tolist(), qd.tolist()))
@@ -50,12 +50,12 @@ class Modes:
         self.sliding = np.where(qd != 0.0, np.sign(qd), np.where(self.held, 0.0, np.sign(qdd)))
         self.least = np.where(high == 0.0, -np.inf, -self.friction)
         self.most = np.where(low == 0.0, np.inf, self.friction)
-        self._last = ()
+        self._last = None
 
     def accelerations(self, t: float, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """In the modes of now: accelerations, and the forces that hold joints."""
         key = (t, q.tobytes(), qd.tobytes())
-        if self._last and self._last[0] == key:
+        if self._last is not None and self._last[0] == key:
             return self._last[1]
         qdd, force = self._forward(q, qd, self._pushed(t, q, qd, self.sliding)), np.zeros(self.nv)
         if self.held.any() and np.isfinite(qdd).all():

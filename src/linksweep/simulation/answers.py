@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..support.messages import shown
@@ -16,6 +18,9 @@ from .checks import positive, real_array
 from .control.signals import along
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .control.signals import Reference
     from .result import Simulation
 
 MOST_PLOTTED = 8  # rollouts of one picture
@@ -51,7 +56,7 @@ class Table:
 
     title: str
     headings: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[tuple[object, ...], ...]
 
     def __str__(self) -> str:
         cells = [self.headings, *(tuple(_text(x) for x in row) for row in self.rows)]
@@ -68,7 +73,7 @@ class Table:
         return html_table(self.title, self.headings, self.rows, [])
 
 
-def _text(x: Any) -> str:
+def _text(x: object) -> str:
     return f"{x:.6g}" if isinstance(x, float) else str(x)
 
 
@@ -105,7 +110,7 @@ def limits_of(run: Simulation) -> tuple[LimitExcess, ...]:
     return tuple(found)
 
 
-def tracking_error(run: Simulation, reference: Any) -> TrackingError:
+def tracking_error(run: Simulation, reference: Reference | ArrayLike) -> TrackingError:
     """How far the run is from a path, or from coordinates (..., nq) to hold."""
     robot = run.robot
     if callable(reference):
@@ -120,7 +125,7 @@ def tracking_error(run: Simulation, reference: Any) -> TrackingError:
     return TrackingError(error, np.sqrt(np.mean(error**2, axis=0)), np.abs(error).max(axis=0))
 
 
-def settling_time(run: Simulation, goal: Any = None, within: float = 0.02) -> np.ndarray:
+def settling_time(run: Simulation, goal: Reference | ArrayLike | None = None, within: float = 0.02) -> np.ndarray:
     """From when on each rate's coordinate (..., nv) stays within so many rad or m of the goal; or infinity.
 
     goal: coordinates (..., nq), or a path; without, where the run ends.
@@ -138,7 +143,11 @@ def work_of(run: Simulation) -> np.ndarray:
     return np.trapezoid(np.sum(run.tau * run.qd, axis=-1), run.t, axis=0)
 
 
-def compare(runs: Any, reference: Any = None, within: float = 0.02) -> Table:
+def compare(
+    runs: Mapping[str, Simulation] | Sequence[Simulation],
+    reference: Reference | ArrayLike | None = None,
+    within: float = 0.02,
+) -> Table:
     """Runs side by side, one row each: errors against the reference, settling, torques, work, limits.
 
     runs: {name: Simulation}, or a list. reference: a path or coordinates that all should follow; without, the errors
@@ -146,7 +155,7 @@ def compare(runs: Any, reference: Any = None, within: float = 0.02) -> Table:
     """
     from .result import Simulation
 
-    named = runs if isinstance(runs, dict) else {str(k): run for k, run in enumerate(runs)}
+    named = dict(runs) if isinstance(runs, Mapping) else {str(k): run for k, run in enumerate(runs)}
     if not named or not all(isinstance(run, Simulation) for run in named.values()):
         raise ArgumentError(
             f"compare got {shown(runs)}, expected simulations: a list of them, or {{name: simulation}}."
@@ -174,7 +183,7 @@ def compare(runs: Any, reference: Any = None, within: float = 0.02) -> Table:
     return Table(f"{len(rows)} runs", tuple(headings), tuple(rows))
 
 
-def plot_of(run: Simulation, show: str = "q", reference: Any = None) -> Any:
+def plot_of(run: Simulation, show: str = "q", reference: Reference | ArrayLike | None = None) -> Figure:
     """A figure of matplotlib: one panel for each joint, every rollout up to 8, and the reference of coordinates."""
     import linksweep  # pictures are above this layer: they are asked for by name
 

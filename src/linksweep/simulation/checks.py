@@ -20,7 +20,7 @@ CLOSED = 1e-6  # metres and radians: a start that leaves more is no start on the
 MOST_STEPS = 10**9  # of one simulation: minutes of machine code
 
 
-def real_array(name: str, value: Any, size: int | None = None) -> np.ndarray:
+def real_array(name: str, value: object, size: int | None = None) -> np.ndarray:
     """Finite real numbers as float64, contiguous; of shape (..., size) if one is given."""
     refuse_foreign(name, value)
     try:

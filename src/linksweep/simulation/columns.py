@@ -7,18 +7,21 @@ Python can compute.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..catalogue.functions import Request
 from ..compiled.function import CompiledFunction, Recipe
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalModel
+from ..spatial.scalars import Scalar
 from ..support.foreign import refuse_foreign
 from .control.traced import AskedDynamics
 from .step_program import StepRecipe
 from .stepping import Values
+
+Kernel = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None]  # rows in, rows out: one step
 
 
 class CompiledDynamics(AskedDynamics):
@@ -27,10 +30,10 @@ class CompiledDynamics(AskedDynamics):
     def __init__(self, model: CanonicalModel, request: Request, dtype: str, backend: str):
         super().__init__(model, request.dissipation, request)
         self._options = (dtype, 1, backend)
-        self._functions: dict[Any, CompiledFunction] = {}  # a recipe keeps its model, and so its id
+        self._functions: dict[tuple[int, Request], CompiledFunction] = {}  # a recipe keeps its model, and so its id
         self._others: dict[CanonicalModel, CompiledDynamics] = {}
 
-    def value(self, model: CanonicalModel, request: Request, *given: Values) -> list[Any]:
+    def value(self, model: CanonicalModel, request: Request, *given: Values) -> list[Scalar]:
         function = self._functions.get((id(model), request))
         if function is None:
             function = CompiledFunction(Recipe(model, (request,)), *self._options)
@@ -49,7 +52,7 @@ class CompiledDynamics(AskedDynamics):
 class ColumnKernel:
     """A step as a kernel over 2-D arrays: inputs (n or 1, size), outputs (n, size)."""
 
-    def __init__(self, recipe: StepRecipe, dtype: str, backend: str, function: Callable[..., Any] | None = None):
+    def __init__(self, recipe: StepRecipe, dtype: str, backend: str, function: Callable[..., ArrayLike] | None = None):
         self.recipe = recipe
         self.dynamics = CompiledDynamics(recipe.model, recipe.requests[0], dtype, backend)
         self.function = function
@@ -72,7 +75,7 @@ class ColumnKernel:
         return [tau[:, i] for i in range(tau.shape[1])]
 
 
-def checked_torque(function: Callable[..., Any] | None, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+def checked_torque(function: Callable[..., ArrayLike] | None, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
     """What the user's torque(t, q, qd) gives, if it is one number for each rate."""
     assert function is not None
     given = function(t, q.copy(), qd.copy())

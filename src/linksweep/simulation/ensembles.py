@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..support.files import write_atomically
@@ -28,6 +29,10 @@ from ..tables.writing import check_output, write_table
 CHUNK = 10_000
 ABOUT = "ensemble.json"
 _AHEAD = 64  # chunks that an executor is given before the first is back
+
+
+Task = tuple[Callable[..., Mapping[str, ArrayLike]], int, int, int, int]  # arguments of `run_chunk`
+Client = Any  # of dask.distributed, which has no types
 
 
 @dataclass(frozen=True)
@@ -47,8 +52,8 @@ class Ensemble:
 
 
 def ensemble(
-    experiment: Callable[..., Mapping[str, Any]], samples: int, folder: Any, *, client: Any = None, seed: int = 0,
-    chunk: int = CHUNK, progress: bool = True,
+    experiment: Callable[..., Mapping[str, ArrayLike]], samples: int, folder: str | os.PathLike[str], *,
+    client: Executor | Client | None = None, seed: int = 0, chunk: int = CHUNK, progress: bool = True,
 ) -> Ensemble:  # fmt: skip
     """Run experiment(rng, first, count) for all samples; resume what is in the folder already.
 
@@ -78,7 +83,7 @@ def ensemble(
 
 
 def run_chunk(
-    experiment: Callable[..., Mapping[str, Any]], seed: int, number: int, first: int, count: int
+    experiment: Callable[..., Mapping[str, ArrayLike]], seed: int, number: int, first: int, count: int
 ) -> tuple[int, dict[str, np.ndarray]]:
     """One chunk, on whatever machine: code is compiled where it runs."""
     found = experiment(np.random.default_rng([seed, number]), first, count)
@@ -96,7 +101,7 @@ def run_chunk(
     return number, columns
 
 
-def _results(client: Any, tasks: list[tuple[Any, ...]]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+def _results(client: Executor | Client | None, tasks: list[Task]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
     if client is None:
         return (run_chunk(*task) for task in tasks)
     if isinstance(client, Executor):
@@ -108,8 +113,8 @@ def _results(client: Any, tasks: list[tuple[Any, ...]]) -> Iterator[tuple[int, d
     )
 
 
-def _by_executor(executor: Executor, tasks: list[tuple[Any, ...]]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    waiting, running = list(reversed(tasks)), set[Future[Any]]()
+def _by_executor(executor: Executor, tasks: list[Task]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    waiting, running = list(reversed(tasks)), set[Future[tuple[int, dict[str, np.ndarray]]]]()
     try:
         while waiting or running:
             while waiting and len(running) < _AHEAD:
@@ -127,12 +132,12 @@ def _by_executor(executor: Executor, tasks: list[tuple[Any, ...]]) -> Iterator[t
             future.cancel()
 
 
-def _by_dask(client: Any, tasks: list[tuple[Any, ...]]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+def _by_dask(client: Client, tasks: list[Task]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
     from distributed import KilledWorker, as_completed  # pyright: ignore[reportMissingImports]
 
     waiting = list(reversed(tasks))
 
-    def submitted() -> Any:
+    def submitted() -> Client:
         return client.submit(run_chunk, *waiting.pop(), pure=False)
 
     first = [submitted() for _ in range(min(_AHEAD, len(waiting)))]
@@ -162,7 +167,7 @@ def _write(path: Path, columns: Mapping[str, np.ndarray]) -> None:
     write_table(path, names, [rows], {"linksweep": __version__})
 
 
-def _check_same(folder: Path, asked: dict[str, Any]) -> None:
+def _check_same(folder: Path, asked: dict[str, object]) -> None:
     """What the folder is for stands in it; another ensemble does not go on there."""
     path, asked = folder / ABOUT, {**asked, "linksweep": __version__}
     try:
@@ -189,15 +194,15 @@ def _wrote(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _named(experiment: Any) -> str:
+def _named(experiment: Callable[..., Mapping[str, ArrayLike]]) -> str:
     own = getattr(experiment, "fingerprint", None)
     if own is not None:
         return str(own)
-    kind = experiment if hasattr(experiment, "__qualname__") else type(experiment)
+    kind: Any = experiment if hasattr(experiment, "__qualname__") else type(experiment)
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _folder(folder: Any) -> Path:
+def _folder(folder: str | os.PathLike[str]) -> Path:
     if not isinstance(folder, (str, os.PathLike)):
         raise ArgumentError(f"folder is {shown(folder)}, expected the path of a folder for the results.")
     path = Path(folder)
@@ -206,7 +211,7 @@ def _folder(folder: Any) -> Path:
     return path
 
 
-def _whole(name: str, value: Any, least: int) -> int:
+def _whole(name: str, value: object, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ArgumentError(f"{name} is {shown(value)}, expected a whole number from {least} on.")
     return int(value)

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalModel
 from .checks import broadcast_batch, check_memory
-from .columns import ColumnKernel
+from .columns import ColumnKernel, Kernel
 from .control.forms import Form
 from .control.signals import Grid
 from .laws import Constant, Function, Law
@@ -40,7 +40,7 @@ _PIECE = 0.1  # seconds of work between two looks at the clock, and at whether t
 def step_kernel(
     robot: Robot, law: Law, integrator: str, request: Request, dtype: str, backend: str, rest: Rest | None = None,
     push: Law | None = None, gains: tuple[float, float] | None = None,
-) -> Any:  # fmt: skip
+) -> Kernel:  # fmt: skip
     """The kernel of one step: machine code or interpreter, or Python around compiled dynamics."""
     recipe = StepRecipe(
         robot.canonical, (request,), integrator=integrator, law=law.form(robot), rest=rest, push=_form(push, robot),
@@ -52,7 +52,7 @@ def step_kernel(
 
 
 @functools.lru_cache(maxsize=32)
-def _compiled_step(recipe: StepRecipe, dtype: str, backend: str) -> Any:
+def _compiled_step(recipe: StepRecipe, dtype: str, backend: str) -> Kernel:
     links = len(recipe.model.links)
     if written_out(recipe.model, recipe.integrator):
         return CompiledFunction(recipe, dtype, 1, backend).kernel(dtype)
@@ -153,7 +153,7 @@ def _rows(name: str, values: np.ndarray, batch: tuple[int, ...], dtype: str) -> 
     return np.ascontiguousarray(full.reshape(moments, math.prod(batch), size), dtype)
 
 
-def roll(kernel: Any, recording: Recording, feeds: list[Feed], threads: int, watch: Callable[[float], None]) -> None:
+def roll(kernel: Kernel, recording: Recording, feeds: list[Feed], threads: int, watch: Callable[[float], None]) -> None:
     """Fill the recording from its first state on. `watch` is told the fraction that is done."""
     records = len(recording.states[0]) - 1
     done, piece = 0, 1
@@ -168,7 +168,7 @@ def roll(kernel: Any, recording: Recording, feeds: list[Feed], threads: int, wat
     _last_results(kernel, recording, feeds)
 
 
-def _last_results(kernel: Any, recording: Recording, feeds: list[Feed]) -> None:
+def _last_results(kernel: Kernel, recording: Recording, feeds: list[Feed]) -> None:
     """Accelerations and torques in the last state, where no step begins any more."""
     steps = (len(recording.states[0]) - 1) * recording.every
     inputs = [x[-1] for x in recording.states]

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..backends.rollout import STATES, Feed, Recording, run
 from ..backends.threads import checked_threads
@@ -27,6 +28,7 @@ from ..tracing.expression import Graph
 from ..tracing.passes import optimise
 from ..tracing.program import Array, Program, block_program
 from .checks import broadcast_batch, check_memory, positive, real_array
+from .columns import Kernel
 from .control.traced import TracedDynamics
 from .laws import Constant
 from .resting import rest_of
@@ -93,14 +95,14 @@ class Rollout:
 
     def __init__(self, robot: Robot, dt: float, recipe: StepRecipe, backend: str, threads: int):
         self.robot, self.dt, self._recipe, self._backend, self._threads = robot, dt, recipe, backend, threads
-        self._kernels: dict[type, Any] = {}
+        self._kernels: dict[type[StepRecipe], Kernel] = {}
 
-    def __call__(self, q0: Any, qd0: Any, tau: Any) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, q0: ArrayLike, qd0: ArrayLike, tau: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """The states before the first step and after each."""
         return self.forward(*self._checked(q0, qd0, tau))
 
     def vjp(
-        self, q0: Any, qd0: Any, tau: Any, w_q: Any = None, w_qd: Any = None
+        self, q0: ArrayLike, qd0: ArrayLike, tau: ArrayLike, w_q: ArrayLike | None = None, w_qd: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The gradients by q0, qd0 and tau of a loss whose own are w_q (steps + 1, ..., nq) by the states' q and w_qd
         by their qd (None: zeros). Gradients by q are by its numbers; each rollout of the batch has its own.
@@ -170,7 +172,7 @@ class Rollout:
         by_q, by_qd = (x.reshape(*batch, x.shape[-1]) for x in after)
         return by_q, by_qd, slopes.reshape(steps, *batch, slopes.shape[-1])
 
-    def _kernel(self, kind: type) -> Any:
+    def _kernel(self, kind: type[StepRecipe]) -> Kernel:
         """Of a step or of its adjoint, compiled when first asked for."""
         if kind not in self._kernels:
             recipe = kind(**{field.name: getattr(self._recipe, field.name) for field in fields(StepRecipe)})
@@ -187,7 +189,7 @@ class Rollout:
         run(self._kernel(BareStepRecipe), Recording(states, (), every), feeds, 0, records, self._threads)
         return states
 
-    def _checked(self, q0: Any, qd0: Any, tau: Any) -> list[np.ndarray]:
+    def _checked(self, q0: ArrayLike, qd0: ArrayLike, tau: ArrayLike) -> list[np.ndarray]:
         robot = self.robot
         given = [real_array("q0", q0, robot.nq), real_array("qd0", qd0, robot.nv), real_array("tau", tau, robot.nv)]
         batch = self.batch(*(x.shape for x in given))
@@ -202,7 +204,7 @@ class Rollout:
         start = [np.broadcast_to(x, (*batch, x.shape[-1])).reshape(n, x.shape[-1]) for x in (q0, qd0)]
         return start, _in_rows(tau, batch)
 
-    def _weights(self, name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    def _weights(self, name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray:
         if value is None:
             return np.zeros(shape)
         given = real_array(name, value, shape[-1])

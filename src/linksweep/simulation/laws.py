@@ -7,9 +7,10 @@ classes here hold what a form needs: signals, sampled in time, and constants.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..support.messages import nearest, shown
@@ -17,6 +18,7 @@ from .checks import real_array
 from .control.forms import Form, GivenTorque, OnModel, PythonFunction, Tracking
 from .control.signals import (
     Grid,
+    Reference,
     Signal,
     along,
     check_alike,
@@ -28,6 +30,9 @@ from .control.signals import (
 )
 
 if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
     from ..robot.robot import Robot
 
 HOLDS = ("cubic", "linear", "zero")
@@ -54,11 +59,13 @@ class Law:
     def constants(self, robot: Robot) -> dict[str, np.ndarray]:
         return {}
 
-    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, np.ndarray]]:
         """The signals at any one time, for steps that are not known beforehand."""
         return lambda t: {}
 
-    def torque(self, t: float, q: Any, qd: Any, robot: Robot | None = None, dissipation: bool = False) -> np.ndarray:
+    def torque(
+        self, t: float, q: ArrayLike, qd: ArrayLike, robot: Robot | None = None, dissipation: bool = False
+    ) -> np.ndarray:
         """The torques (..., nv) at time t in the states q (..., nq) and qd (..., nv), by the law's own compiled code.
 
         robot: the one that is driven; without it, the law's controller_robot. dissipation: of the simulation.
@@ -67,18 +74,25 @@ class Law:
 
         return law_torque(self, t, q, qd, robot, dissipation)
 
-    def to_c(self, path: Any, robot: Robot | None = None, **options: Any) -> Any:
-        """Write the law as C99, a .c and a .h file: see `linksweep.simulation.control.function.export_law`."""
+    def to_c(
+        self, path: str | os.PathLike[str], robot: Robot | None = None, *, name: str | None = None,
+        dtype: str = "double", dissipation: bool = False,
+    ) -> tuple[Path, Path]:  # fmt: skip
+        """Write the law as C99 to `path`, which ends in .c, and the header beside it.
+
+        The function takes q, qd, the law's signals at this moment (references) and its constants (gains), and gives
+        tau: the Program that `law.torque` runs and that a simulation has in its step.
+        """
         from .control.function import export_law
 
-        return export_law(self, path, robot, **options)
+        return export_law(self, path, robot, name, dtype, dissipation)
 
-    def __add__(self, other: Any) -> Law:
+    def __add__(self, other: Law) -> Law:
         from .control.composed import summed
 
         return summed(self, other)
 
-    def __radd__(self, other: Any) -> Law:
+    def __radd__(self, other: object) -> Law:
         from .control.composed import summed
 
         return self if other == 0 and isinstance(other, int) else summed(other, self)
@@ -101,7 +115,7 @@ class Zero(Law):
 class Constant(Law):
     """The same torques (..., nv) all the time; leading axes are those of the batch."""
 
-    def __init__(self, tau: Any):
+    def __init__(self, tau: ArrayLike):
         self.tau = real_array("Constant: tau", tau)
 
     def form(self, robot: Robot) -> Form:
@@ -123,7 +137,7 @@ class Sampled(Law):
     the step; then one sample for each step is enough).
     """
 
-    def __init__(self, tau: Any, times: Any = None, hold: str = "cubic"):
+    def __init__(self, tau: ArrayLike, times: ArrayLike | None = None, hold: str = "cubic"):
         self.tau = real_array("Sampled: tau", tau)
         if hold not in HOLDS:
             raise ArgumentError(f"Sampled: hold is {shown(hold)}{nearest(hold, HOLDS)}, expected one of {HOLDS}.")
@@ -155,7 +169,7 @@ class Sampled(Law):
             return {"tau": Signal(values, grid.rows)}
         return {"tau": Signal(interpolator(times, values, self.hold)(grid.times), grid.rows)}
 
-    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, np.ndarray]]:
         times, values = self._placed(robot, grid)
         if self.hold == "zero":
             return lambda t: {"tau": held(times, values, np.array([t]), 0.0)[0]}
@@ -194,7 +208,7 @@ class FeedForward(Law):
     path: anything that gives (q, qd, qdd) at times t, such as those of `linksweep.motion`.
     """
 
-    def __init__(self, path: Callable[[Any], Any], *, controller_robot: Robot | None = None):
+    def __init__(self, path: Reference, *, controller_robot: Robot | None = None):
         self.path = checked_path("FeedForward", path)
         self.controller_robot = checked_controller("FeedForward", controller_robot)
 
@@ -207,7 +221,7 @@ class FeedForward(Law):
     def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
         return {"tau": Signal(self._torques(robot, grid, grid.times), grid.rows)}
 
-    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, np.ndarray]]:
         return lambda t: {"tau": self._torques(robot, grid, np.array([t]))[0]}
 
     def _torques(self, robot: Robot, grid: Grid, t: np.ndarray) -> np.ndarray:
@@ -220,7 +234,7 @@ class _Tracking(Law):
 
     kind = "pd"
 
-    def __init__(self, reference: Any, kp: Any, kd: Any, controller_robot: Robot | None):
+    def __init__(self, reference: Reference | ArrayLike, kp: ArrayLike, kd: ArrayLike, controller_robot: Robot | None):
         name = type(self).__name__
         self.reference = reference if callable(reference) else real_array(f"{name}: reference", reference)
         self.kp, self.kd = real_array(f"{name}: kp", kp), real_array(f"{name}: kd", kd)
@@ -242,7 +256,7 @@ class _Tracking(Law):
         motion = along(type(self).__name__, self.reference, robot, grid.times)
         return {name: Signal(values, grid.rows) for name, values in zip(wanted, motion, strict=False)}
 
-    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, np.ndarray]]:
         names = list(Tracking(self.kind).signals())
         if not callable(self.reference):
             fixed = {name: signal.values[0] for name, signal in self.signals(robot, grid).items()}
@@ -265,7 +279,13 @@ class PD(_Tracking):
     """
 
     def __init__(
-        self, reference: Any, kp: Any, kd: Any, gravity: bool = True, *, controller_robot: Robot | None = None
+        self,
+        reference: Reference | ArrayLike,
+        kp: ArrayLike,
+        kd: ArrayLike,
+        gravity: bool = True,
+        *,
+        controller_robot: Robot | None = None,
     ):
         super().__init__(reference, kp, kd, controller_robot)
         self.kind = "pd_gravity" if gravity else "pd"
@@ -280,7 +300,9 @@ class ComputedTorque(_Tracking):
 
     kind = "computed_torque"
 
-    def __init__(self, reference: Any, kp: Any, kd: Any, *, controller_robot: Robot | None = None):
+    def __init__(
+        self, reference: Reference | ArrayLike, kp: ArrayLike, kd: ArrayLike, *, controller_robot: Robot | None = None
+    ):
         super().__init__(reference, kp, kd, controller_robot)
 
     def check(self, robot: Robot) -> None:
@@ -295,7 +317,7 @@ class ComputedTorque(_Tracking):
 class Function(Law):
     """A Python function torque(t, q, qd) -> tau, called for every evaluation."""
 
-    def __init__(self, function: Callable[..., Any]):
+    def __init__(self, function: Callable[..., ArrayLike]):
         self.function = function
 
     def form(self, robot: Robot) -> Form:
@@ -304,14 +326,14 @@ class Function(Law):
     def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
         return {"t": Signal(grid.times[:, None], grid.rows)}
 
-    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, np.ndarray]]:
         return lambda t: {"t": np.array([t])}
 
     def __repr__(self) -> str:
         return f"Function({getattr(self.function, '__name__', type(self.function).__name__)})"
 
 
-def as_law(torque: Any) -> Law:
+def as_law(torque: Law | Callable[..., ArrayLike] | ArrayLike | None) -> Law:
     """A law from whatever a user passes as torque."""
     if torque is None:
         return Zero()

@@ -14,8 +14,9 @@ Sweeps over the joints (projected Gauss-Seidel) find which are held; one elimina
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 SWEEPS, MANY = 16, 12  # of robots with at most so many rates; of larger ones, whose programs are long, 10
 FAR = 1e30  # a bound that no rate reaches
 MOST = 40  # rates: beyond, a program with all their couplings is too large, and friction does not hold
+
+
+Stops = str | Sequence[float] | None  # "inelastic", or (stiffness, damping) of springs
 
 
 @dataclass(frozen=True)
@@ -177,7 +181,7 @@ def resting_acceleration(
     return qdd, force, felt
 
 
-def rest_of(robot: Robot, dissipation: bool, stops: Any = None) -> Rest | None:
+def rest_of(robot: Robot, dissipation: bool, stops: Stops | None = None) -> Rest | None:
     """What holds and ends the joints of this robot; None where nothing does.
 
     stops: None, "inelastic", or (stiffness, damping) of springs.
@@ -207,7 +211,7 @@ def rest_of(robot: Robot, dissipation: bool, stops: Any = None) -> Rest | None:
     return found if found.stops or any(found.friction) else None
 
 
-def _spring(stops: Any) -> tuple[float, float]:
+def _spring(stops: str | Sequence[float]) -> tuple[float, float]:
     try:
         k, d = (float(x) for x in stops)
     except (TypeError, ValueError):

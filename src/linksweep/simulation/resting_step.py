@@ -8,12 +8,15 @@ allow are settled (resting.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..mechanism.moving import Values, moved
 from ..spatial.scalars import Scalar, where
 from .control.forms import Dynamics, added, between
 from .resting import Rest, resting_acceleration, settled
+
+if TYPE_CHECKING:
+    from ..mechanism.canonical import CanonicalModel
 
 # (stage, q, qd) -> driving torques, and (stage, q, qd, those) -> with what the world pushes
 Torques = tuple[Callable[..., Values], Callable[..., Values]]
@@ -35,7 +38,7 @@ def resting_step(
         return integrator(model, pushed, q, qd, dt)
     M = dynamics.mass_matrix(q)
     sliding = [-f * where(v > 0.0, 1.0, where(v < 0.0, -1.0, 0.0)) for f, v in zip(rest.friction, qd, strict=True)]
-    kept: dict[str, Any] = {}
+    kept: dict[str, Values] = {}
 
     def accelerate(stage: int, at: Values, rate: Values) -> tuple[Values, Values]:
         tau = driven(stage, at, rate)
@@ -55,7 +58,7 @@ def resting_step(
     return _at_rest(rest, model, q, qd, q_new, v_new), v_new, qdd, tau
 
 
-def _at_rest(rest: Rest, model: Any, q: Values, qd: Values, q_new: Values, v_new: Values) -> list[Scalar]:
+def _at_rest(rest: Rest, model: CanonicalModel, q: Values, qd: Values, q_new: Values, v_new: Values) -> list[Scalar]:
     """Where a joint with q' = v rests at both ends of the step it has not moved; none is beyond a hard stop."""
     out = list(q_new)
     stops = {place: (lower, upper) for place, _, lower, upper in rest.stops} if rest.spring is None else {}

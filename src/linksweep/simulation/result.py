@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..support.lazy import lazy
 from ..support.notebook import html_table
 from ..tables import joint_columns
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..robot.options import ViewOptions
     from ..robot.robot import Robot
     from ..viewer import Viewer
     from .answers import LimitExcess, Table, TrackingError
+    from .control.signals import Reference
 
 
 class SimulationWarning(UserWarning):
@@ -56,7 +61,7 @@ class Simulation:
     tau: np.ndarray
     settings: dict[str, Any]
     events: tuple[Event, ...] = ()
-    dense: Callable[[Any], tuple[np.ndarray, np.ndarray]] | None = None
+    dense: Callable[[ArrayLike], tuple[np.ndarray, np.ndarray]] | None = None
     found_crossings: tuple[LimitCrossing, ...] | None = field(default=None, repr=False)  # exact ones, by events
 
     @property
@@ -131,7 +136,7 @@ class Simulation:
                     found.append(LimitCrossing(joint, bound, when, index))
         return tuple(sorted(found, key=lambda crossing: crossing.time))
 
-    def show(self, *, rollouts: Any = None, **options: Any) -> Viewer:
+    def show(self, *, rollouts: ArrayLike | None = None, **options: Unpack[ViewOptions]) -> Viewer:
         """Show the run in the browser, with plots: of a batch these rollouts, or the first few.
 
         Options are those of `linksweep.viewer.show`.
@@ -159,13 +164,13 @@ class Simulation:
 
         return limits_of(self)
 
-    def tracking_error(self, reference: Any) -> TrackingError:
+    def tracking_error(self, reference: Reference | ArrayLike) -> TrackingError:
         """(error (moments, ..., nv), rms (..., nv), largest (..., nv)) against a path, or coordinates to hold."""
         from .answers import tracking_error
 
         return tracking_error(self, reference)
 
-    def settling_time(self, goal: Any = None, within: float = 0.02) -> np.ndarray:
+    def settling_time(self, goal: Reference | ArrayLike | None = None, within: float = 0.02) -> np.ndarray:
         """From when on each joint (..., nv) stays within so many rad or m of the goal: coordinates, a path, or the end.
 
         Infinite where it never does.
@@ -174,7 +179,7 @@ class Simulation:
 
         return settling_time(self, goal, within)
 
-    def plot(self, show: str = "q", reference: Any = None) -> Any:
+    def plot(self, show: str = "q", reference: Reference | ArrayLike | None = None) -> Figure:
         """A figure of q, qd, qdd or tau over time, one panel for each joint; `linksweep.plots.save` writes it."""
         from .answers import plot_of
 

@@ -6,12 +6,17 @@ import copy
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..support.messages import nearest, shown
+
+if TYPE_CHECKING:
+    from ..robot.robot import Robot
+    from .laws import Law
 
 IN_MEMORY = 1 << 26  # bytes of records at a time
 VARIED = ("q0", "qd0", "kp", "kd")
@@ -28,12 +33,12 @@ class Rollouts:
     columns of a sample are what was drawn, q and qd in the end, and the largest recorded torque of each joint.
     """
 
-    robot: Any
-    q0: Any
-    qd0: Any = None
-    law: Any = None
+    robot: Robot
+    q0: ArrayLike
+    qd0: ArrayLike | None = None
+    law: Law | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    vary: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
+    vary: Mapping[str, tuple[str, ArrayLike]] = field(default_factory=dict)
     payloads: tuple[float, ...] = ()
     frame: str | None = None
 
@@ -57,9 +62,9 @@ class Rollouts:
         """By which a folder knows that it holds this experiment."""
         return f"Rollouts {hashlib.sha256(_content(self).encode()).hexdigest()[:32]}"
 
-    def __call__(self, rng: np.random.Generator, first: int, count: int) -> dict[str, Any]:
+    def __call__(self, rng: np.random.Generator, first: int, count: int) -> dict[str, np.ndarray]:
         drawn = {name: self._drawn(rng, name, count) for name in VARIED if name in self.vary}
-        columns: dict[str, Any] = {"sample": first + np.arange(count), **drawn}
+        columns: dict[str, np.ndarray] = {"sample": first + np.arange(count), **drawn}
         numbers, kinds = first + np.arange(count), max(len(self.payloads), 1)
         if self.payloads:
             columns["payload"] = np.asarray(self.payloads, float)[numbers % kinds]
@@ -83,7 +88,7 @@ class Rollouts:
         values = rng.normal(size=shape) if spread == "normal" else rng.uniform(-1.0, 1.0, shape)
         return values * np.asarray(size, float) + (1.0 if name in ("kp", "kd") else 0.0)
 
-    def _simulated(self, robot: Any, which: np.ndarray, drawn: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def _simulated(self, robot: Robot, which: np.ndarray, drawn: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         from .run import simulate
 
         law, count = self.law, len(which)
@@ -101,7 +106,7 @@ class Rollouts:
         found = simulate(robot, q0, qd0, law, **{"limits": "ignore", **self.options, "progress": False})
         return {"q": found.q[-1], "qd": found.qd[-1], "tau_peak": np.abs(found.tau).max(axis=0)}
 
-    def _robot(self, kind: int) -> Any:
+    def _robot(self, kind: int) -> Robot:
         if not self.payloads or self.payloads[kind] == 0.0:
             return self.robot
         frame = self.robot.frame_names[-1] if self.frame is None else self.frame

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..backends.rollout import Recording
 from ..backends.threads import checked_threads
@@ -22,7 +22,7 @@ from .control.sampled import Controller, Sampling, Schedule, law_policy, policy_
 from .control.signals import Grid
 from .fixed_step import feeds_of, held_feeds, roll, step_kernel
 from .laws import Constant, Function, Law, as_law
-from .resting import check_inside, rest_of
+from .resting import Rest, Stops, check_inside, rest_of
 from .result import Simulation
 from .stepping import STAGES
 from .verdicts import warn_of
@@ -35,13 +35,14 @@ LIMITS = ("record", "stop", "ignore")
 
 
 def simulate(
-    robot: Robot, q0: ArrayLike, qd0: ArrayLike | None = None, torque: Any = None, duration: float = 1.0, *,
-    dt: float = 1e-3, integrator: str = "rk4", every: int = 1, dissipation: bool = False, limits: str = "record",
-    method: str | None = None, dtype: Any = "float64", threads: int = 1, backend: str | None = None,
-    events: Sequence[Callable[..., Any]] = (), rtol: float = 1e-9, atol: float = 1e-9, max_steps: int = 5_000,
-    progress: bool = True, policy: Callable[..., Any] | None = None, control_period: float | None = None,
-    sampling: Sampling | None = None, stops: Any = None, disturbance: Law | None = None,
-    constraints: Any = "project",
+    robot: Robot, q0: ArrayLike, qd0: ArrayLike | None = None,
+    torque: Law | Callable[..., ArrayLike] | ArrayLike | None = None, duration: float = 1.0, *, dt: float = 1e-3,
+    integrator: str = "rk4", every: int = 1, dissipation: bool = False, limits: str = "record",
+    method: str | None = None, dtype: DTypeLike = "float64", threads: int = 1, backend: str | None = None,
+    events: Sequence[Callable[..., float]] = (), rtol: float = 1e-9, atol: float = 1e-9, max_steps: int = 5_000,
+    progress: bool = True, policy: Callable[..., object] | None = None, control_period: float | None = None,
+    sampling: Sampling | None = None, stops: Stops | None = None, disturbance: Law | None = None,
+    constraints: str | Sequence[float] = "project",
 ) -> Simulation:  # fmt: skip
     """Integrate forward dynamics in time from q0 (..., nq) and qd0 (..., nv; None: at rest).
 
@@ -118,11 +119,12 @@ def simulate(
     with ProgressBar(f"simulating {robot.name}", progress) as watch:
         if adaptive:
             _check_single(batch, dtype)
-            tolerances: dict[str, Any] = {"rtol": positive("rtol", rtol), "atol": positive("atol", atol)}
-            tolerances["max_steps"] = whole("max_steps", max_steps)
+            rtol, atol, most = positive("rtol", rtol), positive("atol", atol), whole("max_steps", max_steps)
+            settings |= {"rtol": rtol, "atol": atol, "max_steps": most}
             result = integrate_adaptively(
                 robot, law, q0, qd0, grid, request, chosen_backend(backend), t=t, limits=limits, events=events,
-                watch=watch, settings=settings | tolerances, rest=rest, push=disturbance, gains=gains, **tolerances,
+                watch=watch, settings=settings, rest=rest, push=disturbance, gains=gains, rtol=rtol, atol=atol,
+                max_steps=most,
             )  # fmt: skip
         else:
             own_backend = chosen_backend(backend)
@@ -164,7 +166,7 @@ def _recording(
     return Recording(states, [np.empty_like(states[1]) for _ in range(2)], every)
 
 
-def _gains(robot: Robot, constraints: Any, rest: Any) -> tuple[float, float] | None:
+def _gains(robot: Robot, constraints: str | Sequence[float], rest: Rest | None) -> tuple[float, float] | None:
     """Baumgarte's gains; None where the robot is projected."""
     if isinstance(constraints, str) and constraints == "project":
         return None
@@ -184,7 +186,7 @@ def _gains(robot: Robot, constraints: Any, rest: Any) -> tuple[float, float] | N
     return kp, kd
 
 
-def _sampled(period: Any, sampling: Any, grid: Grid, every: int) -> tuple[Schedule, Sampling]:
+def _sampled(period: float | None, sampling: Sampling | None, grid: Grid, every: int) -> tuple[Schedule, Sampling]:
     if sampling is not None and not isinstance(sampling, Sampling):
         raise ArgumentError(f"sampling is {shown(sampling)}, expected a linksweep.simulation.Sampling.")
     chosen = Sampling() if sampling is None else sampling
@@ -210,13 +212,13 @@ def _check_single(batch: tuple[int, ...], dtype: str) -> None:
         raise ArgumentError("integrator='adaptive' computes in float64: leave dtype alone.")
 
 
-def _one_of(name: str, value: Any, known: Sequence[str]) -> str:
+def _one_of(name: str, value: object, known: Sequence[str]) -> str:
     if not isinstance(value, str) or value not in known:
         raise ArgumentError(f"{name} is {shown(value)}{nearest(value, known)}, expected one of {', '.join(known)}.")
     return value
 
 
-def _dtype_name(dtype: Any) -> Any:
+def _dtype_name(dtype: DTypeLike) -> object:
     try:
         return np.dtype(dtype).name
     except TypeError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..compiled.arrays import Argument, Signature
 from ..compiled.function import Recipe
@@ -14,7 +13,7 @@ from ..tracing.expression import Graph
 from ..tracing.passes import optimise
 from ..tracing.program import Array, Program, block_program
 from ..tracing.rolled_stage import Stages
-from .control.forms import Dynamics, Form, added
+from .control.forms import Dynamics, Form, Sizes, added
 from .control.traced import LoopedDynamics, TracedDynamics
 from .resting import Rest
 from .resting_step import resting_step
@@ -37,17 +36,23 @@ class StepRecipe(Recipe):
     def inputs(self) -> tuple[Array, ...]:
         """q, qd, dt, then each signal at each moment of the step, then the constants."""
         nq, nv = self.model.nq, self.model.nv
-        sizes: dict[Any, Any] = {"q": nq, "v": nv}
+        sizes = {"q": nq, "v": nv}
         signals, constants = self.signals(), self.constants()
         arrays = [Array("q", (nq,)), Array("qd", (nv,)), Array("dt", (1,))]
         for name, size in signals.items():
-            arrays += [Array(f"{name}_at{stage}", (sizes.get(size, size),)) for stage in range(STAGES[self.integrator])]
-        return (*arrays, *(Array(name, (sizes.get(size, size),)) for name, size in constants.items()))
+            arrays += [
+                Array(f"{name}_at{stage}", (size if isinstance(size, int) else sizes[size],))
+                for stage in range(STAGES[self.integrator])
+            ]
+        return (
+            *arrays,
+            *(Array(name, (size if isinstance(size, int) else sizes[size],)) for name, size in constants.items()),
+        )
 
-    def signals(self) -> dict[str, Any]:
+    def signals(self) -> Sizes:
         return self.law.signals() | {f"push_{name}": size for name, size in self.push.signals().items()}
 
-    def constants(self) -> dict[str, Any]:
+    def constants(self) -> Sizes:
         return self.law.constants() | {f"push_{name}": size for name, size in self.push.constants().items()}
 
     def outputs(self) -> tuple[Array, ...]:

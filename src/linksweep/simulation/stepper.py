@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,9 +16,10 @@ from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
 from ..support.messages import nearest, shown
 from .checks import broadcast_batch, check_memory, positive, real_array
+from .columns import Kernel
 from .fixed_step import step_kernel
 from .laws import Constant
-from .resting import Rest, check_inside, rest_of
+from .resting import Rest, Stops, check_inside, rest_of
 from .stepping import STAGES
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class State:
     step.
     """
 
-    def __init__(self, q: np.ndarray, qd: np.ndarray, dt: np.ndarray, kernel: Any, threads: int):
+    def __init__(self, q: np.ndarray, qd: np.ndarray, dt: np.ndarray, kernel: Kernel, threads: int):
         self.q, self.qd = q, qd
         self.qdd, self.tau = np.zeros_like(qd), np.zeros_like(qd)
         self.steps, self._dt = 0, float(dt[0, 0])
@@ -42,7 +43,7 @@ class State:
         self._rows = [x.reshape(-1, x.shape[-1]) for x in (self.q, self.qd, self.qdd, self.tau)]
         q_rows, qd_rows, qdd_rows, tau_rows = self._rows
         self._inputs, self._outputs = [q_rows, qd_rows, dt, tau_rows], [q_rows, qd_rows, qdd_rows, tau_rows]
-        self._run: Any = None
+        self._run = None
         if isinstance(kernel, MachineKernel) and len(q_rows):
             # written-out code reads all of a sample before it writes: a state may overwrite itself (rollout.py)
             self._run = kernel.shared(self._inputs, self._outputs, len(q_rows) if threads == 1 else _BLOCK)
@@ -76,7 +77,7 @@ class Stepper:
     No array is made in a step (by machine code): tau is copied into the state, and the state is overwritten.
     """
 
-    def __init__(self, robot: Robot, dt: float, kernel: Any, dtype: str, threads: int, rest: Rest | None):
+    def __init__(self, robot: Robot, dt: float, kernel: Kernel, dtype: str, threads: int, rest: Rest | None):
         self._rest = rest
         self.robot, self.dt, self.dtype = robot, dt, np.dtype(dtype)
         self._kernel, self._threads = kernel, threads
@@ -113,7 +114,7 @@ class Stepper:
 
 def stepper(
     robot: Robot, dt: float, *, integrator: str = "rk4", dissipation: bool = False, method: str | None = None,
-    dtype: str = "float64", threads: int = 1, backend: str | None = None, stops: Any = None,
+    dtype: str = "float64", threads: int = 1, backend: str | None = None, stops: Stops | None = None,
 ) -> Stepper:  # fmt: skip
     """A step of dt for batches of states, with torques that hold for the step; options are those of `simulate`.
 

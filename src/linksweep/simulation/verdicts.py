@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..errors import warn_user
@@ -64,7 +62,7 @@ def _in_a_row(marked: np.ndarray) -> np.ndarray:
     return total[CHATTER:] - total[:-CHATTER]
 
 
-def _moment(result: Simulation, moment: int, *rollout: Any) -> str:
+def _moment(result: Simulation, moment: int, *rollout: int | np.integer) -> str:
     of = f" of rollout {int(rollout[0]) if len(rollout) == 1 else tuple(map(int, rollout))}" if rollout else ""
     return f"at t = {result.t[moment]:g} s{of}"
 

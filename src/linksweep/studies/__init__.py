@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from linksweep.errors import ArgumentError
 from linksweep.support.messages import nearest, shown
@@ -32,7 +32,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def run(name: str, out: str | Path, **options: Any) -> Written:
+def run(name: str, out: str | Path, **options: object) -> Written:
     """Run the study `name` and write its files into the folder `out`: all of them, or none.
 
     options: what the study's own `study` function takes, such as samples= for fewer samples than the paper's.

@@ -4,9 +4,9 @@ a tilt.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -133,7 +133,7 @@ def study(seed: int = 1, iterations: int = 40) -> Study:
     return Study("identify", _report(results, inside), _tables(results), _figures(results), checks)
 
 
-def _tables(results: Results) -> dict[str, Any]:
+def _tables(results: Results) -> dict[str, tuple[list[str], list[list[str]]]]:
     fit = results.fits["weighted"]
     true = truth(fit, results.robot)
     rows = [
@@ -148,7 +148,7 @@ def _tables(results: Results) -> dict[str, Any]:
     return {"identify_numbers": (["number", "true", *results.fits, "deviation (weighted)"], rows)}
 
 
-def _figures(results: Results) -> dict[str, Any]:
+def _figures(results: Results) -> dict[str, tuple[str, Callable[[], Figure]]]:
     from linksweep import plots
 
     fit = results.fits["weighted"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from linksweep.errors import ArgumentError
 from linksweep.support.interrupts import Uninterrupted
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.figure import Figure
 
 
@@ -61,7 +62,7 @@ class Study:
 
     name: str
     text: str
-    tables: Mapping[str, tuple[Sequence[str], Any]]
+    tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[object]] | np.ndarray]]
     figures: Mapping[str, tuple[str, Callable[[], Figure]]]
     checks: list[Check] = field(default_factory=list)
 
@@ -123,7 +124,7 @@ class Study:
         return f"## Checks\n\n{markdown_table(['what', 'found', 'wanted', 'met'], rows)}\n\nNumbers: {files}.\n"
 
 
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Columns of numbers stand to the right, the first column to the left; a bar in a cell is no end of it."""
     lines = [header, [":--", *["--:"] * (len(header) - 1)], *rows]
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)

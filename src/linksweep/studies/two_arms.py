@@ -93,7 +93,7 @@ def _joints(arm: Robot, path: Line, t: FloatArray) -> JointMotion:
 def _carried(parts: Any, model: str, squeeze: float) -> tuple[list[FloatArray], GraspDynamics]:
     """The torques that move the box as wanted with this internal force, and what comes of them."""
     arms, (left, right), motions, (pose, twist, acceleration) = parts
-    limits: dict[str, Any] = {} if model == "rigid" else {"friction": FRICTION, "spin": SPIN}
+    limits: dict[str, float] = {} if model == "rigid" else {"friction": FRICTION, "spin": SPIN}
     grasp = Grasp(
         body(MASS, (0, 0, 0), INERTIA),
         [Contact(arms[0], "tool", left), Contact(arms[1], "tool", right, model, **limits)],

@@ -6,9 +6,10 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError, LinksweepError
 from linksweep.support.messages import shown
@@ -22,6 +23,11 @@ from .panel.playback import Motion, TimeControls, checked_motion
 from .panel.plots import Plots
 from .scene import Scene, embedded
 from .shown_robot import ShownRobot
+
+if TYPE_CHECKING:
+    from linksweep.robot.robot import Robot
+    from linksweep.simulation import Simulation
+    from linksweep.support.numbers import Named
 
 FRAME = 1.0 / 60.0
 SLIDERS_EVERY = 0.1  # seconds: while a motion plays, sliders follow it no faster than that
@@ -38,7 +44,7 @@ class Viewer:
 
     def __init__(
         self, scene: Scene, robots: Sequence[ShownRobot], motion: Motion | None = None, *, frame: str | None = None,
-        forces: Mapping[str, Any] | None = None, law: Law | None = None, tau: Any = None,
+        forces: Mapping[str, ArrayLike] | None = None, law: Law | None = None, tau: ArrayLike | None = None,
     ):  # fmt: skip
         self.scene, self.robots, self.motion = scene, list(robots), motion
         self.first = self.robots[0]
@@ -78,7 +84,7 @@ class Viewer:
         return self.first.q
 
     @q.setter
-    def q(self, q: Any) -> None:
+    def q(self, q: ArrayLike) -> None:
         self._check_open()
         with self.scene.lock:
             self._show_pose(as_numbers("q", q))
@@ -174,7 +180,7 @@ class Viewer:
     def __enter__(self) -> Viewer:
         return self
 
-    def __exit__(self, *reason: Any) -> None:
+    def __exit__(self, *reason: object) -> None:
         self.close()
 
     def _repr_html_(self) -> str:
@@ -306,10 +312,12 @@ class Viewer:
 
 
 def show(
-    robot: Any, q: Any = None, t: Any = None, *, tau: Any = None, qd: Any = None, qdd: Any = None, f_ext: Any = None,
-    quantities: Mapping[str, Any] | None = None, others: Sequence[Any] = (), placement: Any = None,
-    law: Law | None = None, frame: str | None = None, visuals: Any = None, opacity: float = 1.0,
-    host: str = server.LOCAL, port: int | None = None, browser: bool | None = None, plain: bool = False,
+    robot: Robot, q: ArrayLike | None = None, t: ArrayLike | None = None, *, tau: ArrayLike | None = None,
+    qd: ArrayLike | None = None, qdd: ArrayLike | None = None, f_ext: Named | None = None,
+    quantities: Mapping[str, ArrayLike] | None = None, others: Sequence[object] = (),
+    placement: ArrayLike | None = None, law: Law | None = None, frame: str | None = None,
+    visuals: str | Path | None = None, opacity: float = 1.0, host: str = server.LOCAL, port: int | None = None,
+    browser: bool | None = None, plain: bool = False,
 ) -> Viewer:  # fmt: skip
     """Show a robot in the browser: at q (nq,), or moving along q (samples, nq) at times t (samples,).
 
@@ -353,7 +361,7 @@ def show(
     return viewer
 
 
-def _other(other: Any) -> tuple[Any, Any, Any]:
+def _other(other: Any) -> tuple[Robot, ArrayLike | None, ArrayLike | None]:
     """A further robot: alone, with q, or with q and a placement."""
     parts = tuple(other) if isinstance(other, (tuple, list)) else (other,)
     if not 1 <= len(parts) <= 3:
@@ -362,7 +370,7 @@ def _other(other: Any) -> tuple[Any, Any, Any]:
     return checked_robot(robot), q, placement
 
 
-def show_run(run: Any, *, rollouts: Any = None, **options: Any) -> Viewer:
+def show_run(run: Simulation, *, rollouts: ArrayLike | None = None, **options: Any) -> Viewer:
     """Show a Simulation: of a batch the first rollouts, one robot for each, with plots of the first."""
     count = int(np.prod(run.batch)) if run.batch else 1
     if count == 0 or len(run.t) < 2:
@@ -386,7 +394,7 @@ def show_run(run: Any, *, rollouts: Any = None, **options: Any) -> Viewer:
     return show(run.robot, own.pop("q"), run.t, **own, quantities=energies, others=others, **options)
 
 
-def _largest(values: Any) -> float:
+def _largest(values: ArrayLike | None) -> float:
     if values is None:
         return 0.0
     array = np.abs(np.asarray(values, dtype=float))

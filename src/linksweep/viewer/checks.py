@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
 from linksweep.support.messages import shown
 
 from .geometry.shapes import Color
 
+if TYPE_CHECKING:
+    from linksweep.robot.robot import Robot
 
-def checked_robot(robot: Any) -> Any:
+
+def checked_robot(robot: Any) -> Robot:
     """A Robot."""
     if isinstance(robot, type) or not hasattr(robot, "joint_names") or not hasattr(robot, "neutral"):
         raise ArgumentError(f"the viewer got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
     return robot
 
 
-def as_numbers(what: str, values: Any) -> np.ndarray:
+def as_numbers(what: str, values: ArrayLike) -> np.ndarray:
     """An array of floats of any shape."""
     try:
         return np.asarray(values, dtype=float)
@@ -27,7 +32,7 @@ def as_numbers(what: str, values: Any) -> np.ndarray:
         raise ArgumentError(f"the viewer got {what} = {shown(values)}, expected an array of numbers.") from None
 
 
-def as_rates(what: str, values: Any, count: int) -> np.ndarray:
+def as_rates(what: str, values: ArrayLike, count: int) -> np.ndarray:
     """A number for each rate of a robot."""
     array = as_numbers(what, values)
     if array.shape != (count,) or not np.isfinite(array).all():
@@ -35,14 +40,14 @@ def as_rates(what: str, values: Any, count: int) -> np.ndarray:
     return array
 
 
-def as_share(what: str, value: Any) -> float:
+def as_share(what: str, value: object) -> float:
     """A number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0.0 <= value <= 1.0:
         raise ArgumentError(f"{what} is {shown(value)}, expected a number from 0 to 1.")
     return float(value)
 
 
-def as_color(color: Any) -> Color:
+def as_color(color: Sequence[float]) -> Color:
     """Three or four numbers from 0 to 1."""
     try:
         values = [float(x) for x in color]
@@ -54,7 +59,7 @@ def as_color(color: Any) -> Color:
     return (red, green, blue, opacity)
 
 
-def as_rgb(color: Any) -> tuple[int, int, int]:
+def as_rgb(color: Sequence[float]) -> tuple[int, int, int]:
     red, green, blue = (round(255 * x) for x in as_color(color)[:3])
     return (red, green, blue)
 
@@ -64,7 +69,7 @@ def node_name(name: str) -> str:
     return name.replace("/", "∕").strip() or "robot"
 
 
-def as_placement(value: Any) -> np.ndarray:
+def as_placement(value: ArrayLike | None) -> np.ndarray:
     if value is None:
         return np.eye(4)
     try:
@@ -83,7 +88,7 @@ def as_placement(value: Any) -> np.ndarray:
     return array
 
 
-def as_rows(what: str, values: Any) -> np.ndarray:
+def as_rows(what: str, values: ArrayLike) -> np.ndarray:
     try:
         array = np.atleast_2d(np.asarray(values, dtype=float))
     except (TypeError, ValueError):

@@ -7,7 +7,7 @@ ellipsoid at a frame, and torques and forces change from one moment to the next;
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,14 @@ from .geometry import Surface, matrix, quaternion_wxyz
 from .geometry.matrices import turned_to
 from .geometry.shapes import creased
 from .shown_robot import ShownRobot, place
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from linksweep.robot.robot import Robot
+    from linksweep.support.numbers import Named
+
+    from .server import Handle
 
 LAYERS = {
     "frames": "frames of the links",
@@ -52,8 +60,8 @@ class Overlays:
         self.tau: np.ndarray | None = None
         self.forces: Mapping[str, np.ndarray] = {}
         self.largest_torque = self.largest_force = 0.0  # what the longest arrows stand for; grows if need be
-        self._fixed: dict[str, list[Any]] = {}
-        self._moving: dict[str, Any] = {}
+        self._fixed: dict[str, list[Handle]] = {}
+        self._moving: dict[str, Handle] = {}
 
     def checked_frame(self, frame: str | None) -> str:
         """A frame by name; if not given the end of the arm, or the last frame."""
@@ -75,7 +83,7 @@ class Overlays:
                 f"a layer is {shown(layer)}{nearest(layer, LAYERS)}, expected one of {', '.join(LAYERS)}."
             )
         (self.on.add if on else self.on.discard)(layer)
-        makers: dict[str, Callable[[], list[Any]]] = {
+        makers: dict[str, Callable[[], list[Handle]]] = {
             "frames": self._frames, "names": self._names, "axes": self._axes, "com": self._coms,
             "inertia": self._inertias,
         }  # fmt: skip
@@ -108,14 +116,14 @@ class Overlays:
     def _each_link(self) -> list[tuple[int, str]]:
         return [(index, self.shown.node(name)) for index, name in self.shown.link_names.items()]
 
-    def _frames(self) -> list[Any]:
+    def _frames(self) -> list[Handle]:
         size = self.shown.size
         found = []
         for _, node in self._each_link():
             found.append(self.api.add_frame(f"{node}/frame", axes_length=3.2 * size, axes_radius=0.13 * size))
         return found
 
-    def _names(self) -> list[Any]:
+    def _names(self) -> list[Handle]:
         return [
             self.api.add_label(
                 f"{node}/name", self.shown.link_names[index], anchor="bottom-left", font_screen_scale=0.8
@@ -123,7 +131,7 @@ class Overlays:
             for index, node in self._each_link()
         ]
 
-    def _axes(self) -> list[Any]:
+    def _axes(self) -> list[Handle]:
         size, found = self.shown.size, []
         for index, link in enumerate(self.shown.model.links):
             if link.joint.type.commutes:
@@ -134,7 +142,7 @@ class Overlays:
                 found.append(self._arrows(node, ends[None], _AXIS, 0.12 * size))
         return found
 
-    def _coms(self) -> list[Any]:
+    def _coms(self) -> list[Handle]:
         masses = [float(link.inertial.mass) for link in self.shown.model.links]
         found = []
         for index, mass in enumerate(masses):
@@ -150,7 +158,7 @@ class Overlays:
         body = self.shown.to_body[index]
         return body[:3, :3] @ np.array(self.shown.model.links[index].inertial.com, dtype=float) + body[:3, 3]
 
-    def _inertias(self) -> list[Any]:
+    def _inertias(self) -> list[Handle]:
         """Of each link the solid ellipsoid of even density that has its mass and its inertia."""
         found = []
         for index, link in enumerate(self.shown.model.links):
@@ -279,7 +287,9 @@ class Overlays:
         self._draw_arrows("forces", places, [scale * v for v in pushes], _FORCE)
         self._draw_arrows("forces moments", places, [scale * v for v in turns], _MOMENT)
 
-    def _draw_arrows(self, name: str, places: list[Any], vectors: list[Any], color: tuple[int, int, int]) -> None:
+    def _draw_arrows(
+        self, name: str, places: Sequence[np.ndarray], vectors: Sequence[np.ndarray], color: tuple[int, int, int]
+    ) -> None:
         thick = 0.28 * self.shown.size
         seen = [k for k, v in enumerate(vectors) if np.linalg.norm(v) > 0.5 * thick]
         ends = np.array([[places[k], places[k] + vectors[k]] for k in seen]).reshape(-1, 2, 3)
@@ -292,7 +302,7 @@ class Overlays:
         if len(ends):
             handle.points = ends.astype(np.float32)
 
-    def _arrows(self, node: str, ends: np.ndarray, color: tuple[int, int, int], thick: float) -> Any:
+    def _arrows(self, node: str, ends: np.ndarray, color: tuple[int, int, int], thick: float) -> Handle:
         return self.api.add_arrows(
             node, ends, color, shaft_radius=thick, head_radius=2.2 * thick, head_length=4.0 * thick
         )
@@ -355,7 +365,7 @@ def _right_handed(axes: np.ndarray) -> np.ndarray:
     return axes
 
 
-def forces_by_frame(robot: Any, f_ext: Any) -> dict[str, np.ndarray]:
+def forces_by_frame(robot: Robot, f_ext: Named | None) -> dict[str, np.ndarray]:
     """External forces as {frame: (..., 6)}, from that or from an array (..., links, 6)."""
     if f_ext is None:
         return {}

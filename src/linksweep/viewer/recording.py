@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from linksweep.errors import ArgumentError, BackendError
 from linksweep.support.files import write_atomically
 
 from .server import address_of
+
+if TYPE_CHECKING:
+    from .server import Handle
 
 BROWSERS = (
     "chromium",
@@ -41,7 +44,7 @@ PATIENCE = 300.0  # seconds: drawing without graphics hardware is slow
 MOST_MOMENTS = 20_000
 
 
-def screenshot(server: Any, path: str | Path, width: int, height: int, transparent: bool = False) -> None:
+def screenshot(server: Handle, path: str | Path, width: int, height: int, transparent: bool = False) -> None:
     """Write what the pages show, without their controls, as PNG."""
     path = Path(path)
     if path.suffix.lower() != ".png":
@@ -71,7 +74,7 @@ def _write_png(to: Path, pixels: np.ndarray, transparent: bool) -> None:
 
 
 @contextlib.contextmanager
-def _page(server: Any, width: int, height: int) -> Iterator[Any]:
+def _page(server: Handle, width: int, height: int) -> Iterator[Handle]:
     """A page that is open, or one in a browser that is started for it and ended afterwards."""
     clients = server.get_clients()
     if clients:
@@ -117,7 +120,7 @@ def _sandbox() -> tuple[str, ...]:
 
 
 def record(
-    server: Any, path: str | Path, moments: np.ndarray, draw: Callable[[float], None], dark: bool = False
+    server: Handle, path: str | Path, moments: np.ndarray, draw: Callable[[float], None], dark: bool = False
 ) -> None:
     """Write the scene as HTML: as it stands, or as `draw` draws it at each of the moments (seconds)."""
     path = Path(path)

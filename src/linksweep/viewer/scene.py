@@ -8,9 +8,10 @@ from __future__ import annotations
 import atexit
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
 from linksweep.support.messages import shown
@@ -22,6 +23,13 @@ from .geometry import MeshLibrary, Surface, quaternion_wxyz
 from .geometry.matrices import turned_to
 from .geometry.shapes import Color, Shape, surface_of
 from .shown_robot import DEFAULT_COLOR, ShownRobot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from linksweep.robot.robot import Robot
+
+    from .server import Handle
 
 FORCE_COLOR = (0.84, 0.37, 0.0)
 CONE_COLOR = (0.0, 0.62, 0.45)
@@ -42,7 +50,7 @@ class Scene:
         self.robots: list[ShownRobot] = []
         self.meshes = MeshLibrary()
         self.closed = False
-        self._grid: Any = None
+        self._grid: Handle = None
         self.set_plain(plain)
         self.server.scene.world_axes.visible = False
         atexit.register(self.close)
@@ -64,8 +72,8 @@ class Scene:
             api.remove_by_name("/light")
 
     def add(
-        self, robot: Any, q: Any = None, placement: Any = None, *, name: str | None = None, color: Any = None,
-        opacity: float = 1.0, visuals: Any = None,
+        self, robot: Robot, q: ArrayLike | None = None, placement: ArrayLike | None = None, *, name: str | None = None,
+        color: Sequence[float] | None = None, opacity: float = 1.0, visuals: str | Path | None = None,
     ) -> ShownRobot:  # fmt: skip
         """Put a robot into the scene, at q (neutral if not given), its base at `placement` (4, 4) in the world.
 
@@ -81,9 +89,9 @@ class Scene:
         return added
 
     def arrows(
-        self, name: str, points: Any, vectors: Any, *, color: Any = FORCE_COLOR, scale: float = 1.0,
-        radius: float | None = None,
-    ) -> Any:  # fmt: skip
+        self, name: str, points: ArrayLike, vectors: ArrayLike, *, color: Sequence[float] = FORCE_COLOR,
+        scale: float = 1.0, radius: float | None = None,
+    ) -> Handle:  # fmt: skip
         """Arrows from points (n, 3) along vectors (n, 3), `scale` metres for each unit; 0 < n, or none are drawn."""
         points, vectors = as_rows("points", points), as_rows("vectors", vectors)
         points, vectors = np.broadcast_arrays(points, vectors)
@@ -101,9 +109,10 @@ class Scene:
         )
 
     def cones(
-        self, name: str, points: Any, axes: Any, *, friction: Any = None, angle: Any = None, height: float = 0.1,
-        color: Any = CONE_COLOR, opacity: float = 0.35,
-    ) -> list[Any]:  # fmt: skip
+        self, name: str, points: ArrayLike, axes: ArrayLike, *, friction: ArrayLike | None = None,
+        angle: ArrayLike | None = None, height: float = 0.1, color: Sequence[float] = CONE_COLOR,
+        opacity: float = 0.35,
+    ) -> list[Handle]:  # fmt: skip
         """Cones with their tips at points (n, 3), open along axes (n, 3).
 
         friction: a coefficient or n of them, the tangent of half the opening; or angle: half the opening in radians.
@@ -126,7 +135,9 @@ class Scene:
             found.append(self.add_surface(f"{item(name)}/{k}", surface, at, (*as_color(color)[:3], 1.0), opacity))
         return found
 
-    def lines(self, name: str, points: Any, *, color: Any = (0.2, 0.2, 0.2), width: float = 2.0) -> Any:
+    def lines(
+        self, name: str, points: ArrayLike, *, color: Sequence[float] = (0.2, 0.2, 0.2), width: float = 2.0
+    ) -> Handle:
         """A line through points (n, 3), such as the path of a frame."""
         points = as_rows("points", points)
         if len(points) < 2:
@@ -135,8 +146,14 @@ class Scene:
         return self.server.scene.add_line_segments(item(name), segments, as_rgb(color), thickness=width)
 
     def solid(
-        self, name: str, shape: Shape, placement: Any = None, *, color: Any = DEFAULT_COLOR, opacity: float = 1.0
-    ) -> Any:
+        self,
+        name: str,
+        shape: Shape,
+        placement: ArrayLike | None = None,
+        *,
+        color: Sequence[float] = DEFAULT_COLOR,
+        opacity: float = 1.0,
+    ) -> Handle:
         """A solid of linksweep.viewer (Box, Sphere, Cylinder, Capsule, Ellipsoid, Triangles) at a placement (4, 4)."""
         return self.add_surface(item(name), surface_of(shape), as_placement(placement), as_color(color), opacity)
 
@@ -144,7 +161,7 @@ class Scene:
         """Take away what was added under a name; nothing happens where there is none."""
         self.server.scene.remove_by_name(item(name))
 
-    def add_surface(self, name: str, surface: Surface, at: np.ndarray, color: Color, opacity: float = 1.0) -> Any:
+    def add_surface(self, name: str, surface: Surface, at: np.ndarray, color: Color, opacity: float = 1.0) -> Handle:
         """A surface as a node of the page."""
         where: dict[str, Any] = {"position": at[:3, 3], "wxyz": quaternion_wxyz(at[:3, :3])}
         if surface.glb is not None and opacity >= 0.999:
@@ -202,7 +219,7 @@ class Scene:
     def __enter__(self) -> Scene:
         return self
 
-    def __exit__(self, *reason: Any) -> None:
+    def __exit__(self, *reason: object) -> None:
         self.close()
 
     def _repr_html_(self) -> str:

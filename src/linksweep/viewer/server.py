@@ -9,18 +9,20 @@ import os
 import socket
 import sys
 import webbrowser
+from collections.abc import Iterator
 from typing import Any
 
 from linksweep.errors import ArgumentError, BackendError
 from linksweep.support.messages import shown
 from linksweep.support.notebook import in_notebook
 
+Handle = Any  # what viser makes: a server, an item of the page, an event; it comes with an extra, its types too
 LOCAL = "127.0.0.1"
 FIRST_PORT = 8080  # where the search for a free one begins
 BRAND = (0, 114, 178)
 
 
-def start_server(host: str = LOCAL, port: int | None = None) -> Any:
+def start_server(host: str = LOCAL, port: int | None = None) -> Handle:
     """A running viser.ViserServer; without `port` the first free one from 8080 on."""
     viser = viser_module()
     _check_address(host, port)
@@ -32,7 +34,7 @@ def start_server(host: str = LOCAL, port: int | None = None) -> Any:
     return server
 
 
-def viser_module() -> Any:
+def viser_module() -> Handle:
     """viser, or one sentence that says what to install."""
     try:
         import viser  # pyright: ignore[reportMissingImports]
@@ -48,11 +50,11 @@ def _unimportant(record: logging.LogRecord) -> bool:
     return record.getMessage() not in ("opening handshake failed", "connection rejected (200 OK)")
 
 
-def _refuse_sharing(*args: Any, **options: Any) -> None:
+def _refuse_sharing(*args: object, **options: object) -> None:
     return None
 
 
-def _check_address(host: Any, port: Any) -> None:
+def _check_address(host: object, port: object) -> None:
     """Refuse what cannot be bound: viser would try a thousand other ports, or wait for ever."""
     if not isinstance(host, str) or not host:
         raise ArgumentError(f"host is {shown(host)}, expected a name or address, such as '127.0.0.1' or '0.0.0.0'.")
@@ -75,7 +77,7 @@ def _check_address(host: Any, port: Any) -> None:
 
 
 @contextlib.contextmanager
-def quiet() -> Any:
+def quiet() -> Iterator[None]:
     """Without what viser prints when it starts and stops: a library prints nothing unasked.
 
     rich, by which it prints, goes past the standard output in a notebook.
@@ -91,14 +93,14 @@ def quiet() -> Any:
         console.quiet = before
 
 
-def address_of(server: Any) -> str:
+def address_of(server: Handle) -> str:
     """What to type into a browser on this machine."""
     host = server.get_host()
     host = "localhost" if host in ("0.0.0.0", "::", "") else host
     return f"http://{f'[{host}]' if ':' in host else host}:{server.get_port()}"
 
 
-def directions(server: Any) -> str:
+def directions(server: Handle) -> str:
     """One or two sentences that say where the page is, also to somebody who came over SSH."""
     port = server.get_port()
     text = f"Viewer: {address_of(server)}"
@@ -111,7 +113,7 @@ def directions(server: Any) -> str:
     return text
 
 
-def open_browser(server: Any, wanted: bool | None) -> None:
+def open_browser(server: Handle, wanted: bool | None) -> None:
     """Open the page; unless told, only where there is a screen and no notebook that shows it anyway."""
     if wanted is None:
         screen = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.description.model import BASE, Model
 from linksweep.errors import ArgumentError
@@ -16,7 +17,14 @@ from .geometry.matrices import inverse, named_frames
 from .geometry.shapes import Color, surface_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from linksweep.compiled.function import CompiledFunction
+    from linksweep.robot.robot import Robot
+
     from .scene import Scene
+    from .server import Handle
 
 MOST_COMPILED = 60  # links
 DEFAULT_COLOR = (0.83, 0.84, 0.86)
@@ -26,7 +34,14 @@ class ShownRobot:
     """A robot in a scene. Assign `q` to move it, `placement` (4, 4) to put its base elsewhere."""
 
     def __init__(
-        self, scene: Scene, robot: Any, name: str, placement: np.ndarray, color: Any, opacity: float, visuals: Any
+        self,
+        scene: Scene,
+        robot: Robot,
+        name: str,
+        placement: np.ndarray,
+        color: Sequence[float] | None,
+        opacity: float,
+        visuals: str | Path | None,
     ):
         self.scene, self.robot, self.name = scene, robot, name
         self.model: Model = described(robot)
@@ -35,17 +50,17 @@ class ShownRobot:
         self.opacity = opacity
         self.poses = np.zeros((len(self.model.frames), 4, 4))
         self._q = robot.neutral()
-        self._poses_of: Any = None
+        self._poses_of: CompiledFunction | None = None
         self.frame_index = {frame.name: k for k, frame in enumerate(self.model.frames)}
         self.link_names = {BASE: self.model.base, **{k: link.name for k, link in enumerate(self.model.links)}}
         self.to_body = {k: inverse(pose) for k, pose in named_frames(self.model).items()}
         self.root = scene.server.scene.add_frame(f"/robots/{name}", show_axes=False)
         self.placement = placement
-        self.nodes: dict[int, Any] = {}
+        self.nodes: dict[int, Handle] = {}
         for index, link in self.link_names.items():
             self.nodes[index] = scene.server.scene.add_frame(self.node(link), show_axes=False)
         self._rows = [self.frame_index[name] for name in self.link_names.values()]
-        self.shapes: list[Any] = []
+        self.shapes: list[tuple[Handle, float]] = []
         self.corners: list[tuple[int, np.ndarray]] = []  # of the boxes around shapes, in their links' frames
         self._add_shapes(color, visuals)
 
@@ -56,10 +71,10 @@ class ShownRobot:
         return self._q.copy()
 
     @q.setter
-    def q(self, q: Any) -> None:
+    def q(self, q: ArrayLike) -> None:
         self.move(q)
 
-    def move(self, q: Any) -> None:
+    def move(self, q: ArrayLike) -> None:
         """Stand at q (nq,), which must be finite."""
         q = as_numbers("q", q)
         if q.shape != (self.robot.nq,) or not np.isfinite(q).all():
@@ -114,7 +129,7 @@ class ShownRobot:
 
     # how it looks
 
-    def _add_shapes(self, color: Any, visuals: Any) -> None:
+    def _add_shapes(self, color: Sequence[float] | None, visuals: str | Path | None) -> None:
         looks = looks_of(self.model, visuals, self.scene.meshes)
         carried = {frame.name: frame.link for frame in self.model.frames}
         pieces = list(looks.surfaces)
@@ -151,14 +166,14 @@ class ShownRobot:
         return points.min(axis=0), points.max(axis=0)
 
 
-def place(node: Any, position: np.ndarray, wxyz: np.ndarray) -> None:
+def place(node: Handle, position: np.ndarray, wxyz: np.ndarray) -> None:
     """Move a node of the page, however little: viser itself drops changes below 1e-5 of where the node stands."""
     node.position.fill(np.nan)
     node.wxyz.fill(np.nan)
     node.position, node.wxyz = position, wxyz
 
 
-def place_all(server: Any, nodes: list[Any], positions: np.ndarray, wxyzs: np.ndarray) -> None:
+def place_all(server: Handle, nodes: list[Handle], positions: np.ndarray, wxyzs: np.ndarray) -> None:
     """`place` for many nodes, by the messages that it would send in the end: a seventh of the time for 33 links.
 
     These are viser's own affair (`benchmarks/viewer.py` shows why they are used all the same); where another version

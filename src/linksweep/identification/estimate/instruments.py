@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
 from linksweep.identification.estimate.least_squares import Estimate
@@ -22,14 +23,20 @@ from linksweep.motion import QuinticSpline
 from linksweep.simulation import PD, ComputedTorque, simulate
 from linksweep.support.messages import shown
 
+if TYPE_CHECKING:
+    from linksweep.robot.robot import Robot
+
 ROUNDS = 5
 STEP = 1e-3  # seconds, of the simulation at most
 BANDWIDTH = 2.0 * np.pi * 5.0  # rad/s of computed torque, where the drives' own gains are not given
 
 
+Gains = tuple[np.ndarray, np.ndarray] | None  # kp and kd
+
+
 def instrumented(
-    found: Triangles, samples: Samples, first: Estimate, parts: list[list[tuple[int, int]]], reference: Any,
-    control: Any, robot_of: Callable[[Estimate], Any],
+    found: Triangles, samples: Samples, first: Estimate, parts: list[list[tuple[int, int]]], reference: np.ndarray,
+    control: Gains, robot_of: Callable[[Estimate], Robot],
 ) -> Estimate:  # fmt: skip
     """The estimate by instruments, from a `first` one by least squares.
 
@@ -74,17 +81,14 @@ def _solved(
     return replace(last, values=values, covariance=inverse @ ZZ @ inverse.T, noise=np.maximum(noise, 1e-300))
 
 
-def _simulated(robot: Any, samples: Samples, reference: Any, control: Any) -> Samples:
+def _simulated(robot: Robot, samples: Samples, reference: np.ndarray, control: Gains) -> Samples:
     """The same rows as the robot of an estimate moves along the reference."""
     q, qd, qdd = (np.empty_like(samples.q) for _ in range(3))
     fine = max(1, int(np.ceil(samples.dt / STEP)))
     for a, b in samples.bounds:
         times = samples.dt * np.arange(b - a)
         path = QuinticSpline(reference[a:b], times, ends="not-a-knot")
-        if control is None:
-            law: Any = ComputedTorque(path, BANDWIDTH**2, 2.0 * BANDWIDTH)
-        else:
-            law = PD(path, *control)
+        law = ComputedTorque(path, BANDWIDTH**2, 2.0 * BANDWIDTH) if control is None else PD(path, *control)
         start = path(0.0)
         run = simulate(
             robot, start.q, start.qd, law, times[-1], dt=samples.dt / fine, every=fine, dissipation=True,
@@ -119,7 +123,7 @@ def checked_reference(reference: Any, t: Any, samples: Samples, nv: int) -> np.n
     return found
 
 
-def checked_control(control: Any, nv: int) -> tuple[np.ndarray, np.ndarray] | None:
+def checked_control(control: tuple[ArrayLike, ArrayLike] | None, nv: int) -> tuple[np.ndarray, np.ndarray] | None:
     if control is None:
         return None
     try:

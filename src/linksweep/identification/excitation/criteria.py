@@ -8,9 +8,8 @@ torques must be differentiated: d(W K : Y)/dq is the derivative of inverse dynam
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,9 @@ from linksweep.identification.model.grouping import Grouping
 CRITERIA = ("condition", "determinant")
 SHARPNESS = 6  # s of the Schatten norms: they differ from the largest by a factor below size^(1 / 2s)
 SLOW = 0.02  # of the velocity limit: the width of the step in Coulomb friction, which must have a slope here
+
+
+Slack = tuple[np.ndarray, tuple[np.ndarray | None, ...]]  # room to a limit, and its slopes by q, qd and qdd
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ class Barrier:
         rows = len(q)
         return total / rows, (found[0] / rows, found[1] / rows, found[2] / rows)
 
-    def _parts(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, slopes: bool) -> Any:
+    def _parts(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, slopes: bool) -> Iterator[Slack]:
         """(slack, (by q, by qd, by qdd)): entry by entry (rows, nv), or (rows, constraints, nv), or None for zero."""
         limits = self.limits
         half, middle = 0.5 * (limits.upper - limits.lower), 0.5 * (limits.upper + limits.lower)
@@ -163,21 +165,21 @@ class Barrier:
         for frame, lower, upper in self.frames:
             yield from self._box(q, frame, lower, upper, slopes)
 
-    def _efforts(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, slopes: bool) -> Any:
+    def _efforts(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, slopes: bool) -> Iterator[Slack]:
         step = np.tanh(qd / self.worth.width)
         dry, damping = self.robot.friction, self.robot.damping
         tau = (self.robot.inverse_dynamics(q, qd, qdd) + damping * qd + dry * step)[:, self.strong]
         effort = self.limits.effort[self.strong]
-        by: list[Any] = [None, None, None]
+        by: list[np.ndarray] = []
         if slopes:
             by = [slope(q, qd, qdd, self.own)[:, self.strong] / effort[:, None] for slope in self.worth.torque_slopes]
             bent = (damping + dry * (1.0 - step**2) / self.worth.width)[:, :, None] * np.eye(q.shape[1])
             by[1] = by[1] + bent[:, self.strong] / effort[:, None]
             by[2] = by[2] + np.diag(self.armature)[self.strong] / effort[:, None]
         for sign in (1.0, -1.0):
-            yield 1.0 - sign * tau / effort, tuple(None if one is None else -sign * one for one in by)
+            yield 1.0 - sign * tau / effort, tuple(-sign * one for one in by) or (None, None, None)
 
-    def _box(self, q: np.ndarray, frame: str, lower: np.ndarray, upper: np.ndarray, slopes: bool) -> Any:
+    def _box(self, q: np.ndarray, frame: str, lower: np.ndarray, upper: np.ndarray, slopes: bool) -> Iterator[Slack]:
         place = self.robot.pose(q, frame)[:, :3, 3]
         J = self.robot.jacobian(q, frame)[:, 3:] if slopes else None
         for sign, corner in ((1.0, upper), (-1.0, lower)):

@@ -7,12 +7,13 @@ the same motion.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
 from linksweep.identification.excitation.bases import KINDS, Basis, BasisMotion, basis_of
@@ -22,10 +23,16 @@ from linksweep.identification.model.grouping import grouping
 from linksweep.identification.threads import one_thread
 from linksweep.support.messages import nearest, shown
 
+if TYPE_CHECKING:
+    from linksweep.robot.robot import Robot
+
 WEIGHTS = (0.1, 0.01, 0.001)  # of the barrier, one after the other
 MARGIN = 0.02  # of each limit, at the samples: between them a motion goes a little beyond
 FINE = 8  # times as many rows for the last check
 CANDIDATES = 64  # random starts, of which the best are followed
+
+
+Box = Sequence[ArrayLike]  # its lower and its upper corner, (3,) each
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,7 @@ class Excitation:
     random motions, before it was improved. used: the largest part of any limit. limits: those kept.
     """
 
-    robot: Any
+    robot: Robot
     motion: BasisMotion
     criterion: str
     condition: float
@@ -72,9 +79,10 @@ class Excitation:
 
 @one_thread()
 def excite(
-    robot: Any, duration: float = 10.0, *, kind: str = "fourier", harmonics: int = 5, criterion: str = "condition",
-    unknown: Sequence[str] = ("inertia",), drives: Any = None, noise: Any = None, acceleration: Any = None,
-    velocity: Any = None, effort: Any = None, boxes: Mapping[str, Any] | None = None, seed: int = 0, starts: int = 2,
+    robot: Robot, duration: float = 10.0, *, kind: str = "fourier", harmonics: int = 5, criterion: str = "condition",
+    unknown: Sequence[str] = ("inertia",), drives: Mapping[str, Mapping[str, float]] | ArrayLike | None = None,
+    noise: ArrayLike | None = None, acceleration: ArrayLike | None = None, velocity: ArrayLike | None = None,
+    effort: ArrayLike | None = None, boxes: Mapping[str, Box] | None = None, seed: int = 0, starts: int = 2,
     iterations: int = 100,
 ) -> Excitation:  # fmt: skip
     """The most exciting motion of `duration` seconds, at rest at both ends.
@@ -189,7 +197,7 @@ def _descended(
     return np.linalg.solve(metric.T, y.reshape(C_shape)) * scale, count
 
 
-def _bfgs(cost: Any, y: np.ndarray, iterations: int) -> np.ndarray:
+def _bfgs(cost: Callable[[np.ndarray], tuple[float, np.ndarray]], y: np.ndarray, iterations: int) -> np.ndarray:
     """Broyden's, Fletcher's, Goldfarb's and Shanno's method; a step that leaves the limits is halved."""
     value, slope = cost(y)
     inverse = np.eye(len(y)) / max(1e-12, float(np.linalg.norm(slope)))
@@ -233,7 +241,10 @@ def _within(C: np.ndarray, basis: Basis, barrier: Barrier) -> np.ndarray:
     return rest
 
 
-def _limits(robot: Any, velocity: Any, acceleration: Any, effort: Any, boxes: Any) -> Limits:
+def _limits(
+    robot: Robot, velocity: ArrayLike | None, acceleration: ArrayLike | None, effort: ArrayLike | None,
+    boxes: Mapping[str, Box] | None,
+) -> Limits:  # fmt: skip
     own = robot.limits
     turns = np.array([joint.type.turns for joint in robot.model.joints])
     free = ~(np.isfinite(own.lower) & np.isfinite(own.upper))
@@ -253,7 +264,7 @@ def _limits(robot: Any, velocity: Any, acceleration: Any, effort: Any, boxes: An
     )  # fmt: skip
 
 
-def _of_joints(name: str, value: Any, described: np.ndarray) -> np.ndarray:
+def _of_joints(name: str, value: ArrayLike | None, described: np.ndarray) -> np.ndarray:
     if value is None:
         return described
     array = np.asarray(value, dtype=float)
@@ -262,7 +273,7 @@ def _of_joints(name: str, value: Any, described: np.ndarray) -> np.ndarray:
     return np.broadcast_to(array, described.shape).astype(float)
 
 
-def _boxes(robot: Any, boxes: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _boxes(robot: Robot, boxes: Mapping[str, Box] | None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     found = {}
     for frame, corners in dict(boxes or {}).items():
         if frame not in robot.frame_names:
@@ -282,7 +293,7 @@ def _boxes(robot: Any, boxes: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return found
 
 
-def _positive(name: str, value: Any) -> float:
+def _positive(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
         raise ArgumentError(f"{name} is {shown(value)}, expected a number above 0.")
     return float(value)

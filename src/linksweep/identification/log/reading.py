@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError, LogWarning, warn_user
 from linksweep.identification.model.columns import Columns
@@ -24,6 +24,10 @@ FASTEST = 1e-6  # seconds from row to row
 SHORTEST = 20  # rows of a stretch
 TURNS = 4.0 * np.pi  # rad, of a joint without limits: more is likely to be in degrees
 HUGE = {"q": 1e4, "qd": 1e6, "tau": 1e9}  # SI: no robot's
+
+
+Logged = ArrayLike | Sequence[ArrayLike]  # of one trajectory, or a list of several
+Given = object  # whatever it is: looked at below
 
 
 @dataclass
@@ -65,10 +69,9 @@ class Log:
         return sum(len(stretch.t) for stretch in self.stretches)
 
 
-def read_log(columns: Columns, t: Any, q: Any, tau: Any, qd: Any, weights: Any, remarks: Remarks) -> Log:
+def read_log(columns: Columns, t: Given, q: Given, tau: Given, qd: Given, weights: Given, remarks: Remarks) -> Log:
     """A Log from arrays, or from lists of arrays, one for each trajectory."""
-    several = isinstance(t, (list, tuple)) and len(t) > 0 and np.ndim(t[0]) == 1
-    count = len(t) if several else 0
+    count = len(t) if isinstance(t, (list, tuple)) and len(t) > 0 and np.ndim(t[0]) == 1 else 0
     given = {"t": t, "q": q, "tau": tau, "qd": qd, "weights": weights}
     logs = {name: _listed(name, value, count) for name, value in given.items()}
     parts = [_checked(columns, {name: own[k] for name, own in logs.items()}, k, remarks) for k in range(max(1, count))]
@@ -96,7 +99,7 @@ def read_log(columns: Columns, t: Any, q: Any, tau: Any, qd: Any, weights: Any, 
     return log
 
 
-def _listed(name: str, value: Any, count: int) -> list[Any]:
+def _listed(name: str, value: Given, count: int) -> list[Given]:
     """One entry for each trajectory."""
     if not count:
         return [value]
@@ -108,7 +111,7 @@ def _listed(name: str, value: Any, count: int) -> list[Any]:
     return list(value)
 
 
-def _numbers(name: str, value: Any, finite: bool = False) -> np.ndarray:
+def _numbers(name: str, value: Given, finite: bool = False) -> np.ndarray:
     refuse_foreign(name, value)
     try:
         array = np.asarray(value)
@@ -125,7 +128,7 @@ def _numbers(name: str, value: Any, finite: bool = False) -> np.ndarray:
 Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]
 
 
-def _checked(columns: Columns, given: dict[str, Any], index: int, remarks: Remarks) -> Part:
+def _checked(columns: Columns, given: dict[str, Given], index: int, remarks: Remarks) -> Part:
     """Arrays of one trajectory with growing times; rows that cannot be used are gone."""
     nv, which = columns.nv, f" of trajectory {index + 1}" if index else ""
     times, weights = _numbers("t", given["t"]), given["weights"]
@@ -225,7 +228,7 @@ def _check_rates(columns: Columns, t: np.ndarray, q: np.ndarray, qd: np.ndarray,
         remarks("rates", f"qd is not the rate of q: {_some(wrong)}; check its unit and sign, or leave it out.")
 
 
-def _weights(weights: Any, rows: int, nv: int) -> np.ndarray:
+def _weights(weights: Given, rows: int, nv: int) -> np.ndarray:
     array = _numbers("weights", np.asarray(weights, dtype=float), finite=True)
     if array.shape not in ((rows,), (rows, nv)) or (array < 0).any():
         raise ArgumentError(

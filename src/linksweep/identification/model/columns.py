@@ -13,15 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.catalogue.parameters import TEN, body
 from linksweep.errors import ArgumentError
 from linksweep.support.messages import nearest, shown
 
 if TYPE_CHECKING:
+    from linksweep.description.model import Joint
     from linksweep.robot.robot import Robot
 
 USUAL = ("inertia", "armature", "viscous", "coulomb", "offset")
@@ -62,7 +64,13 @@ class Columns:
     description.
     """
 
-    def __init__(self, robot: Any, unknown: Sequence[str] = USUAL, drives: Any = None, stribeck: Any = None) -> None:
+    def __init__(
+        self,
+        robot: Robot,
+        unknown: Sequence[str] = USUAL,
+        drives: Mapping[str, Mapping[str, float]] | ArrayLike | None = None,
+        stribeck: ArrayLike | None = None,
+    ) -> None:
         self.robot = robot
         self.full: Robot = robot.uncoupled
         _check_joints(self.full)
@@ -150,7 +158,7 @@ class Columns:
         drive = self._own_drive(joint)
         return any((drive, word) in unknown for word in words)
 
-    def _described(self, column: Column, joints: Sequence[Any]) -> float:
+    def _described(self, column: Column, joints: Sequence[Joint]) -> float:
         """The description's value of an unknown."""
         if column.kind == "inertia":
             return float(self.full.standard_parameters[column.standard])
@@ -161,7 +169,7 @@ class Columns:
         field = words.get(column.what.rstrip("+-"))
         return float(getattr(joint, field)) if field else 0.0
 
-    def _wanted(self, unknown: Any) -> tuple[Column, ...]:
+    def _wanted(self, unknown: str | Sequence[str]) -> tuple[Column, ...]:
         names = (unknown,) if isinstance(unknown, str) else unknown
         if not isinstance(names, (tuple, list)) or not names or not all(isinstance(name, str) for name in names):
             raise ArgumentError(f"unknown is {shown(unknown)}, expected names such as ('inertia', 'coulomb').")
@@ -282,7 +290,9 @@ def _check_joints(robot: Robot) -> None:
             )
 
 
-def _drives(joints: Sequence[str], drives: Any) -> tuple[tuple[str, ...], np.ndarray]:
+def _drives(
+    joints: Sequence[str], drives: Mapping[str, Mapping[str, float]] | ArrayLike | None
+) -> tuple[tuple[str, ...], np.ndarray]:
     rows = {name: {name: 1.0} for name in joints}
     if isinstance(drives, Mapping):
         for name, row in drives.items():
@@ -311,7 +321,7 @@ def _drives(joints: Sequence[str], drives: Any) -> tuple[tuple[str, ...], np.nda
     return names, matrix
 
 
-def _speeds(stribeck: Any, drives: int) -> np.ndarray:
+def _speeds(stribeck: ArrayLike | None, drives: int) -> np.ndarray:
     if stribeck is None:
         return np.full(drives, np.nan)
     speeds = np.asarray(stribeck, dtype=float)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def _sampled(columns: Columns) -> np.ndarray:
 
 def _natural_sizes(columns: Columns, norms: np.ndarray) -> np.ndarray:
     """Of a link's number the largest of all links, of a drive's its own: what rounding is relative to."""
-    groups: dict[Any, float] = {}
+    groups: dict[str | tuple[str, int], float] = {}
     keys = [
         (c.kind, 0 if c.what == "m" else 1 if c.what in ("mx", "my", "mz") else 2) if c.is_body else c.name
         for c in columns.columns

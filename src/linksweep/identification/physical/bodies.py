@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from linksweep.identification.physical.consistency import (
     pseudo_inertia,
 )
 from linksweep.identification.threads import one_thread
+
+if TYPE_CHECKING:
+    from linksweep.robot.robot import Robot
 
 CERTAIN = 1e-4  # of the torque: a log that says more is not believed, so that numbers of all sizes stay in one equation
 SOLVERS = {"entropic": entropic, "log_cholesky": log_cholesky}
@@ -38,7 +41,7 @@ class Physical:
     left_out: tuple[str, ...]
 
     @property
-    def robot(self) -> Any:
+    def robot(self) -> Robot:
         """The description with these numbers in it."""
         full = _with_numbers(self.columns, self.x)
         return full.with_couplings(self.columns.robot.couplings) if self.columns.robot.couplings else full
@@ -105,7 +108,7 @@ def _left_out(columns: Columns) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _with_numbers(columns: Columns, x: np.ndarray) -> Any:
+def _with_numbers(columns: Columns, x: np.ndarray) -> Robot:
     robot = columns.full
     by_name = {column.name: value for column, value in zip(columns.columns, x.tolist(), strict=True)}
     owners, bodies = _bodies(columns)

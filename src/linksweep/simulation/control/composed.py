@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
 from ...support.messages import nearest, shown
 from ..checks import positive, real_array
 from ..laws import Function, Law
 from .forms import Form, Gravity, Saturated, SmoothFriction, Sum, SurfaceAt, TaskSpace, WrenchAt
-from .signals import Grid, Signal, along, check_alike, checked_controller, gain
+from .signals import Grid, Reference, Signal, along, check_alike, checked_controller, gain
 
 if TYPE_CHECKING:
     from ...robot.robot import Robot
+
+
+T = TypeVar("T")
+Target = Callable[[np.ndarray], ArrayLike | tuple[ArrayLike, ArrayLike]] | ArrayLike  # poses, or with their twists
 
 
 class GravityCompensation(Law):
@@ -40,8 +45,8 @@ class FrictionCompensation(Law):
     """
 
     def __init__(
-        self, reference: Any = None, *, friction: Any = None, damping: Any = None, width: float = 0.01,
-        controller_robot: Robot | None = None,
+        self, reference: Reference | None = None, *, friction: ArrayLike | None = None,
+        damping: ArrayLike | None = None, width: float = 0.01, controller_robot: Robot | None = None,
     ):  # fmt: skip
         name = "FrictionCompensation"
         if reference is not None and not callable(reference):
@@ -64,7 +69,7 @@ class FrictionCompensation(Law):
             return {}
         return {"qd_ref": Signal(along(type(self).__name__, self.reference, robot, grid.times)[1], grid.rows)}
 
-    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, np.ndarray]]:
         if self.reference is None:
             return lambda t: {}
         path = self.reference
@@ -93,8 +98,9 @@ class OperationalSpace(Law):
     """
 
     def __init__(
-        self, frame: str, target: Any, stiffness: Any, damping: Any, *, posture: Any = None, kp_posture: Any = 10.0,
-        kd_posture: Any = 2.0, gravity: bool = True, decoupled: bool = False, controller_robot: Robot | None = None,
+        self, frame: str, target: Target, stiffness: ArrayLike, damping: ArrayLike, *,
+        posture: ArrayLike | None = None, kp_posture: ArrayLike = 10.0, kd_posture: ArrayLike = 2.0,
+        gravity: bool = True, decoupled: bool = False, controller_robot: Robot | None = None,
     ):  # fmt: skip
         name = "OperationalSpace"
         self.frame, self.gravity, self.decoupled = frame, bool(gravity), bool(decoupled)
@@ -119,12 +125,12 @@ class OperationalSpace(Law):
             return {"pose_ref": Signal(poses, grid.rows), "twist_ref": Signal(twists, grid.rows)}
         return {"pose_ref": Signal(self.target[None], 0), "twist_ref": Signal(np.zeros((1, 6)), 0)}
 
-    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, np.ndarray]]:
         if not callable(self.target):
             fixed = {"pose_ref": self.target, "twist_ref": np.zeros(6)}
             return lambda t: fixed
 
-        def values(t: float) -> dict[str, Any]:
+        def values(t: float) -> dict[str, np.ndarray]:
             poses, twists = self._along(np.array([t]))
             return {"pose_ref": poses[0], "twist_ref": twists[0]}
 
@@ -158,7 +164,7 @@ class Push(Law):
     Several pushes add up (+). Fixed steps feel it for a whole step or not at all.
     """
 
-    def __init__(self, frame: str, wrench: Any, start: float = 0.0, end: float = np.inf):
+    def __init__(self, frame: str, wrench: ArrayLike, start: float = 0.0, end: float = np.inf):
         self.frame, self.wrench = frame, real_array("Push: wrench", wrench, 6)
         if not (isinstance(start, (int, float)) and isinstance(end, (int, float)) and start < end):
             raise ArgumentError(
@@ -176,7 +182,7 @@ class Push(Law):
         on = self._on(grid.times[:: grid.rows] + 1e-9 * grid.dt).reshape(-1, *(1,) * self.wrench.ndim)
         return {"wrench": Signal(np.where(on, self.wrench, 0.0), 1)}
 
-    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, np.ndarray]]:
         return lambda t: {"wrench": np.where(self._on(np.array(t)), self.wrench, 0.0)}
 
     def _on(self, t: np.ndarray) -> np.ndarray:
@@ -198,8 +204,10 @@ class Admittance(OperationalSpace):
     """
 
     def __init__(
-        self, frame: str, target: Any, mass: Any, stiffness: Any, damping: Any, wrench: Any, *, posture: Any = None,
-        kp_posture: Any = 10.0, kd_posture: Any = 2.0, gravity: bool = True, controller_robot: Robot | None = None,
+        self, frame: str, target: Target, mass: ArrayLike, stiffness: ArrayLike, damping: ArrayLike,
+        wrench: Push | Callable[[np.ndarray], ArrayLike] | ArrayLike, *, posture: ArrayLike | None = None,
+        kp_posture: ArrayLike = 10.0, kd_posture: ArrayLike = 2.0, gravity: bool = True,
+        controller_robot: Robot | None = None,
     ):  # fmt: skip
         super().__init__(
             frame, target, stiffness, damping, posture=posture, kp_posture=kp_posture, kd_posture=kd_posture,
@@ -227,7 +235,7 @@ class Admittance(OperationalSpace):
             sensed = Signal(self.wrench[None], 0)
         return super().signals(robot, grid) | {"wrench": sensed}
 
-    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, np.ndarray]]:
         wanted = super().at(robot, grid)
         if isinstance(self.wrench, Push):
             pushed = self.wrench.at(robot, grid)
@@ -259,8 +267,8 @@ class Surface(Law):
     """
 
     def __init__(
-        self, frame: str, point: Any = (0.0, 0.0, 0.0), normal: Any = (0.0, 0.0, 1.0), *, stiffness: float = 1e4,
-        damping: float = 100.0, friction: float = 0.0, width: float = 1e-3,
+        self, frame: str, point: ArrayLike = (0.0, 0.0, 0.0), normal: ArrayLike = (0.0, 0.0, 1.0), *,
+        stiffness: float = 1e4, damping: float = 100.0, friction: float = 0.0, width: float = 1e-3,
     ):  # fmt: skip
         self.frame, self.point = frame, real_array("Surface: point", point, 3)
         self.normal = real_array("Surface: normal", normal, 3)
@@ -309,7 +317,7 @@ class SumOfLaws(Law):
     def constants(self, robot: Robot) -> dict[str, np.ndarray]:
         return _numbered([law.constants(robot) for law in self.laws])
 
-    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, np.ndarray]]:
         each = [law.at(robot, grid) for law in self.laws]
         return lambda t: _numbered([at(t) for at in each])
 
@@ -324,7 +332,7 @@ class SumOfLaws(Law):
 class SaturatedLaw(Law):
     """What `saturated(law)` makes: torques within effort limits."""
 
-    def __init__(self, law: Law, limits: Any = None):
+    def __init__(self, law: Law, limits: ArrayLike | None = None):
         self.law = law
         self.limits = None if limits is None else real_array("saturated: limits", limits)
         if self.limits is not None and (self.limits < 0.0).any():
@@ -348,7 +356,7 @@ class SaturatedLaw(Law):
         # an input that is not finite would make the whole sample NaN: where there is no limit, no torque is beyond
         return self.law.constants(robot) | {"effort_limit": np.minimum(most, 1e30)}
 
-    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, Any]]:
+    def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, np.ndarray]]:
         return self.law.at(robot, grid)
 
     @property
@@ -359,14 +367,14 @@ class SaturatedLaw(Law):
         return f"saturated({self.law!r})"
 
 
-def saturated(law: Any, limits: Any = None) -> Law:
+def saturated(law: object, limits: ArrayLike | None = None) -> Law:
     """The law with every torque within its limits: (..., nv), or the effort limits of the robot's description."""
     part = _part("saturated", law)
     # a sum of one names the inner limits apart from the outer ones
     return SaturatedLaw(SumOfLaws([part]) if isinstance(part, SaturatedLaw) else part, limits)
 
 
-def summed(a: Any, b: Any) -> Law:
+def summed(a: object, b: object) -> Law:
     parts = [_part("a sum", law) for law in (a, b)]
     return SumOfLaws([law for part in parts for law in (part.laws if isinstance(part, SumOfLaws) else (part,))])
 
@@ -380,7 +388,7 @@ def effort_limits(robot: Robot) -> np.ndarray:
     return most
 
 
-def _check_frame(law: Law, robot: Robot, frame: Any) -> None:
+def _check_frame(law: Law, robot: Robot, frame: object) -> None:
     names = robot.frame_names
     if not isinstance(frame, str) or frame not in names:
         raise ArgumentError(
@@ -389,7 +397,7 @@ def _check_frame(law: Law, robot: Robot, frame: Any) -> None:
         )
 
 
-def _part(where: str, law: Any) -> Law:
+def _part(where: str, law: object) -> Law:
     if isinstance(law, Law) and not isinstance(law, Function):
         return law
     raise ArgumentError(
@@ -398,11 +406,11 @@ def _part(where: str, law: Any) -> Law:
     )
 
 
-def _numbered(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _numbered(parts: Sequence[Mapping[str, T]]) -> dict[str, T]:
     return {f"{name}_{k}": value for k, part in enumerate(parts) for name, value in part.items()}
 
 
-def _poses(name: str, value: Any) -> np.ndarray:
+def _poses(name: str, value: ArrayLike) -> np.ndarray:
     """Poses (..., 4, 4) as (..., 12): the rotation row by row, then the position."""
     T = real_array(f"{name}: target" if ":" not in name else name, value)
     if T.shape[-2:] != (4, 4):

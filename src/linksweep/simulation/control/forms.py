@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from ...mechanism.canonical import CanonicalModel
 from ...spatial.dense import dot, transpose_times
@@ -17,7 +17,7 @@ from ..stepping import Values, tracking_error, without_motors
 from .task_space import TaskInertia, frame_impedance
 
 Given = Mapping[str, Values]
-Sizes = dict[str, Any]
+Sizes = dict[str, str | int]
 
 
 class Dynamics(Protocol):
@@ -101,7 +101,7 @@ class Tracking(Form):
     kind: str
 
     def signals(self) -> Sizes:
-        wanted = {"q_ref": "q", "qd_ref": "v"}
+        wanted: Sizes = {"q_ref": "q", "qd_ref": "v"}
         return wanted | {"qdd_ref": "v"} if self.kind == "computed_torque" else wanted
 
     def constants(self) -> Sizes:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...compiled.arrays import Argument, Signature
 from ...compiled.function import CompiledFunction, Recipe, chosen_backend
@@ -34,9 +36,9 @@ class LawRecipe(Recipe):
 
     def inputs(self) -> tuple[Array, ...]:
         nq, nv = self.model.nq, self.model.nv
-        sizes: dict[Any, Any] = {"q": nq, "v": nv}
+        sizes = {"q": nq, "v": nv}
         given = {**self.law.signals(), **self.law.constants()}
-        further = (Array(name, (sizes.get(size, size),)) for name, size in given.items())
+        further = (Array(name, (size if isinstance(size, int) else sizes[size],)) for name, size in given.items())
         return Array("q", (nq,)), Array("qd", (nv,)), *further
 
     def trace(self) -> Program:
@@ -53,7 +55,9 @@ class LawRecipe(Recipe):
         )
 
 
-def law_function(law: Law, robot: Robot, dissipation: bool, dtype: str = "float64", backend: str | None = None) -> Any:
+def law_function(
+    law: Law, robot: Robot, dissipation: bool, dtype: str = "float64", backend: str | None = None
+) -> CompiledFunction:
     law.check(robot)
     form = law.form(robot)
     if isinstance(form, PythonFunction):
@@ -66,7 +70,7 @@ def _compiled(recipe: LawRecipe, dtype: str, backend: str) -> CompiledFunction:
     return CompiledFunction(recipe, dtype, 1, backend)
 
 
-def law_torque(law: Law, t: float, q: Any, qd: Any, robot: Robot | None, dissipation: bool) -> np.ndarray:
+def law_torque(law: Law, t: float, q: ArrayLike, qd: ArrayLike, robot: Robot | None, dissipation: bool) -> np.ndarray:
     driven = _driven(law, robot)
     function = law_function(law, driven, dissipation)
     given = {**law.at(driven, Grid(1, 1.0, 1, dissipation))(float(t)), **law.constants(driven)}
@@ -74,14 +78,9 @@ def law_torque(law: Law, t: float, q: Any, qd: Any, robot: Robot | None, dissipa
 
 
 def export_law(
-    law: Law, path: Any, robot: Robot | None = None, *, name: str | None = None, dtype: str = "double",
-    dissipation: bool = False,
-) -> tuple[Path, Path]:  # fmt: skip
-    """Write the law as C99 to `path`, which ends in .c, and the header beside it.
-
-    The function takes q, qd, the law's signals at this moment (references) and its constants (gains), and gives tau:
-    the Program that `law.torque` runs and that a simulation has in its step.
-    """
+    law: Law, path: str | os.PathLike[str], robot: Robot | None, name: str | None, dtype: str, dissipation: bool
+) -> tuple[Path, Path]:
+    """See `Law.to_c`."""
     from ...compiled.c_export import export_c
 
     driven = _driven(law, robot)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
 from ..checks import real_array
@@ -24,12 +25,12 @@ class Motor:
     resistance (ohm): the faster the motor turns, the less voltage is left to drive a current.
     """
 
-    gear: Any = 1.0
-    torque_constant: Any = 1.0
-    rotor_inertia: Any = 0.0
-    current: Any = math.inf
-    voltage: Any = None
-    resistance: Any = None
+    gear: ArrayLike = 1.0
+    torque_constant: ArrayLike = 1.0
+    rotor_inertia: ArrayLike = 0.0
+    current: ArrayLike = math.inf
+    voltage: ArrayLike | None = None
+    resistance: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         if (self.voltage is None) != (self.resistance is None):
@@ -47,7 +48,7 @@ class Motor:
         """N m at the joint for 1 A."""
         return np.asarray(self.gear, float) * np.asarray(self.torque_constant, float)
 
-    def currents(self, tau: Any) -> np.ndarray:
+    def currents(self, tau: ArrayLike) -> np.ndarray:
         """A, for torques (..., nv) at the joints."""
         return np.asarray(tau, float) / self.torque_per_current
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...backends.rollout import Feed, Recording, run
 from ...errors import ArgumentError
@@ -26,6 +27,7 @@ from .signals import Grid
 
 if TYPE_CHECKING:
     from ...robot.robot import Robot
+    from ..columns import Kernel
 
 Policy = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
 RATES = ("measured", "difference")
@@ -44,14 +46,14 @@ class Sampling:
     """
 
     delay: float = 0.0
-    encoder: Any = 0.0
+    encoder: ArrayLike = 0.0
     rates: str = "measured"
-    q_noise: Any = 0.0
-    qd_noise: Any = 0.0
-    tau_noise: Any = 0.0
+    q_noise: ArrayLike = 0.0
+    qd_noise: ArrayLike = 0.0
+    tau_noise: ArrayLike = 0.0
     seed: int = 0
-    effort: Any = None
-    effort_rate: Any = None
+    effort: ArrayLike | None = None
+    effort_rate: ArrayLike | None = None
     motor: Motor | None = None
 
     def __post_init__(self) -> None:
@@ -82,7 +84,7 @@ class Schedule:
         return math.gcd(self.period, self.delay) if self.delay else self.period
 
 
-def schedule(period: Any, delay: float, dt: float, every: int) -> Schedule:
+def schedule(period: float, delay: float, dt: float, every: int) -> Schedule:
     """Both in whole steps, and such that records and control instants fall together."""
     found = Schedule(_steps("control_period", positive("control_period", period), dt), _steps("delay", delay, dt))
     piece = found.piece
@@ -105,7 +107,7 @@ def _steps(name: str, seconds: float, dt: float) -> int:
     return steps
 
 
-def policy_of(function: Any, batch: tuple[int, ...], nv: int) -> Policy:
+def policy_of(function: Callable[..., object], batch: tuple[int, ...], nv: int) -> Policy:
     """The user's f(t, Q, QD), called with arrays (*batch, size) of its own, its answer checked."""
     if not callable(function) or isinstance(function, type):
         raise ArgumentError(f"policy is {shown(function)}, expected a function policy(t, q, qd) of a batch of states.")
@@ -159,7 +161,7 @@ def law_policy(law: Law, robot: Robot, grid: Grid, batch: tuple[int, ...], dtype
     return policy
 
 
-def _flat(name: str, value: Any, batch: tuple[int, ...], dtype: str) -> np.ndarray:
+def _flat(name: str, value: ArrayLike, batch: tuple[int, ...], dtype: str) -> np.ndarray:
     array = np.asarray(value, dtype)
     if array.ndim == 1:
         return array
@@ -219,13 +221,13 @@ class Controller:
             rates = qd
         return seen.astype(q.dtype, copy=False), self._noisy(rates, sampling.qd_noise).astype(qd.dtype, copy=False)
 
-    def _noisy(self, x: np.ndarray, deviation: Any) -> np.ndarray:
+    def _noisy(self, x: np.ndarray, deviation: ArrayLike) -> np.ndarray:
         if not np.any(deviation):
             return x
         return x + self._noise.standard_normal(x.shape) * np.asarray(deviation, float)
 
 
-def _sizes(name: str, value: Any, batch: tuple[int, ...], nv: int) -> np.ndarray:
+def _sizes(name: str, value: ArrayLike, batch: tuple[int, ...], nv: int) -> np.ndarray:
     array = np.asarray(value, float)
     if (array.ndim and array.shape[-1] != nv) or (array < 0.0).any() or np.isnan(array).any():
         raise ArgumentError(
@@ -235,8 +237,8 @@ def _sizes(name: str, value: Any, batch: tuple[int, ...], nv: int) -> np.ndarray
 
 
 def roll_sampled(
-    kernel: Any, recording: Recording, feeds: Sequence[Feed], held: np.ndarray, controller: Controller, plan: Schedule,
-    grid: Grid, threads: int, watch: Callable[[float], None],
+    kernel: Kernel, recording: Recording, feeds: Sequence[Feed], held: np.ndarray, controller: Controller,
+    plan: Schedule, grid: Grid, threads: int, watch: Callable[[float], None],
 ) -> None:  # fmt: skip
     """Fill the recording from its first state on, with torques that hold from one arrival to the next.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
 from ...support.messages import shown
@@ -15,6 +16,9 @@ from ..checks import check_memory, real_array
 if TYPE_CHECKING:
     from ...robot.robot import Robot
     from ..laws import Law
+
+
+Reference = Callable[[np.ndarray], Sequence[ArrayLike]]  # a path: q, qd and qdd at times (n,)
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Signal:
     rows: int
 
 
-def gain(law: Any, name: str, size: int) -> np.ndarray:
+def gain(law: Law, name: str, size: int) -> np.ndarray:
     """Gains (..., size): one number, one for each freedom, or with a batch in front."""
     values = getattr(law, name)
     if values.ndim and values.shape[-1] != size:
@@ -61,7 +65,7 @@ def gain(law: Any, name: str, size: int) -> np.ndarray:
     return np.broadcast_to(values, (*values.shape[:-1], size)).copy()
 
 
-def checked_controller(name: str, robot: Any) -> Any:
+def checked_controller(name: str, robot: Robot | None) -> Robot | None:
     if robot is not None and not hasattr(robot, "canonical"):
         raise ArgumentError(
             f"{name}: controller_robot is {shown(robot)}, expected a Robot, or None for the one driven."
@@ -82,7 +86,7 @@ def check_alike(law: Law, robot: Robot) -> None:
         )
 
 
-def checked_path(name: str, path: Any) -> Callable[[Any], Any]:
+def checked_path(name: str, path: Reference) -> Reference:
     if not callable(path):
         raise ArgumentError(
             f"{name} got {shown(path)}, expected a path that gives (q, qd, qdd) at times t, such as motion.Quintic."
@@ -90,7 +94,7 @@ def checked_path(name: str, path: Any) -> Callable[[Any], Any]:
     return path
 
 
-def along(name: str, path: Callable[[Any], Any], robot: Robot, t: np.ndarray) -> Sequence[np.ndarray]:
+def along(name: str, path: Reference, robot: Robot, t: np.ndarray) -> Sequence[np.ndarray]:
     """q, qd and qdd of a path at times t (moments,), each checked."""
     try:
         q, qd, qdd = path(t)
@@ -117,7 +121,7 @@ def held(times: np.ndarray, values: np.ndarray, t: np.ndarray, dt: float) -> np.
     return values[np.clip(place, 0, len(times) - 1)]
 
 
-def interpolator(times: np.ndarray, values: np.ndarray, hold: str) -> Callable[[Any], np.ndarray]:
+def interpolator(times: np.ndarray, values: np.ndarray, hold: str) -> Callable[[ArrayLike], np.ndarray]:
     from scipy.interpolate import CubicSpline, make_interp_spline
 
     return CubicSpline(times, values, axis=0) if hold == "cubic" else make_interp_spline(times, values, k=1, axis=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from ...catalogue.defaults import default_method
 from ...catalogue.functions import FUNCTIONS, Request, regrouped, signature
@@ -12,6 +11,7 @@ from ...spatial.scalars import Scalar
 from ...tracing.rolled_stage import RolledStage, Stages
 from ...tracing.unrolled import UnrolledRun
 from ..stepping import Values
+from .forms import Dynamics
 
 FORWARD = Request("forward_dynamics")
 
@@ -41,7 +41,7 @@ class AskedDynamics:
         """The result, flat."""
         raise NotImplementedError
 
-    def of(self, model: CanonicalModel) -> Any:
+    def of(self, model: CanonicalModel) -> Dynamics:
         raise NotImplementedError
 
     def forward(self, q: Values, qd: Values, tau: Values) -> Values:

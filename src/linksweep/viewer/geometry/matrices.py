@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.description.model import BASE, Model, Placement
 
@@ -17,7 +16,7 @@ def matrix(placement: Placement) -> np.ndarray:
     return out
 
 
-def moved(position: Any, rotation: np.ndarray | None = None) -> np.ndarray:
+def moved(position: ArrayLike, rotation: np.ndarray | None = None) -> np.ndarray:
     """The homogeneous matrix of a place with these axes (those of the frame outside if not given)."""
     out = np.eye(4)
     out[:3, 3] = position
@@ -36,7 +35,7 @@ def inverse(pose: np.ndarray) -> np.ndarray:
     return out
 
 
-def turned_to(direction: Any) -> np.ndarray:
+def turned_to(direction: ArrayLike) -> np.ndarray:
     """Rotations (..., 3, 3) whose third columns are along directions (..., 3), which are not 0."""
     z = np.asarray(direction, dtype=float)
     z = z / np.linalg.norm(z, axis=-1, keepdims=True)

@@ -18,6 +18,7 @@ from linksweep.description.model import Vector
 
 from .shapes import Color, Surface, creased
 
+Mesh = Any  # trimesh's, or a scene of them
 LARGEST_FILE = 64_000_000  # bytes
 MOST_TRIANGLES = 1_000_000  # of one mesh
 MOST_IN_ALL = 4_000_000  # of all meshes of a scene: more, and pages become slow
@@ -89,7 +90,7 @@ def _surfaces(path: Path, scale: Vector) -> tuple[Surface, ...]:
     return (*_plain_surfaces(pieces, scale), *(_textured_surface(mesh, scale) for mesh in textured))
 
 
-def _geometries(scene: Any) -> Iterator[Any]:
+def _geometries(scene: Mesh) -> Iterator[Mesh]:
     """The meshes of a trimesh Scene where they stand in it, in metres."""
     for mesh in scene.dump():
         if hasattr(mesh, "faces") and len(mesh.faces):
@@ -113,7 +114,7 @@ def _metres(units: str | None) -> float:
     return factor if 1e-9 < factor < 1e9 else 1.0
 
 
-def _piece(mesh: Any) -> tuple[Any, Color | None, bool]:
+def _piece(mesh: Mesh) -> tuple[Mesh, Color | None, bool]:
     """A mesh, its colour if it has one, and whether it has a look of its own: a texture, or colours by vertex."""
     kind = mesh.visual.kind
     if kind in ("vertex", "face"):
@@ -128,8 +129,8 @@ def _piece(mesh: Any) -> tuple[Any, Color | None, bool]:
     return mesh, None, False
 
 
-def _plain_surfaces(pieces: list[Any], scale: Vector) -> tuple[Surface, ...]:
-    by_color: dict[Color | None, list[Any]] = {}
+def _plain_surfaces(pieces: list[Mesh], scale: Vector) -> tuple[Surface, ...]:
+    by_color: dict[Color | None, list[Mesh]] = {}
     for mesh, color, own_look in pieces:
         if not own_look:
             by_color.setdefault(color, []).append(mesh)
@@ -143,7 +144,7 @@ def _plain_surfaces(pieces: list[Any], scale: Vector) -> tuple[Surface, ...]:
     return tuple(found)
 
 
-def _textured_surface(mesh: Any, scale: Vector) -> Surface:
+def _textured_surface(mesh: Mesh, scale: Vector) -> Surface:
     copy = mesh.copy()
     copy.vertices = np.asarray(copy.vertices) * scale
     if np.prod(scale) < 0:

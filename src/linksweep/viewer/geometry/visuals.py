@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ class Looks:
         return {visual.frame for visual, _ in self.surfaces} - self.lacking
 
 
-def looks_of(model: Model, source: Any, library: MeshLibrary) -> Looks:
+def looks_of(model: Model, source: str | Path | None, library: MeshLibrary) -> Looks:
     """The looks of a robot from `source`, or from the file it was read from; one warning names what is missing."""
     looks = Looks()
     path = Path(source or model.source) if source or model.source else None

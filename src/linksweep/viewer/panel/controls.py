@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import html
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from .plots import Plots
 
 if TYPE_CHECKING:
     from ..app import Viewer
+    from ..server import Handle
 
 TOWARDS, NOTHING = "towards the target", "nothing drives it"
 GHOST = (0.0, 0.62, 0.45)
@@ -36,9 +38,9 @@ class Controls:
         self.viewer = viewer
         self.gui = viewer.scene.server.gui
         self.first = viewer.first
-        self._layers: dict[str, Any] = {}
-        self._ghost: Any = None
-        self._handle: Any = None
+        self._layers: dict[str, Handle] = {}
+        self._ghost: Handle = None
+        self._handle: Handle = None
         self.gui.main_panel.dock_right()
         self.gui.main_panel.set_width(WIDTH)
         if viewer.motion is not None:
@@ -173,7 +175,7 @@ class Controls:
             self._handle.visible = on
             self.robot_moved()
 
-    def _dragged(self, event: Any) -> None:
+    def _dragged(self, event: Handle) -> None:
         from scipy.spatial.transform import Rotation
 
         pose = np.eye(4)
@@ -223,7 +225,7 @@ class Controls:
         picture.on_click(lambda event: self._send(event.client, "png"))
         film.on_click(lambda event: self._send(event.client, "html"))
 
-    def _send(self, client: Any, kind: str) -> None:
+    def _send(self, client: Handle, kind: str) -> None:
         """Make a file and let the page that asked for it download it."""
         with self._saying(), tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"{self.first.name}.{kind}"
@@ -242,7 +244,7 @@ class Controls:
         self._note.content = f"<b>{html.escape(text)}</b>" if text else ""
 
     @contextlib.contextmanager
-    def _saying(self) -> Any:
+    def _saying(self) -> Iterator[None]:
         """What goes wrong in a callback is said in the page."""
         try:
             yield

@@ -8,13 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from linksweep.description.model import Joint
 from linksweep.joints.kind import QUATERNION
 from linksweep.plots.channels import described
+
+if TYPE_CHECKING:
+    from linksweep.robot.robot import Robot
+
+    from ..server import Handle
 
 TURN = math.pi
 STEPS = 1000  # of a slider
@@ -80,11 +85,11 @@ def from_sliders(joint: Joint, values: list[float]) -> list[float]:
 class JointSliders:
     """The sliders of one robot in the page; `moved(q)` is called when somebody moves one."""
 
-    def __init__(self, gui: Any, robot: Any, reach: float, q: np.ndarray, moved: Callable[[np.ndarray], None]):
+    def __init__(self, gui: Handle, robot: Robot, reach: float, q: np.ndarray, moved: Callable[[np.ndarray], None]):
         model = described(robot)
         by_name = {link.joint.name: link.joint for link in model.links}
         self.joints = [by_name[name] for name in robot.joint_names]
-        self.sliders: list[list[Any]] = []
+        self.sliders: list[list[Handle]] = []
         self.bounds: list[list[tuple[float, float]]] = []
         self._exact: dict[int, tuple[float, float]] = {}  # by slider: what it shows, and what it stands for
         self._moved = moved
@@ -98,7 +103,7 @@ class JointSliders:
             # a robot may stand outside its limits, and then may go back there
             self.bounds.append([(min(f.low, x), max(f.high, x)) for f, x in zip(own, values, strict=True)])
 
-    def _slider(self, gui: Any, joint: Joint, freedom: Freedom, value: float) -> Any:
+    def _slider(self, gui: Handle, joint: Joint, freedom: Freedom, value: float) -> Handle:
         step = 10.0 ** math.floor(math.log10((freedom.high - freedom.low) / STEPS))
         low, high = _outward(freedom.low, step, math.floor), _outward(freedom.high, step, math.ceil)
         low, high = min(low, _outward(value, step, math.floor)), max(high, _outward(value, step, math.ceil))
@@ -111,7 +116,7 @@ class JointSliders:
         self._exact[id(slider)] = (near, value)
         return slider
 
-    def _changed(self, event: Any) -> None:
+    def _changed(self, event: Handle) -> None:
         if event.client is not None:  # moved by hand, not by `set`
             self._moved(self.q)
 
@@ -124,7 +129,7 @@ class JointSliders:
             found += from_sliders(joint, values)
         return np.array(found)
 
-    def _value(self, slider: Any) -> float:
+    def _value(self, slider: Handle) -> float:
         """Where a slider stands: exactly, if it was set and nobody has moved it since."""
         shown, exact = self._exact.get(id(slider), (None, 0.0))
         return exact if shown == slider.value else float(slider.value)

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError, LinksweepError
 from linksweep.support.messages import shown
+
+if TYPE_CHECKING:
+    from linksweep.robot.robot import Robot
 
 STEP = 1e-3  # seconds
 LONGEST = 0.05  # seconds simulated at once: a page that was held up does not leap
@@ -23,7 +27,7 @@ QUICKNESS = 8.0  # 1/s: how fast errors decay under the laws given here
 Law = Callable[[np.ndarray], Any]
 
 
-def tracking(robot: Any, quickness: float = QUICKNESS) -> Law:
+def tracking(robot: Robot, quickness: float = QUICKNESS) -> Law:
     """Computed torque towards the target; for a robot with a free base springs and dampers, and gravity held."""
     from linksweep.simulation import PD, ComputedTorque
 
@@ -36,7 +40,7 @@ def tracking(robot: Any, quickness: float = QUICKNESS) -> Law:
 class LiveSimulation:
     """A robot's state (q, qd) in time, under a law that leads to `target`."""
 
-    def __init__(self, robot: Any, q: Any, law: Law | None = None):
+    def __init__(self, robot: Robot, q: ArrayLike, law: Law | None = None):
         if law is not None and not callable(law):
             raise ArgumentError(
                 f"law is {shown(law)}, expected a function that gives a law for a target: lambda q: ..."
@@ -48,27 +52,29 @@ class LiveSimulation:
         self.target = self.q.copy()
         self.t = 0.0
 
-    def set_target(self, q: Any) -> None:
+    def set_target(self, q: ArrayLike) -> None:
         self.target = np.array(q, dtype=float)
 
     def stop(self) -> None:
         """Bring the robot to rest where it stands."""
         self.qd = np.zeros(self.robot.nv)
 
+    def _torque(self) -> Any:
+        """What `simulate` takes; a function of time goes on from now."""
+        torque = None if self.law is None else self.law(self.target)
+        return _later(torque, self.t) if callable(torque) and not hasattr(torque, "signals") else torque
+
     def advance(self, seconds: float) -> None:
         """Simulate so many seconds, at most LONGEST; raises LinksweepError where the robot cannot be simulated."""
         from linksweep.simulation import SimulationWarning, simulate
 
         steps = max(1, round(min(seconds, LONGEST) / STEP))
-        torque = None if self.law is None else self.law(self.target)
-        if callable(torque) and not hasattr(torque, "signals"):
-            torque = _later(torque, self.t)
         with warnings.catch_warnings():
             warnings.simplefilter("error", SimulationWarning)
             try:
                 found = simulate(
-                    self.robot, self.q, self.qd, torque, steps * STEP, dt=STEP, integrator="semi_implicit_euler",
-                    every=steps, limits="ignore", progress=False,
+                    self.robot, self.q, self.qd, self._torque(), steps * STEP, dt=STEP,
+                    integrator="semi_implicit_euler", every=steps, limits="ignore", progress=False,
                 )  # fmt: skip
             except SimulationWarning:
                 raise LinksweepError("the simulation left the finite numbers: choose a gentler law.") from None
@@ -76,6 +82,6 @@ class LiveSimulation:
         self.t += steps * STEP
 
 
-def _later(torque: Callable[..., Any], start: float) -> Callable[..., Any]:
+def _later(torque: Callable[..., Any], start: float) -> Callable[..., ArrayLike]:
     """A function of time whose time has run for a while."""
     return lambda t, q, qd: torque(start + t, q, qd)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError, ModelWarning
 
 from ..checks import as_numbers
 from ..shown_robot import ShownRobot
+
+if TYPE_CHECKING:
+    from ..server import Handle
 
 SPEEDS = ("0.05", "0.1", "0.25", "0.5", "1", "2", "5", "10")
 
@@ -49,7 +53,11 @@ class Motion:
 
 
 def checked_motion(
-    robots: Sequence[ShownRobot], t: Any, qs: Sequence[Any], quantities: Mapping[str, Any], forces: Mapping[str, Any]
+    robots: Sequence[ShownRobot],
+    t: ArrayLike,
+    qs: Sequence[ArrayLike],
+    quantities: Mapping[str, ArrayLike],
+    forces: Mapping[str, np.ndarray],
 ) -> Motion:
     """A Motion, checked; what comes after the first moment that is not finite is cut off, with a warning."""
     t = as_numbers("t", t)
@@ -99,7 +107,7 @@ def checked_motion(
 class TimeControls:
     """Time slider, play button, speed and loop. `seek(t)` is called when somebody chooses a moment."""
 
-    def __init__(self, gui: Any, start: float, end: float, samples: int, seek: Callable[[float], None]):
+    def __init__(self, gui: Handle, start: float, end: float, samples: int, seek: Callable[[float], None]):
         self.start, self.end, self._seek = start, end, seek
         self.playing = False
         self.time = start
@@ -111,11 +119,11 @@ class TimeControls:
         self.slider.on_update(self._slid)
         self.button.on_click(self._pressed)
 
-    def _slid(self, event: Any) -> None:
+    def _slid(self, event: Handle) -> None:
         if event.client is not None:
             self._seek(float(self.slider.value))
 
-    def _pressed(self, event: Any) -> None:
+    def _pressed(self, event: Handle) -> None:
         wanted = self.button.value
         if wanted == "play":
             self.play()

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linksweep.plots.channels import TITLES, channels
 
 from .playback import Motion
+
+if TYPE_CHECKING:
+    from linksweep.robot.robot import Robot
+
+    from ..server import Handle
 
 MOST_POINTS = 3000  # of a curve in the page
 MOST_NAMED = 12  # curves in one legend
@@ -61,7 +66,7 @@ if (!window.linksweepFollows) { window.linksweepFollows = true; requestAnimation
 class Plots:
     """A panel with plots of a motion's first robot. `seek(t)` is called when somebody clicks into one."""
 
-    def __init__(self, gui: Any, robot: Any, motion: Motion, seek: Callable[[float], None]):
+    def __init__(self, gui: Handle, robot: Robot, motion: Motion, seek: Callable[[float], None]):
         self.gui, self.motion = gui, motion
         self.names = {name: _labels(robot, name, values) for name, values in motion.quantities.items()}
         first = "tau" if np.any(motion.quantities.get("tau", 0.0)) else "q"
@@ -70,7 +75,7 @@ class Plots:
         self._seek_uuid = self.clicked._impl.uuid
         self.quantity = gui.add_dropdown("quantity", tuple(_title(n) for n in self.names), initial_value=_title(first))
         self.joint = gui.add_dropdown("joint", (ALL, *self._curves(first)), initial_value=ALL)
-        self.chart: Any = None
+        self.chart: Handle = None
         self.now = gui.add_html("")
         gui.add_html(_script(SCRIPT))
         self.quantity.on_update(lambda event: self._choose_quantity())
@@ -114,7 +119,7 @@ class Plots:
         self.chart = self.gui.add_uplot(**arguments, aspect=1.35, padding=(10, 18, 0, 0), order=self.now.order - 0.5)
 
 
-def _labels(robot: Any, name: str, values: np.ndarray) -> list[tuple[str, str]]:
+def _labels(robot: Robot, name: str, values: np.ndarray) -> list[tuple[str, str]]:
     if name in TITLES:
         return [(channel.name, channel.unit) for channel in channels(robot, name)]
     if values.ndim == 1 or values.shape[1] == 1:

@@ -1,0 +1,279 @@
+"""Closed chains: constraints and springs between frames, and the dynamics with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypedDict, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..catalogue.details import Details
+from ..description.constraints import Constraint, Spring
+from ..description.model import Model
+from ..errors import ArgumentError
+from ..mechanism import coordinates
+from ..support.messages import listing, nearest, shown
+from .core import Core, Extras, refuse_out
+
+CLOSES = 1e-10  # of metres and radians: as far as `project` goes on
+NAMES = {
+    "rigid": ("rx", "ry", "rz", "x", "y", "z"), "point": ("x", "y", "z"), "hinge": ("rx", "ry", "x", "y", "z"),
+    "slider": ("rx", "ry", "rz", "x", "y"), "plane": ("z",), "line": ("x", "y"), "distance": ("length",),
+    "soft_finger": ("rz", "x", "y", "z"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mobility:
+    """How the constraints leave a pose free to move.
+
+    freedoms: nv - rank, ways to move at this pose. rank: of the constraints' Jacobian. redundant: rows that say nothing
+    new after those before them. fixed: joints that cannot move at all. generic: the rank at poses nearby; where it is
+    larger, this pose is `singular`.
+    """
+
+    freedoms: int
+    rank: int
+    rows: int
+    redundant: tuple[str, ...]
+    fixed: tuple[str, ...]
+    generic: int
+
+    @property
+    def singular(self) -> bool:
+        return self.rank < self.generic
+
+
+class Choice(TypedDict, total=False):
+    """Which of the torques that give one motion are wanted: see `Robot.closed_inverse_dynamics`."""
+
+    actuated: Sequence[str] | None
+    weights: ArrayLike | None
+    preferred: ArrayLike | None
+    tolerance: float
+
+
+Tie = TypeVar("Tie", Constraint, Spring)
+
+
+def checked_ties(model: Model, ties: Sequence[Tie] | Tie, kind: type[Tie]) -> tuple[Tie, ...]:
+    """One or several constraints or springs, whose frames there are and move against each other."""
+    given = [ties] if isinstance(ties, kind) else list(ties) if isinstance(ties, (list, tuple)) else [ties]
+    known = {frame.name: frame for frame in model.frames}
+    found: list[Tie] = []
+    for tie in given:
+        if not isinstance(tie, kind):
+            raise ArgumentError(
+                f"got {shown(tie)}, expected a {kind.__name__}: make it with linksweep.{kind.__name__}."
+            )
+        for name in (tie.a, *((tie.b,) if tie.b else ())):
+            if name not in known:
+                raise ArgumentError(
+                    f"{model.name} has no frame {shown(name)}{nearest(name, known)}: expected one of "
+                    f"{listing(known)} (robot.frame_names), or with_frame to name another."
+                )
+        if known[tie.a].link == (known[tie.b].link if tie.b else -1):
+            raise ArgumentError(
+                f"the frames {tie.a!r} and {tie.b or 'the world'!r} stand on one link of {model.name}, expected two "
+                f"that move against each other: remove this {kind.__name__.lower()}."
+            )
+        found.append(tie)
+    return tuple(found)
+
+
+class ClosedChain:
+    """Poses, rates, accelerations and torques of a robot under the constraints between its frames."""
+
+    def __init__(self, core: Core):
+        self.core = core
+
+    def error(self, q: ArrayLike) -> np.ndarray:
+        return self.core.call("constraint_error", (q,))
+
+    def jacobian(self, q: ArrayLike) -> np.ndarray:
+        return self.core.call("constraint_jacobian", (q,))
+
+    def project(self, q: ArrayLike, tolerance: float = CLOSES, iterations: int = 100) -> np.ndarray:
+        """The pose that meets the constraints, by Newton steps that are least in the metric M."""
+        model = self.core.canonical
+        q = coordinates.normalize(model, q) + 0.0
+        gap = np.abs(self.error(q)).max(axis=-1)
+        for _ in range(iterations):
+            if not (gap > tolerance).any():
+                return q if not gap.any() else self._polished(q, gap)
+            step = self._correction(q)
+            size = np.abs(step).max(axis=-1, keepdims=True)
+            step = step * np.minimum(1.0, 0.5 / np.maximum(size, 1e-300))  # half a radian, half a metre
+            after, moved = q, gap
+            for _ in range(8):  # shorter, until it is better
+                after = coordinates.integrate(model, q, step, 1.0)
+                moved = np.abs(self.error(after)).max(axis=-1)
+                worse = moved > gap
+                if not worse.any():
+                    break
+                step = np.where(worse[..., None], step * 0.5, step)
+            q, gap = after, moved
+        raise ArgumentError(
+            f"the constraints of {self.core.name} cannot be met from this pose: a gap of {float(np.max(gap)):.3g} is "
+            f"left, expected at most {tolerance:g}: start nearer, or check their frames and lengths."
+        )
+
+    def _correction(self, q: np.ndarray) -> np.ndarray:
+        return self.core.call("constraint_correction", (q,))
+
+    def _polished(self, q: np.ndarray, gap: np.ndarray) -> np.ndarray:
+        """One step more, to rounding, where it helps."""
+        after = coordinates.integrate(self.core.canonical, q, self._correction(q), 1.0)
+        better = np.abs(self.error(after)).max(axis=-1) < gap
+        return np.where(better[..., None], after, q)
+
+    def mobility(self, q: ArrayLike, tolerance: float) -> Mobility:
+        """Rank, freedoms, redundant rows and singular poses of the constraints at one pose (nq,)."""
+        core = self.core
+        q = coordinates.normalize(core.canonical, q)
+        if q.ndim != 1:
+            raise ArgumentError(f"mobility takes one pose ({core.nq},), got shape {q.shape}: ask for them one by one.")
+        K = self.jacobian(q)
+        rank = _rank(K, tolerance)
+        labels = [f"{tie.label}: {name}" for tie in core.model.constraints for name in NAMES[tie.kind]]
+        redundant, kept = [], np.zeros((0, K.shape[1]))
+        for label, row in zip(labels, K, strict=True):
+            more = np.vstack([kept, row])
+            if _rank(more, tolerance) > len(kept):
+                kept = more
+            else:
+                redundant.append(label)
+        basis = _null_space(K, rank)
+        still = np.logical_not((np.abs(basis) > 1e-9).any(axis=1))
+        joints = zip(core.joint_names, core.canonical.joints, strict=True)
+        fixed = tuple(name for name, link in joints if still[link.rates].all())
+        generic = max(rank, self._generic_rank(q, tolerance))
+        return Mobility(core.nv - rank, rank, len(K), tuple(redundant), fixed, generic)
+
+    def _generic_rank(self, q: np.ndarray, tolerance: float) -> int:
+        """The rank at poses a little away that meet the constraints too."""
+        best, rng = 0, np.random.default_rng(0)
+        for _ in range(4):
+            step = 1e-2 * rng.normal(size=self.core.nv)
+            try:
+                near = self.project(coordinates.integrate(self.core.canonical, q, step, 1.0))
+            except ArgumentError:
+                continue
+            best = max(best, _rank(self.jacobian(near), tolerance))
+        return best
+
+    def tangent_basis(self, q: ArrayLike, near: ArrayLike | None) -> np.ndarray:
+        """An orthonormal basis (nv, freedoms) of the rates that the constraints allow at one pose."""
+        K = self.jacobian(q)
+        basis = _null_space(K, _rank(K, 1e-9))
+        if near is None:
+            from scipy.linalg import qr
+
+            order = np.asarray(qr(basis.T, mode="r", pivoting=True)[-1])
+            near = np.eye(self.core.nv)[:, np.sort(order[: basis.shape[1]])]
+        goal = np.asarray(near, dtype=float)
+        if goal.shape != basis.shape:
+            raise ArgumentError(
+                f"near has shape {goal.shape}, expected {basis.shape}: the pose has {basis.shape[1]} freedoms."
+            )
+        u, _, v = np.linalg.svd(basis.T @ goal)
+        return basis @ (u @ v)
+
+    # dynamics
+
+    def forward_details(
+        self, args: tuple[ArrayLike, ...], method: str | None, more: Extras | None, out: np.ndarray | None
+    ) -> tuple[np.ndarray, Details]:
+        """Accelerations, with the multipliers and the forces of the constraints."""
+        refuse_out("forward_dynamics", out)
+        more = more or Extras()
+        names = ("forward_dynamics", "multipliers", "constraint_forces")
+        arrays = self.core.function(self.core.requests(names, method, more))(*args, *more.arguments(self.core.model))
+        return arrays[0], Details(zip(("qdd", "multipliers", "constraint_forces"), arrays, strict=True))
+
+    def tree_torques(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
+        """Inverse dynamics without the constraints."""
+        return self.core.function(self.core.requests(["inverse_dynamics"]))(q, qd, qdd)
+
+    def inverse_dynamics(
+        self, args: tuple[ArrayLike, ...], more: Extras, actuated: Sequence[str] | None, weights: ArrayLike | None,
+        preferred: ArrayLike | None, tolerance: float,
+    ) -> Details:  # fmt: skip
+        """Torques "tau" that produce args (q, qd, qdd) under the constraints, and their "multipliers"."""
+        core, nv = self.core, self.core.nv
+        if not core.model.constraints:
+            raise ArgumentError(f"inverse_dynamics: {core.name} has no constraints: actuated, weights and preferred "
+                                f"are for closed chains.")  # fmt: skip
+        names = ("inverse_dynamics", "constraint_jacobian", "constraint_bias")
+        tree, K, k = core.function(core.requests(names, None, more))(*args, *more.arguments(core.model))
+        acceleration = np.broadcast_to(np.asarray(args[2], float), tree.shape)
+        off = np.abs((K @ acceleration[..., None])[..., 0] + k).max() if k.size else 0.0
+        scale = 1.0 + np.abs(K).max(initial=0.0) * np.abs(acceleration).max(initial=0.0)
+        if off > tolerance * scale:
+            raise ArgumentError(
+                f"inverse_dynamics: qdd breaks the constraints by {off:.3g}, expected K qdd + k = 0: take it from a "
+                f"motion that meets them, or project it (project_acceleration)."
+            )
+        driven = self._driven(actuated)
+        w = np.ones(nv) if weights is None else np.asarray(weights, float)
+        goal = np.zeros(nv) if preferred is None else np.asarray(preferred, float)
+        if w.shape != (nv,) or not (w > 0).all() or goal.shape != (nv,):
+            raise ArgumentError(f"weights and preferred are ({nv},) numbers, weights positive: correct them.")
+        batch = tree.shape[:-1]
+        flat, Ks = tree.reshape(-1, nv), np.broadcast_to(K, (*batch, *K.shape[-2:])).reshape(-1, *K.shape[-2:])
+        found = [_least(t, row, driven, np.sqrt(w), goal, core.name) for t, row in zip(flat, Ks, strict=True)]
+        tau = np.reshape([x[0] for x in found], tree.shape)
+        return Details(tau=tau, multipliers=np.reshape([x[1] for x in found], (*batch, K.shape[-2])))
+
+    def _driven(self, actuated: Sequence[str] | None) -> np.ndarray:
+        names = self.core.joint_names
+        unknown = [name for name in actuated or () if name not in names]
+        if unknown:
+            raise ArgumentError(
+                f"actuated names {shown(unknown[0])}{nearest(unknown[0], names)}, expected joints of "
+                f"{self.core.name} (robot.joint_names)."
+            )
+        driven = np.zeros(self.core.nv, bool)
+        for name, link in zip(names, self.core.canonical.joints, strict=True):
+            if (not link.type.floats) if actuated is None else (name in actuated):
+                driven[link.rates] = True
+        return driven
+
+
+def _least(
+    tree: np.ndarray, K: np.ndarray, driven: np.ndarray, root: np.ndarray, goal: np.ndarray, name: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """tau = tree + K^T lambda, 0 where nothing drives, else as near to the goal as can be; and lambda."""
+    loose, free = K[:, ~driven].T, np.eye(len(K))
+    start = np.zeros(len(K))
+    if len(loose):
+        start = np.linalg.lstsq(loose, -tree[~driven], rcond=1e-12)[0]
+        left = np.abs(loose @ start + tree[~driven]).max()
+        if left > 1e-8 * (1.0 + np.abs(tree).max()):
+            raise ArgumentError(
+                f"inverse_dynamics: joints of {name} without a motor would need a torque of {left:.3g} for these "
+                f"accelerations, expected 0: give other accelerations, or name them in actuated."
+            )
+        free = _null_space(loose, _rank(loose, 1e-12))
+    held = (root[:, None] * K.T)[driven]
+    wanted = root[driven] * (goal - tree - K.T @ start)[driven]
+    multipliers = start + free @ np.linalg.lstsq(held @ free, wanted, rcond=1e-12)[0]
+    tau = tree + K.T @ multipliers
+    return np.where(driven, tau, 0.0), multipliers
+
+
+def _rank(K: np.ndarray, tolerance: float) -> int:
+    """The rank of a matrix whose rows are scaled alike."""
+    if not K.size:
+        return 0
+    sizes = np.linalg.norm(K, axis=1, keepdims=True)
+    rows = K / np.where(sizes > 1e-12 * sizes.max(), sizes, np.inf)
+    singular = np.linalg.svd(rows, compute_uv=False)
+    return int((singular > tolerance * max(singular[0], 1e-300)).sum())
+
+
+def _null_space(K: np.ndarray, rank: int) -> np.ndarray:
+    sizes = np.linalg.norm(K, axis=1, keepdims=True)
+    return np.linalg.svd(K / np.where(sizes > 0, sizes, 1.0))[2][rank:].T
