@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from linksweep.description.model import Model, Vector
     from linksweep.robot.robot import Robot
 
+    from .branches import Form
+
 Descents = Callable[..., tuple[FloatArray, ...]]  # of targets, options and starts
 STARTS = 512
 
@@ -71,7 +73,7 @@ class Chain:
         self.at_once: dict[tuple[bool, bool], Descents] = {}  # descents in machine code, by position_only and limited
         self.options: dict[tuple[float, int, int, int], FloatArray] = {}  # the last ones, as they take them
         self.size = (nq,)
-        self.form: Any = None  # the closed form of its solutions, or why there is none: see branches.py
+        self.form: Form | str | None = None  # the closed form of its solutions, or why there is none: see branches.py
         self._descents: dict[tuple[bool, bool], Descents] = {}
         self._made: dict[tuple[int, bool], tuple[FloatArray, FloatArray]] = {}
 

@@ -8,6 +8,7 @@ comes.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -29,14 +30,17 @@ from ..tracing.passes import optimise
 from ..tracing.program import Array, Program, block_program
 from .checks import broadcast_batch, check_memory, positive, real_array
 from .columns import Kernel
+from .control.forms import Dynamics
 from .control.traced import TracedDynamics
 from .laws import Constant
 from .resting import rest_of
-from .step_program import StepRecipe
+from .step_program import StepRecipe, Torque
 from .stepping import STAGES
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
+
+Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,8 @@ class BareStepRecipe(StepRecipe):
     def outputs(self) -> tuple[Array, ...]:
         return super().outputs()[:STATES]
 
-    def step(self, *args: Any) -> tuple[Values, ...]:
-        return super().step(*args)[:STATES]
+    def step(self, dynamics: Dynamics, columns: Sequence[Values], torque: Torque | None = None) -> tuple[Values, ...]:
+        return super().step(dynamics, columns, torque)[:STATES]
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ class Rollout:
         ]
         return self.backward(*given, *weights)
 
-    def batch(self, q0: tuple[int, ...], qd0: tuple[int, ...], tau: tuple[int, ...]) -> tuple[int, ...]:
+    def batch(self, q0: Shape, qd0: Shape, tau: Shape) -> Shape:
         """The leading axes of the results, from the shapes of the arguments; what does not fit is refused."""
         robot = self.robot
         for name, shape, size in (("q0", q0, robot.nq), ("qd0", qd0, robot.nv), ("tau", tau, robot.nv)):
@@ -128,7 +132,9 @@ class Rollout:
             )
         return broadcast_batch(q0=q0[:-1], qd0=qd0[:-1], tau=tau[1:-1])
 
-    def backward_batch(self, q0: Any, qd0: Any, tau: Any, w_q: Any, w_qd: Any) -> tuple[int, ...]:
+    def backward_batch(
+        self, q0: Shape, qd0: Shape, tau: Shape, w_q: Shape, w_qd: Shape
+    ) -> Shape:  # fmt: skip
         """The same of gradients: weights may have further leading axes."""
         return broadcast_batch(rollouts=self.batch(q0, qd0, tau), w_q=w_q[1:-1], w_qd=w_qd[1:-1])
 
