@@ -166,7 +166,7 @@ def closed_chain(
     T_free = sweep.subtract(tau, bias.tau)                                                       # (3.22)
     mechanism = Mechanism(sweep, world=True)
     mechanism.prepare(mass_matrix(sweep).elements)                                               # (32)
-    k = mechanism.drift(qd, _states(sweep, bias), State(base.w, base.dw, base.a))
+    k = mechanism.drift(qd, _states(bias), State(base.w, base.dw, base.a))
     qdd, multipliers = mechanism.solve(sweep.summed(T_free), k)
     return Result(qdd, mechanism.along_b(multipliers), mechanism.wrenches(multipliers))
 
@@ -175,6 +175,6 @@ def _by_threes(turn: Callable[[Vec], Vec], values: Sequence[Scalar]) -> list[Sca
     return [x for k in range(0, len(values), 3) for x in turn(Vec(*values[k : k + 3]))]
 
 
-def _states(sweep: Unrolled, bias: Inverse) -> Records[State]:
+def _states(bias: Inverse) -> Records[State]:
     """w, dw, dv of every link, as the inverse dynamics found them."""
-    return Records(State(*values) for values in zip(*map(sweep.listed, (bias.w, bias.dw, bias.dv)), strict=True))
+    return Records(State(*values) for values in zip(bias.w, bias.dw, bias.dv, strict=True))
