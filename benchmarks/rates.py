@@ -41,7 +41,7 @@ def arithmetic() -> Program:
     """CHAINS x LENGTH multiply-adds and nothing else."""
     graph = Graph()
     factor, term, *rest = (graph.leaf("input", (0, k)) for k in range(CHAINS + 2))
-    values: list[Operand] = rest
+    values: list[Operand] = [*rest]
     for _ in range(LENGTH):
         values = [graph.make("add", term, graph.make("mul", factor, value)) for value in values]
     array = Array("x", (CHAINS + 2,))

@@ -26,7 +26,7 @@ from linksweep.algorithms.forward.filter_smoother_ud import filter_smoother_ud
 from linksweep.mechanism.bias import BaseMotion
 from linksweep.mechanism.canonical import CanonicalModel
 from linksweep.mechanism.joints import Coordinates
-from linksweep.mechanism.sweeps import Unrolled
+from linksweep.mechanism.sweeps import Records, Unrolled
 from linksweep.spatial.algebra import ZERO_FORCE, ZERO_VEC, Vec
 
 LINKS, SEED = 6, 3
@@ -143,7 +143,7 @@ def run(form: Callable[..., Any], model: CanonicalModel, number: Callable[..., A
     result = form(sweep, sweep.split(qd), sweep.split(tau), sweep.same(ZERO_FORCE), base)
     rows = result.filtered.D  # of one-freedom joints: a number, or a block with a number in it
     inertias = [Coordinates(row[0] if isinstance(row, tuple) else row for row in block) for block in rows]
-    return tuple([mpmath.mpf(getattr(x, "x", x)) for x in sweep.join(y)] for y in (result.qdd, inertias))
+    return tuple([mpmath.mpf(getattr(x, "x", x)) for x in sweep.join(Records(y))] for y in (result.qdd, inertias))
 
 
 def error(found: Any, exact: Any) -> float:

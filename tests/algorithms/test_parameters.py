@@ -92,7 +92,7 @@ def test_wrong_arguments(backend: str):
     q = np.zeros((3, 6))
     for bad in (np.zeros(9), np.zeros((4, 10)), "a stone", None):
         with pytest.raises(ls.ArgumentError, match="payload"):
-            compiled(q, q, q, bad)
+            compiled(q, q, q, bad)  # type: ignore[arg-type]
     with pytest.raises(ls.ArgumentError):
         compiled(q, q, q)
     assert np.isnan(compiled(q, q, q, np.full(10, np.nan))).all()

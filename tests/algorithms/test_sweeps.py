@@ -143,7 +143,7 @@ def test_sweeps_reach_every_link_and_pair(name: str):
         assert [record.number for record in got_depth] == depth
         assert [total.number for total, _ in kept] == size
         assert base.number == bot.nv
-        assert close(np.reshape(sweep.join_pairs(got_pairs), pairs.shape), pairs, 1e-14)
+        assert close(np.array(sweep.join_pairs(got_pairs)).reshape(pairs.shape), pairs, 1e-14)
 
     described(sweep, write)
 

@@ -89,7 +89,7 @@ def test_arrays(case: str):
     refused(ArgumentError, pattern, inverse(*args, **options))
     if not options:
         compiled = PUMA.compile("inverse_dynamics", rolled=True)
-        refused(ArgumentError, pattern, lambda: compiled(*args))
+        refused(ArgumentError, pattern, lambda: compiled(*args))  # type: ignore[arg-type]
 
 
 def test_ragged_rows():

@@ -238,7 +238,7 @@ def test_decimals_of_the_puma_are_fractions():
     # link 2 in its canonical frame, which stands 0.2435 further in: m (com + d)
     assert model.links[1].mp[2] == Fraction("17.40") * (Fraction("-0.016") + Fraction("0.2435"))
     assert model.gravity == (0, 0, Fraction("-9.81"))
-    twists = [(float(link.factors[0].c), float(link.factors[0].s)) for link in model.links[1:]]
+    twists = [(float(link.factors[0].c), float(link.factors[0].s)) for link in model.links[1:]]  # type: ignore
     assert twists == [(0, -1), (1, 0), (0, 1), (0, -1), (0, 1)]
     for link in exact_model(model).links:
         assert not any(isinstance(x, float) and x != 0.0 for x in leaves((link.mp, link.I, link.com, link.slide)))
@@ -252,14 +252,14 @@ def test_the_exact_robot_is_the_robot(name: str):
         assert (a.parent, a.kind, a.quarters, a.row) == (b.parent, b.kind, b.quarters, b.row)
         for part in ("factors", "turn", "slide", "mass", "com", "I_com", "armature", "axes", "origin"):
             for x, y in zip(leaves(getattr(a, part)), leaves(getattr(b, part)), strict=True):
-                assert x == y if isinstance(x, str) else float(y) == pytest.approx(x, rel=1e-12, abs=1e-13)
+                assert x == y if isinstance(x, str) else float(y) == pytest.approx(x, rel=1e-12, abs=1e-13)  # type: ignore
                 assert isinstance(x, str) or (x == 0) == (y == 0)
     for link in exact_model(exact).links:
         for c, s in (link.turn, *((f.c, f.s) for f in link.factors if isinstance(f, Screw))):
             assert c * c + s * s == 1
         rows = np.array(link.axes, dtype=object)
         assert ((rows @ rows.T) == np.eye(3)).all()
-        assert (link.angle.quarter_turns(link.quarters).c, link.angle.quarter_turns(link.quarters).s) == link.turn
+        assert (link.angle.quarter_turns(link.quarters).c, link.angle.quarter_turns(link.quarters).s) == link.turn  # type: ignore
 
 
 def test_the_exact_trace_is_the_trace():

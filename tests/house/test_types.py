@@ -17,18 +17,18 @@ MOST = {
     "joints": (0, ""),
     "mechanism": (10, "fields of PerLink, whose names are not known; Pairs; what a Robot gives its methods"),
     "algorithms": (2, "columns of several types that are walked side by side"),
-    "tracing": (11, "the same fields in Rolled; rules, which look at operands of any kind; data of leaves"),
+    "tracing": (12, "the same fields in Rolled; rules, which look at operands of any kind; data of leaves"),
     "counts": (2, "arguments of counts in a table"),
     "exact": (9, "exact numbers in the place of floats; options of requests"),
     "catalogue": (11, "records of algorithms; items that users ask for, before they are checked"),
-    "compiled": (7, "results, of which the caller knows how many; CasADi; JSON of the cache; what keys are made of"),
+    "compiled": (8, "results, of which the caller knows how many; CasADi; JSON of the cache; what keys are made of"),
     "backends": (4, "llvmlite, which has no types; values of the interpreter"),
-    "spatial_operators": (10, "operands of scipy's LinearOperator; links in two kinds of frames"),
+    "spatial_operators": (11, "operands of scipy's LinearOperator; links in two kinds of frames"),
     "tables": (4, "pyarrow, which has no types"),
     "interop": (4, "tensors of PyTorch and arrays of JAX, which are extras"),
     "explain": (7, "trees of formulas, SymPy's expressions, Python's trace functions"),
     "formats": (9, "MuJoCo, which has no types; fields of a stored model"),
-    "description": (3, "what constraints are made from, before it is checked"),
+    "description": (2, "what constraints are made from, before it is checked"),
 }  # fmt: skip
 
 

@@ -64,19 +64,19 @@ def test_a_revolute_joint_turns_about_z(quarters: int):
     R = np.array([[np.cos(x), -np.sin(x), 0], [np.sin(x), np.cos(x), 0], [0, 0, 1]])
     v = vec()
     found = moved(Revolute, [0.7], quarters, slide=-0.3).point(v)
-    assert np.allclose(list(found), R @ list(v) + [0, 0, -0.3], rtol=0, atol=1e-15)
+    assert np.allclose(np.array([*found]), R @ list(v) + [0, 0, -0.3], rtol=0, atol=1e-15)
 
 
 def test_a_prismatic_joint_slides_along_z():
     R = np.array([[TURN[0], -TURN[1], 0], [TURN[1], TURN[0], 0], [0, 0, 1]])
     v = vec()
     found = moved(Prismatic, [0.7], slide=-0.3).point(v)
-    assert np.allclose(list(found), R @ list(v) + [0, 0, 0.7 - 0.3], rtol=0, atol=1e-15)
+    assert np.allclose(np.array([*found]), R @ list(v) + [0, 0, 0.7 - 0.3], rtol=0, atol=1e-15)
 
 
 def test_a_helical_joint_climbs_as_it_turns():
     found, turned = moved(Helical, [0.7]).point(Vec(0.0, 0.0, 0.0)), moved(Revolute, [0.7]).point(Vec(0.0, 0.0, 0.0))
-    assert np.allclose(list(found - turned), [0, 0, 0.7 * PITCH], rtol=0, atol=1e-15)
+    assert np.allclose(np.array([*(found - turned)]), [0, 0, 0.7 * PITCH], rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("length", [1.0, 0.01, 30.0])
@@ -85,8 +85,10 @@ def test_a_quaternion_of_any_length_turns_like_scipy(length: float):
     v = vec()
     spherical = moved(Spherical, list(q * length)).point(v)
     free = moved(Free, [*(q * length), 1.0, 2.0, 3.0]).point(v)
-    assert np.allclose(list(spherical), Rotation.from_quat(q).apply(list(v)), rtol=0, atol=1e-14)
-    assert np.allclose(list(free), Rotation.from_quat(q).apply(list(v)) + np.array([1, 2, 3]), rtol=0, atol=1e-14)
+    assert np.allclose(np.array([*spherical]), Rotation.from_quat(q).apply(list(v)), rtol=0, atol=1e-14)
+    assert np.allclose(
+        np.array([*free]), Rotation.from_quat(q).apply(list(v)) + np.array([1, 2, 3]), rtol=0, atol=1e-14
+    )
 
 
 def at_rest_and_rate(kind: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -120,10 +122,10 @@ def test_the_subspace_is_the_rate_of_the_motion(kind: Any):
     """H^T v is what the link does at the rates v, here by a complex step of where it puts a point."""
     q, v, dq = at_rest_and_rate(kind)
     point = vec()
-    rate = Vec(*(x.imag / STEP for x in moved(kind, list(q + 1j * STEP * dq)).point(point)))
+    rate = Vec(*(np.imag(np.array([*moved(kind, list(q + 1j * STEP * dq)).point(point)])) / STEP))
     own = Span(kind.columns(kind.kept(list(q), 0.0), PITCH)) @ v
     expected = np.cross(dense(own.angular), list(point)) + dense(own.linear)
-    assert np.allclose(list(moved(kind, list(q)).turn_back(rate)), expected, rtol=0, atol=1e-13)
+    assert np.allclose(np.array([*moved(kind, list(q)).turn_back(rate)]), expected, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("kind", KINDS.values())
@@ -223,16 +225,16 @@ def test_joints_of_several_freedoms(freedoms: int, armature: float):
     D = H_T.T @ P @ H_T + armature * np.eye(freedoms)
     inertia = JointInertia(h_t, p_h_t, armature)
     scale = 1e-14 * np.linalg.cond(D) * np.abs(D).max()
-    assert np.allclose(inertia.rows, D, rtol=1e-13, atol=1e-13)
+    assert np.allclose(np.array(inertia.rows), D, rtol=1e-13, atol=1e-13)
     b, v = RNG.normal(size=freedoms), motion()
-    assert np.allclose(inertia.solve(Coordinates(b.tolist())), np.linalg.solve(D, b), rtol=0, atol=scale)
+    assert np.allclose(np.array(inertia.solve(Coordinates(b.tolist()))), np.linalg.solve(D, b), rtol=0, atol=scale)
     assert np.allclose(dense(h_t @ b.tolist()), H_T @ b, rtol=0, atol=1e-14)
     gain = p_h_t.over(inertia)
     G = P @ H_T @ np.linalg.inv(D)
     assert np.allclose(np.column_stack([dense(c) for c in gain.columns]), G, rtol=0, atol=scale)
-    assert np.allclose(gain.transpose_times(v), G.T @ dense(v), rtol=0, atol=scale)
+    assert np.allclose(np.array(gain.transpose_times(v)), G.T @ dense(v), rtol=0, atol=scale)
     f = Force(vec(), vec())
-    assert np.allclose(h_t.transpose_times(f), H_T.T @ dense(f), rtol=0, atol=1e-14)
+    assert np.allclose(np.array(h_t.transpose_times(f)), H_T.T @ dense(f), rtol=0, atol=1e-14)
     for form in ("43", "50", "51"):
         updated = symmetric(updated_inertia(form, a, h_t, p_h_t, gain, armature))
         assert np.allclose(updated, P - G @ D @ G.T, rtol=0, atol=10 * scale), form

@@ -108,8 +108,8 @@ def test_rates_are_those_of_the_convex_problem():
             np.minimum(high, resting.FAR).tolist(),
         )
         wanted = settled_by_enumeration(M, free, s, p, high)
-        wrong += not np.allclose(found, wanted, atol=1e-9)
-        assert np.allclose(found, wanted, atol=0.1)
+        wrong += not np.allclose(np.array(found), wanted, atol=1e-9)
+        assert np.allclose(np.array(found), wanted, atol=0.1)
     assert wrong <= 2  # of 200, where sweeps over an ill-conditioned M have not found who is held
 
 

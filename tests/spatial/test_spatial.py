@@ -203,6 +203,7 @@ def matrices(transform: Transform) -> tuple[np.ndarray, np.ndarray]:
         if isinstance(factor, Shift):
             F[:3, 3] = dense(factor.p)
         else:
+            assert isinstance(factor, Screw)
             i, j, k = (factor.axis + 1) % 3, (factor.axis + 2) % 3, factor.axis
             F[i, i] = F[j, j] = factor.c
             F[i, j], F[j, i], F[k, 3] = -factor.s, factor.s, factor.t

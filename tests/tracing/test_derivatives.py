@@ -113,9 +113,8 @@ def big_torques(bot: ls.Robot, args: list[Any]) -> np.ndarray:
     from linksweep.spatial.algebra import Vec
 
     sweep = Unrolled(bot.canonical, args[0])
-    result = newton_euler(
-        sweep, *(sweep.split(x) for x in args[1:]), sweep.same(ZERO_FORCE), at_rest(Vec(*bot.gravity))
-    )
+    qd, qdd = (sweep.split(x) for x in args[1:])
+    result = newton_euler(sweep, qd, qdd, sweep.same(ZERO_FORCE), at_rest(Vec(*bot.gravity)))
     return np.array(sweep.join(result.tau), dtype=object)
 
 

@@ -9,6 +9,7 @@ import pytest
 import linksweep as ls
 from linksweep.catalogue.functions import signature
 from linksweep.catalogue.table import Request
+from linksweep.tracing.expression import Node
 from linksweep.tracing.rolled import Rolled
 from linksweep.tracing.tracer import Tracer
 from linksweep.tracing.unrolled import UnrolledRun, UnrolledTrace
@@ -35,7 +36,7 @@ def test_methods_and_arguments(tracer: type[Tracer]):
 def test_inputs_are_read_by_name(tracer: type[Rolled] | type[UnrolledTrace]):
     model = ls.robots.puma560().canonical
     made = tracer(model, signature(model, [Request("inverse_dynamics", "newton_euler")])[0])
-    first = {name: made.read(name)[0][0] for name in ("qd", "qdd")}
-    assert {name: leaf.data[0] for name, leaf in first.items()} == {"qd": 1, "qdd": 2}
+    first = [made.read(name)[0][0] for name in ("qd", "qdd")]
+    assert [leaf.data[0] for leaf in first if isinstance(leaf, Node)] == [1, 2]
     with pytest.raises(StopIteration):
         made.read("tau")  # no input of it

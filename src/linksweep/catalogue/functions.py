@@ -263,7 +263,7 @@ def _pairs(tracer: Tracer, request: Request, output: int) -> None:
 def _inverse_by_factors(tracer: UnrolledRun) -> list[list[Operand]]:
     """M^-1 = (I - H Psi L)^T D^-1 (I - H Psi L), Theorem 4.1, on any tree."""
     result = factorization(tracer)
-    diagonal = [value for values in tracer.listed(result.gain.D) for value in values]
+    diagonal = [value for values in result.gain.D for value in values]
     return congruence(tracer.tree_matrix(result.inverse), diagonal)
 
 

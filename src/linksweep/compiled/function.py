@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
     from ..backends.entry import Plan
-    from ..backends.interpreter import Interpreter
-    from ..backends.llvm import LoadedCode, MachineKernel
+    from ..backends.llvm import LoadedCode
     from ..backends.target import Target
     from ..backends.until import Until
     from ..robot.robot import Robot
@@ -103,7 +102,7 @@ class CompiledFunction:
         self.backend = backend
         self.signature = recipe.signature()
         self._run = functools.partial(threads.run_chunks, threads=thread_count) if thread_count > 1 else None
-        self._kernels: Once[Interpreter | MachineKernel] = Once()
+        self._kernels: Once[arrays.AnyKernel] = Once()
         self._plan: Plan | None = None  # of the fast entry, where there is one
 
     @property
@@ -184,24 +183,17 @@ class CompiledFunction:
         if named:
             return self(*arrays.in_order(self.signature, args, named), out=out)
         if self._plan is not None and self.dtype is None and args and getattr(args[0], "dtype", None) is _FLOAT32:
-            self._plan.add_kernel("float32", self._machine_kernel("float32"))  # once: the entry takes the next one
+            self._plan.add_kernel("float32", self.kernel("float32"))  # once: the entry takes the next one
         return self._checked_call(*args, out=out)
 
     def _checked_call(self, *args: ArrayLike, out: arrays.Out | None = None) -> arrays.Results:
         return arrays.call(self.signature, self.kernel, args, out=out, dtype=self.dtype, run=self._run)
 
-    def kernel(self, dtype: DTypeLike) -> Interpreter | MachineKernel:
+    def kernel(self, dtype: DTypeLike) -> arrays.AnyKernel:
         """The kernel for this floating type, compiled or from the cache at first use."""
         name = np.dtype(dtype).name
         kernel = self._kernels.get(name)
         return self._kernels.made(name, lambda: _make_kernel(self, name)) if kernel is None else kernel
-
-    def _machine_kernel(self, dtype: str) -> MachineKernel:
-        from ..backends.llvm import MachineKernel
-
-        kernel = self.kernel(dtype)
-        assert isinstance(kernel, MachineKernel)
-        return kernel
 
     def __reduce__(self) -> tuple[object, ...]:
         return make_function, (self.recipe, self.dtype, self.threads, self.backend)
@@ -272,7 +264,7 @@ def _fast_entry(plain: CompiledFunction, behind: Callable[..., object]) -> Calla
     shared = len(plain.recipe.parameters) if not plain.recipe.varied else 0
     builtin, plan = entry.make_builtin(plain.name, inputs, outputs, shared, behind, _entry_code())
     dtype = plain.dtype or "float64"
-    kernel = plain._machine_kernel(dtype)
+    kernel = plain.kernel(dtype)
     if plain.threads > 1:
         plan.most = threads.longest_alone(kernel.cost)
     plan.add_kernel(dtype, kernel)
@@ -309,7 +301,7 @@ def entry_key() -> str:
     return _key(entry.entry_ir(), "entry", host_target())
 
 
-def _make_kernel(function: CompiledFunction, dtype: str) -> Interpreter | MachineKernel:
+def _make_kernel(function: CompiledFunction, dtype: str) -> arrays.AnyKernel:
     if function.backend == "interpreter":
         from ..backends.interpreter import Interpreter
 

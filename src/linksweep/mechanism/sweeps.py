@@ -18,7 +18,7 @@ each step once per kind of joint and makes a loop of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Concatenate, Protocol, Self, TypeVar
 
 from ..description.model import BASE
@@ -48,6 +48,7 @@ class PerLink(Protocol[T_co]):
     """One record for each link: a list when unrolled, a handle when rolled; `per_link.field` is that of every link."""
 
     def __getitem__(self, place: int, /) -> T_co: ...
+    def __iter__(self) -> Iterator[T_co]: ...
     def __getattr__(self, field: str, /) -> PerLink[Any]: ...
 
 
@@ -228,20 +229,16 @@ class Unrolled:
         return Records(Coordinates([0.0] * len(link.H_T.columns)) for link in self.links)
 
     def subtract(self, a: PerLink[Coordinates], b: PerLink[Coordinates]) -> Records[Coordinates]:
-        return Records(a[i] - b[i] for i in range(len(self.links)))
+        return Records(x - y for x, y in zip(a, b, strict=True))
 
     def unzip(self, per_link: PerLink[tuple[object, ...]]) -> tuple[Records[Any], ...]:
-        return tuple(Records(entry) for entry in zip(*self.listed(per_link), strict=True))
+        return tuple(Records(entry) for entry in zip(*per_link, strict=True))
 
     def marked(self, links: Collection[int]) -> Records[Scalar]:
         return Records(1.0 if i in links else 0.0 for i in range(len(self.links)))
 
     def at(self, per_link: PerLink[T], link: int) -> T:
         return per_link[link]
-
-    def listed(self, per_link: PerLink[T]) -> list[T]:
-        """The records, from the base to the tips."""
-        return [per_link[i] for i in range(len(self.links))]
 
     def leaders(self) -> list[int]:
         """Of each link the one that has its coordinates: itself, unless its joint follows another."""
@@ -254,9 +251,9 @@ class Unrolled:
     def summed(self, per_link: PerLink[Iterable[Adds]]) -> list[Adds]:
         """Forces or columns of every rate, link after link."""
         if not self.model.is_coupled:
-            return [value for values in self.listed(per_link) for value in values]
+            return [value for values in per_link for value in values]
         totals: dict[int, list[Adds]] = {}
-        for leader, values in zip(self.leaders(), self.listed(per_link), strict=True):
+        for leader, values in zip(self.leaders(), per_link, strict=True):
             known = totals.get(leader)
             totals[leader] = list(values) if known is None else [a + b for a, b in zip(known, values, strict=True)]
         return [value for leader in sorted(totals) for value in totals[leader]]
@@ -318,7 +315,7 @@ class Unrolled:
 
     def join_rates(self, per_link: PerLink[Values]) -> list[Scalar]:
         """The reverse of `split`."""
-        led = zip(self.listed(per_link), self.model.links, strict=True)
+        led = zip(per_link, self.model.links, strict=True)
         return self._in_order([value for values, link in led if link.leads for value in values])
 
     def _in_order(self, values: Sequence[T]) -> list[T]:

@@ -55,7 +55,7 @@ class TurnedChain(Unrolled):
 
     def __init__(self, model: CanonicalModel, q: Sequence[float]):
         super().__init__(model, q)
-        self.poses = self.listed(poses(self))
+        self.poses = list(poses(self))
         # O(k+1) of the link that carries this one; O(N+1) is the origin of the base frame
         inner = [WORLD.p if link.parent == BASE else self.poses[link.parent].p for link in model.links]
         self.links: list[Any] = [TurnedLink(*of_link) for of_link in zip(self.links, self.poses, inner, strict=True)]

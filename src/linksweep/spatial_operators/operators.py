@@ -385,7 +385,7 @@ def _checked_vector(what: str, x: ArrayLike, size: int) -> np.ndarray:
     return vector
 
 
-def _checked_tip(robot: Robot, model: CanonicalModel, tip: object) -> str | tuple[str, ...]:
+def _checked_tip(robot: Robot, model: CanonicalModel, tip: object) -> Any:
     """One frame on a moving link, or several as a tuple; without one the last frame of the last link."""
     moving = [frame.name for frame in model.frames if frame.link != BASE]
     last = [frame.name for frame in model.frames if frame.link == len(model.links) - 1]

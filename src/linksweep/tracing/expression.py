@@ -24,6 +24,7 @@ LEAVES = ("input", "table", "load")  # data says which element of what; see prog
 COMMUTATIVE = ("add", "mul")
 
 Operand = Scalar  # a Node or a number
+Value = Any  # an Operand that was just made: a Node, unless it folded
 Data = tuple[Any, ...]  # which element of what, see program.py: places, and of a load the name of its row
 
 
@@ -40,52 +41,52 @@ class Node:
         self.level = level
         self.order = order
 
-    def __add__(self, b: Operand) -> Operand:
+    def __add__(self, b: Operand) -> Value:
         return self.graph.apply("add", self, b)
 
-    def __radd__(self, b: Operand) -> Operand:
+    def __radd__(self, b: Operand) -> Value:
         return self.graph.apply("add", b, self)
 
-    def __sub__(self, b: Operand) -> Operand:
+    def __sub__(self, b: Operand) -> Value:
         return self.graph.apply("sub", self, b)
 
-    def __rsub__(self, b: Operand) -> Operand:
+    def __rsub__(self, b: Operand) -> Value:
         return self.graph.apply("sub", b, self)
 
-    def __mul__(self, b: Operand) -> Operand:
+    def __mul__(self, b: Operand) -> Value:
         return self.graph.apply("mul", self, b)
 
-    def __rmul__(self, b: Operand) -> Operand:
+    def __rmul__(self, b: Operand) -> Value:
         return self.graph.apply("mul", b, self)
 
-    def __truediv__(self, b: Operand) -> Operand:
+    def __truediv__(self, b: Operand) -> Value:
         return self.graph.apply("div", self, b)
 
-    def __rtruediv__(self, b: Operand) -> Operand:
+    def __rtruediv__(self, b: Operand) -> Value:
         return self.graph.apply("div", b, self)
 
-    def __neg__(self) -> Operand:
+    def __neg__(self) -> Value:
         return self.graph.apply("neg", self)
 
-    def __lt__(self, b: Operand) -> Operand:
+    def __lt__(self, b: Operand) -> Value:
         return self.graph.apply("lt", self, b)
 
-    def __gt__(self, b: Operand) -> Operand:
+    def __gt__(self, b: Operand) -> Value:
         return self.graph.apply("lt", b, self)
 
     def __bool__(self) -> bool:
         raise TypeError("an algorithm cannot branch on a traced value: use scalars.where")
 
-    def sin(self) -> Operand:
+    def sin(self) -> Value:
         return self.graph.apply("sin", self)
 
-    def cos(self) -> Operand:
+    def cos(self) -> Value:
         return self.graph.apply("cos", self)
 
-    def sqrt(self) -> Operand:
+    def sqrt(self) -> Value:
         return self.graph.apply("sqrt", self)
 
-    def where(self, if_true: Operand, if_false: Operand) -> Operand:
+    def where(self, if_true: Operand, if_false: Operand) -> Value:
         return self.graph.apply("where", self, if_true, if_false)
 
     def __repr__(self) -> str:
@@ -120,7 +121,7 @@ class Graph:
             node = self.nodes[key] = Node(self, op, args, (), level, len(self.nodes) if order is None else order)
         return node
 
-    def apply(self, op: str, *args: Operand) -> Operand:
+    def apply(self, op: str, *args: Operand) -> Value:
         """The operation after every rule that fits: a node, or a float."""
         for rule in RULES[op]:
             found = rule(self, *args)

@@ -9,7 +9,7 @@ only slots that some result needs survive `remove_dead`. A program of 10 links a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -43,6 +43,9 @@ class Kept(Generic[T]):
 
     def __getitem__(self, kind: int) -> T:
         return self.records[kind]
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.records)
 
 
 class Rolled:
@@ -123,7 +126,7 @@ class Rolled:
         return Kept(tuple(Coordinates([0.0] * joint.nv) for joint in self.joints))
 
     def unzip(self, per_link: PerLink[tuple[object, ...]]) -> tuple[Kept[Any], ...]:
-        return tuple(Kept(entry) for entry in zip(*self._by_kind(per_link), strict=True))
+        return tuple(Kept(entry) for entry in zip(*per_link, strict=True))
 
     def subtract(self, a: PerLink[Coordinates], b: PerLink[Coordinates]) -> Kept[Coordinates]:
         def step(link: LinkView, nothing: tuple[()], x: Coordinates, y: Coordinates) -> tuple[Coordinates, tuple[()]]:
@@ -156,9 +159,6 @@ class Rolled:
 
         return map_leaves(entry, per_link[self.kinds[link]])
 
-    def _by_kind(self, per_link: PerLink[T]) -> list[T]:
-        return [per_link[kind] for kind in range(len(self.joints))]
-
     def read(self, name: str) -> Kept[Coordinates]:
         source = place_of(self.inputs, name)
         return Kept(tuple(Coordinates(self._coordinates(source, joint.nv, self.starts)) for joint in self.joints))
@@ -171,8 +171,7 @@ class Rolled:
     read_forces = read  # no joint follows another in a loop
 
     def write_forces(self, output: int, per_link: PerLink[Values]) -> None:
-        records = self._by_kind(per_link)
-        self._append(True, [[Output(output, (self.starts, c), v) for c, v in enumerate(r)] for r in records])
+        self._append(True, [[Output(output, (self.starts, c), v) for c, v in enumerate(r)] for r in per_link])
 
     write_rates = write_forces
 
@@ -245,16 +244,16 @@ class Rolled:
         self.steps.append(Block(Body.of([Output(output, (i,), value) for i, value in enumerate(values)])))
 
     def write_columns(self, output: int, per_link: PerLink[Sequence[Motion | Force]]) -> None:
-        width, records = self.model.nv, self._by_kind(per_link)
+        width = self.model.nv
         first = self.rows_written.get(output, 0)
-        self.rows_written[output] = first + len(leaves(records[0][0]))
+        self.rows_written[output] = first + len(leaves(per_link[0][0]))
         effects = [
             [
                 Output(output, (self.starts, (first + row) * width + column), value)
                 for column, entries in enumerate(record)
                 for row, value in enumerate(leaves(entries))
             ]
-            for record in records
+            for record in per_link
         ]
         self._append(True, effects)
 

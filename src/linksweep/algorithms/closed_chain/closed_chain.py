@@ -40,4 +40,4 @@ def closed_chain(
 
 def _states(sweep: Unrolled, bias: Inverse) -> Records[State]:
     """w, dw, dv of every link, as the inverse dynamics found them."""
-    return Records(State(*values) for values in zip(*map(sweep.listed, (bias.w, bias.dw, bias.dv)), strict=True))
+    return Records(State(*values) for values in zip(bias.w, bias.dw, bias.dv, strict=True))

@@ -12,7 +12,7 @@ chains only. Bodies and pairs of joints are sweeps; triples of joints are plain 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...description.model import BASE
@@ -95,8 +95,8 @@ def explicit_model(sweep: Unrolled, base: Axis | None = None) -> Result:
         armature = sweep.links[k].armature if i == k else 0.0
         inertia[i, k] = inertia[k, i] = found.I1 + found.I2 + armature                           # (P2)
     if base is not None:
-        pairs = pairs | {(k, BASE): joint_pair(base, body) for k, body in enumerate(sweep.listed(bodies))}
-    power = independent_elements(pairs, sweep.listed(bodies), 0 if base is None else BASE)                     # step 6
+        pairs = pairs | {(k, BASE): joint_pair(base, body) for k, body in enumerate(bodies)}
+    power = independent_elements(pairs, bodies, 0 if base is None else BASE)                     # step 6
     return Result(inertia, power, bodies, pairs)
 
 
@@ -130,7 +130,7 @@ def joint_pair(axis: Axis, body: Body) -> Pair:
     return Pair(g, H, MHc, body.III @ H, I1, I2)
 
 
-def independent_elements(pairs: Pairs, bodies: Sequence[Body], first: int = 0) -> Power:
+def independent_elements(pairs: Pairs, bodies: Iterable[Body], first: int = 0) -> Power:
     """P1, P2, P3 for i and j from `first` to k."""
     P1: Triples = {}
     P2: Triples = {}

@@ -53,7 +53,7 @@ def influence_dynamics(
     rate: dict[int, Scalar] = {BASE: 1.0} | {k: qd[k][0] for k in joints}
     products = [(j, k) for k in rate for j in rate if j <= k]
     inertial, velocity, gravity = (Records[Coordinates]() for _ in range(3))
-    for i, body in enumerate(sweep.listed(model.bodies)):
+    for i, body in zip(joints, model.bodies, strict=True):
         accelerated = sum((model.I[i, k] * qdd[k][0] for k in joints), 0.0)
         terms = (model.P.of_product(i, j, k) * (rate[j] * rate[k]) for j, k in products)
         moved = joint_pair(speeding, body)
@@ -61,6 +61,6 @@ def influence_dynamics(
         velocity.append(Coordinates((sum(terms, 0.0),)))                                         # (8)
         gravity.append(Coordinates((body.P.dot(a) + (moved.I1 + moved.I2),)))                    # (14), (23), (24)
     applied, _ = sweep.inward(force_step, ZERO_FORCE, qd, f_ext)                                 # (7)
-    parts = zip(inertial, velocity, gravity, sweep.listed(applied), strict=True)
+    parts = zip(inertial, velocity, gravity, applied, strict=True)
     tau = Records(sum(four, Coordinates((0.0,))) for four in parts)                              # (8)
     return Result(tau, inertial, velocity, gravity, applied, model.I, model.P)
