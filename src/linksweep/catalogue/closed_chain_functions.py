@@ -18,6 +18,7 @@ from ..spatial.transforms import Pose, Rotation, Shift
 from .body_traces import REFERENCES, frame_columns, frame_pose, source
 from .table import Function, Method
 
+DAMPED = 1e-6  # of Omega: near a singular pose, rounding of the error would be a large step in a direction of no sense
 REST = BaseMotion(ZERO_VEC, ZERO_VEC, ZERO_VEC)
 
 
@@ -127,7 +128,7 @@ def _trace_constraint_bias(tracer: Any, request: Any, output: int) -> None:
 
 def correction(tracer: Any) -> Any:
     """The step (along rates) that takes the constraints' error away, to first order, the least one in the metric M."""
-    mechanism = Mechanism(tracer, world=True)
+    mechanism = Mechanism(tracer, world=True, damping=DAMPED)
     nothing = [0.0] * tracer.model.nv
     return mechanism.solve(nothing, mechanism.errors())[0]
 
