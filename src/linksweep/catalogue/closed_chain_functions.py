@@ -21,6 +21,7 @@ from ..tracing.unrolled import UnrolledRun
 from .body_traces import REFERENCES, frame_columns, frame_pose
 from .table import Function, Method, Request, Traced
 
+DAMPED = 1e-6  # of Omega: near a singular pose, rounding of the error would be a large step in a direction of no sense
 REST = BaseMotion(ZERO_VEC, ZERO_VEC, ZERO_VEC)
 
 
@@ -127,7 +128,7 @@ def _trace_constraint_bias(tracer: UnrolledRun, request: Request, output: int) -
 
 def correction(tracer: UnrolledRun) -> Records[Coordinates]:
     """The step (along rates) that takes the constraints' error away, to first order, the least one in the metric M."""
-    mechanism = Mechanism(tracer, world=True)
+    mechanism = Mechanism(tracer, world=True, damping=DAMPED)
     nothing = [0.0] * tracer.model.nv
     return mechanism.solve(nothing, mechanism.errors())[0]
 

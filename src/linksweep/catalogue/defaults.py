@@ -76,7 +76,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "coriolis_matrix": (Rule("composite"),),
 }
 COLUMN = 50  # operations of a column of a constraint
-SOLVES = 8  # a multiplication and an addition in each of four solves
+SOLVES = 6  # a multiplication and an addition in each of three solves
 CLOSED = {"forward_dynamics": "closed_chain"}  # of robots with constraints between frames
 DETAILED = {"inverse_dynamics": "newton_euler", "forward_dynamics": "filter_smoother"}  # the quantities of the papers
 

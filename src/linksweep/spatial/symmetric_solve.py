@@ -11,14 +11,17 @@ from collections.abc import Sequence
 from .scalars import Scalar, is_zero
 
 PROXIMAL = 1e-10  # of the diagonal: pivots of redundant rows keep six digits; what A has above it is found to rounding
-REFINEMENTS = 3
+REFINEMENTS = 2
 
 
 class SymmetricSolver:
-    """Solves A x = b for one A, given in full by rows, of which the lower triangle is read."""
+    """Solves A x = b for one A, given in full by rows, of which the lower triangle is read.
 
-    def __init__(self, a: Sequence[Sequence[Scalar]], proximal: float = PROXIMAL, refinements: int = REFINEMENTS):
-        self.refinements = refinements
+    damping: what stands on the diagonal besides, and stays there: (A + damping) x = b, once.
+    """
+
+    def __init__(self, a: Sequence[Sequence[Scalar]], damping: Sequence[Scalar] | None = None):
+        self.refinements = REFINEMENTS if damping is None else 0
         n = len(a)
         floor: Scalar = 0.0
         for i in range(n):
@@ -27,7 +30,9 @@ class SymmetricSolver:
         self.low: list[dict[int, Scalar]] = [{} for _ in range(n)]
         self.inverse: list[Scalar] = []
         rest = [{j: a[i][j] for j in range(i) if not is_zero(a[i][j])} for i in range(n)]
-        self.proximal = [(a[i][i] + floor) * proximal for i in range(n)]  # R
+        self.proximal = [(a[i][i] + floor) * PROXIMAL for i in range(n)]  # R
+        if damping is not None:
+            self.proximal = [own + more for own, more in zip(self.proximal, damping, strict=True)]
         pivots = [a[i][i] + self.proximal[i] for i in range(n)]
         for i in range(n):
             row, done = rest[i], self.low[i]

@@ -19,9 +19,12 @@ Part = tuple[float, Entries]  # 1 or -1 times entries, which several rows may sh
 
 
 class Elimination:
-    """blocks: for each constraint its rows, each a sum of parts."""
+    """blocks: for each constraint its rows, each a sum of parts.
 
-    def __init__(self, M: TreeMatrix, blocks: Sequence[Sequence[Sequence[Part]]]):
+    damping: a share of the trace of a constraint's block of Omega; then lambda is found only where Omega is larger.
+    """
+
+    def __init__(self, M: TreeMatrix, blocks: Sequence[Sequence[Sequence[Part]]], damping: float = 0.0):
         self.M, pivots = M, M.pivots()
         self.low = M.factor()[0]
         self.inverse = [1.0 / d for d in pivots]
@@ -38,7 +41,16 @@ class Elimination:
         self.order, _ = elimination_order(touched)
         self.rows = [[(sign, id(entries)) for sign, entries in row] for i in self.order for row in blocks[i]]
         Omega = [[self._entry(y, z) for z in self.rows[: i + 1]] for i, y in enumerate(self.rows)]
-        self.solver = SymmetricSolver(Omega)
+        self.solver = SymmetricSolver(Omega, self._damping(Omega, damping) if damping else None)
+
+    def _damping(self, Omega: Sequence[Sequence[Scalar]], share: float) -> list[Scalar]:
+        found: list[Scalar] = []
+        for i in self.order:
+            trace: Scalar = 0.0
+            for row in range(len(found), len(found) + len(self.kept[i])):
+                trace = trace + Omega[row][row]
+            found += [trace * share] * len(self.kept[i])
+        return found
 
     def _inward(self, entries: Entries) -> Entries:
         x = {j: value for j, value in entries.items() if not is_zero(value)}

@@ -30,11 +30,11 @@ class Mechanism:
     """The constraints of a tree in one pose. Rates stand link after link.
 
     world: rows that come in threes, along all axes of b, are taken along the world's instead. They say the same and
-    cost less; errors, drift and multipliers of `solve` are along these, too.
+    cost less; errors, drift and multipliers of `solve` are along these, too. damping: of `solve`, see elimination.py.
     """
 
-    def __init__(self, sweep: Any, world: bool = False):
-        self.sweep, self.ties = sweep, sweep.model.ties
+    def __init__(self, sweep: Any, world: bool = False, damping: float = 0.0):
+        self.sweep, self.ties, self.damping = sweep, sweep.model.ties, damping
         self.at = poses(sweep)
         self.a = [self._pose(tie.a) for tie in self.ties]
         self.own = [self._pose(tie.b) for tie in self.ties]
@@ -147,7 +147,7 @@ class Mechanism:
     def _closing(self) -> Elimination:
         M = mass_matrix(self.sweep, loads=inertias(self)).elements                               # (32)
         rows = [self._rows(tie) for tie in self._kept()]
-        return Elimination(self.sweep.tree_matrix(M), rows)
+        return Elimination(self.sweep.tree_matrix(M), rows, self.damping)
 
     def _kept(self) -> list[int]:
         """The constraints that multipliers are solved for: not those by which a body is a load."""
