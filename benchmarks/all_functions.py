@@ -124,8 +124,6 @@ def measured(robot: ls.Robot, model: Any, function: str, bandwidth: float, round
     first = time.perf_counter() - began
     sides = {"ours": lambda: compiled(*args, out=out), "new": lambda: compiled(*args)}
     sides |= rivals(robot, model, function, q, rng)
-    took = sum(max(TURN, t) for t in alternate(list(sides.values()), 1, TURN))
-    rounds = int(np.clip(rounds * len(sides) * TURN / took, 5, rounds))  # fewer of long calls
     seconds = dict(zip(sides, alternate(list(sides.values()), rounds, TURN), strict=True))
     found: dict[str, Any] = {name: seconds[name] / batch for name in ("ours", "new")}
     found |= {name: seconds[name] / min(ROWS, batch) for name in ("python", "native") if name in seconds}
@@ -155,7 +153,7 @@ def main() -> None:
         robot, model = load(name)
         for function in options.function or robot.functions:
             try:
-                found = measured(robot, model, function, bandwidth, 5 if options.quick else 60)
+                found = measured(robot, model, function, bandwidth, 5 if options.quick else 40)
             except (ls.LinksweepError, KeyError, ValueError) as error:
                 found = {"error": str(error).splitlines()[0][:80]}
             rows.append({"robot": name, "function": function, **found})

@@ -412,10 +412,11 @@ def main() -> None:
         "lengths": lambda: lengths(loops, rounds, notes, LENGTHS[:4] if options.quick else LENGTHS),
         "batches": lambda: batches(loops, rounds, notes),
     }
-    tables = {name: made[name]() for name in options.table}
-    for name, rows in tables.items():
+    tables = {}
+    for name in options.table:
+        tables[name] = made[name]()
         heading_of, title = TABLES[name]
-        print(f"\n{heading_of}\n{printed(rows, title, shares=name == 'robots')}")
+        print(f"\n{heading_of}\n{printed(tables[name], title, shares=name == 'robots')}", flush=True)
     print("\n" + "\n".join(f"{who}: {why}" for who, why in _grouped(notes).items()))
     flat = [{"table": name, **row} for name, rows in tables.items() for row in rows]
     write_json(options.json, [{"table": "floor", "multiply_add": one, "angle": angle}, *flat])
