@@ -21,7 +21,7 @@ COMMON = {  # arguments of Robot's methods that mean the same in each
     "the frame of that name",
     "base_motion": "(..., 9), the base's angular velocity, angular acceleration and linear acceleration, in its frame",
     "dissipation": "with the joints' damping and Coulomb friction",
-    "method": "one of `methods`; None: the fastest one, see [defaults](../defaults.md)",
+    "method": "one of `methods(function)`; None: the first of them, see [defaults](../defaults.md)",
     "frame": "the name of a frame, one of `frame_names`",
     "reference": '"world_aligned", at the frame\'s origin along the base\'s axes; "local", at its origin along its '
     'own; "world", at the base\'s origin',
