@@ -1,5 +1,6 @@
 """`ls.check` and `linksweep check`: finds formulations that differ, names what is wrong, fails only for what is."""
 
+# pyright: reportIndexIssue=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 import functools

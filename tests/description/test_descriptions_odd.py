@@ -1,5 +1,6 @@
 """Odd descriptions: names, numbers and files that nobody expects. Each is right, or one sentence says what is not."""
 
+# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 import os

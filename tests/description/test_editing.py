@@ -1,5 +1,6 @@
 """Edited robots: a base set free, joints locked, chains cut out; each against the robot it came from."""
 
+# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 import numpy as np

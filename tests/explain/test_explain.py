@@ -1,5 +1,6 @@
 """`robot.explain`: numbers as `details=True` has them, equations as the source has them, frames as it says."""
 
+# pyright: reportArgumentType=false, reportCallIssue=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 import ast

@@ -1,5 +1,6 @@
 """DH tables against the product of elementary matrices, written here a second time."""
 
+# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 import math

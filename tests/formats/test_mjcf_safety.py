@@ -1,5 +1,6 @@
 """MJCF files that would crash, hang or fill the process, or read what they should not: one sentence each."""
 
+# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 import importlib

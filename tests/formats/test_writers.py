@@ -1,5 +1,6 @@
 """URDF text and DH tables of robots: read again they have the same dynamics, here and in Pinocchio."""
 
+# pyright: reportArgumentType=false, reportCallIssue=false, reportOperatorIssue=false, reportTypedDictNotRequiredAccess=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 import math

@@ -2,6 +2,7 @@
 deviations.
 """
 
+# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 import functools

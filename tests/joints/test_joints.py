@@ -1,5 +1,6 @@
 """Joints: their motion, their bias terms by differentiating velocities, and the small matrices of their freedoms."""
 
+# pyright: reportArgumentType=false, reportCallIssue=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 from types import SimpleNamespace

@@ -1,6 +1,7 @@
 """The frames in which the recursions run, against plain forward kinematics in the description's own frames."""
 
 # pyright: reportAttributeAccessIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,6 @@
 """Descents of inverse kinematics: machine code and Python run the same lines, and lanes do not know one another."""
 
+# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 import functools

@@ -77,7 +77,7 @@ def test_operational_space_and_formulas_of_a_core():
         PUMA.operational_space(Q, QD, "tool", reference="local"),
     )
     np.testing.assert_array_equal(found.inertia, wanted.inertia)
-    walk = Formulas(core).explain("gravity_forces", None, {"q": Q}, Extras(), False, None)
+    walk = Formulas(core).explain("gravity_forces", None, {"q": Q}, Extras(), False, None, None)
     assert str(walk) == str(PUMA.explain("gravity_forces", q=Q))
 
 

@@ -1,6 +1,7 @@
 """Simulated constraints: Baumgarte's gains in the place of projection, adaptive steps, and what the result says."""
 
 # pyright: reportOptionalCall=false
+# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 import numpy as np

@@ -1,6 +1,7 @@
 """Answers from runs: tables, limits, settling, tracking, comparisons, pictures; pushes of the world."""
 
 # pyright: reportArgumentType=false, reportCallIssue=false
+# pyright: reportOperatorIssue=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 from dataclasses import replace

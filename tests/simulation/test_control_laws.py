@@ -1,6 +1,7 @@
 """Laws that compose: their formulas by dense matrices, and the same torques in Python, in the rollout and in C."""
 
 # pyright: reportArgumentType=false, reportCallIssue=false
+# pyright: reportOperatorIssue=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 import ctypes

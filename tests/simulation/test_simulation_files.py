@@ -1,5 +1,6 @@
 """Simulations written and read again, what a user types wrong, and the bar."""
 
+# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 import csv

@@ -1,5 +1,6 @@
 """Torques over time and laws of feedback; friction; adaptive runs, their events and limits: against closed forms."""
 
+# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,6 @@
 """Spatial vectors, inertias and transforms against dense 3x3 and 6x6 matrices."""
 
+# pyright: reportArgumentType=false, reportCallIssue=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 from dataclasses import dataclass

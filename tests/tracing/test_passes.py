@@ -1,5 +1,6 @@
 """Passes: dead work goes, multiply-adds are fused where a product has no other use."""
 
+# pyright: reportAttributeAccessIssue=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 from collections import Counter

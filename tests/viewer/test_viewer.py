@@ -1,5 +1,6 @@
 """The viewer without a browser: what its server holds, its controls, recordings, live simulations, and bad input."""
 
+# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
 from __future__ import annotations
 
 import base64

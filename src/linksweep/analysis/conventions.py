@@ -285,7 +285,7 @@ def _named_frame(robot: Robot, link: CanonicalLink) -> tuple[np.ndarray, np.ndar
     return np.array(placement.rotation, dtype=float), np.array(placement.position, dtype=float)
 
 
-def _rearranged(convert: Callable[..., Sequence[np.ndarray]], own: np.ndarray, *options: int) -> np.ndarray:
+def _rearranged(convert: Callable[..., Sequence[Any]], own: np.ndarray, *options: int) -> np.ndarray:
     """The coordinates of a joint (..., n) as a function of their columns gives them."""
     columns = convert([own[..., k : k + 1] for k in range(own.shape[-1])], *options)
     return np.concatenate(columns, axis=-1)

@@ -72,7 +72,8 @@ class LoadedCode:
             with Uninterrupted():
                 _unmap_dropped()
                 self._library = builder.link(llvm.create_lljit_compiler(use_jit_link=True), "linksweep")
-                _mapped[weakref.ref(self)] = self._library
+                owner: weakref.ref[LoadedCode] = weakref.ref(self)
+                _mapped[owner] = self._library
         except RuntimeError as error:
             raise BackendError(
                 f"machine code could not be loaded ({error}); set LINKSWEEP_BACKEND=interpreter to do without."

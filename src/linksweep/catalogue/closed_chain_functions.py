@@ -126,7 +126,7 @@ def _trace_constraint_bias(tracer: UnrolledRun, request: Request, output: int) -
     tracer.write(output, Mechanism(tracer).drift(qd, states, State(ZERO_VEC, ZERO_VEC, ZERO_VEC)))
 
 
-def correction(tracer: UnrolledRun) -> Records[Coordinates]:
+def correction(tracer: UnrolledRun) -> PerLink[Coordinates]:
     """The step (along rates) that takes the constraints' error away, to first order, the least one in the metric M."""
     mechanism = Mechanism(tracer, world=True, damping=DAMPED)
     nothing = [0.0] * tracer.model.nv

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from ..mechanism.canonical import CanonicalLink, CanonicalModel
 from ..spatial.scalars import Scalar
 from ..spatial.transforms import Screw
+from ..tracing.expression import number
 
 ROUNDING = 1e-12  # what rotations leave of a 0, or between two equal numbers
 COMPONENTS = ("xx", "yy", "zz", "xy", "xz", "yz")
@@ -29,7 +30,7 @@ MEANINGS = {
     **{f"I{two}": f"inertia {two} of link {{k}} about its mass centre" for two in COMPONENTS},
 }
 
-Letter = Callable[[str, float], Scalar]  # what stands for a number of that name
+Letter = Callable[[str, Scalar], Scalar]  # what stands for a number of that name
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ def dimensions(model: CanonicalModel) -> Dimensions | None:
         return None
     found: dict[str, float] = {}
 
-    def note(name: str, value: float) -> float:
-        return found.setdefault(name, value)
+    def note(name: str, value: Scalar) -> float:
+        return found.setdefault(name, number(value))
 
     _lettered(model, note)
     return Dimensions(tuple(found), tuple(found.values()))
@@ -91,7 +92,7 @@ def _in_plane(factor: object) -> bool:
 def _lettered(model: CanonicalModel, letter: Letter) -> CanonicalModel:
     """The model with what `letter` gives for each of its numbers."""
 
-    def named(name: str, value: float) -> Scalar:
+    def named(name: str, value: Scalar) -> Scalar:
         return 0.0 if _is_zero(value) else letter(name, value)
 
     lengths = _lengths(model)
@@ -147,8 +148,8 @@ def _lengths(model: CanonicalModel) -> dict[int, float]:
     return found
 
 
-def _is_zero(value: float) -> bool:
-    return abs(value) <= ROUNDING
+def _is_zero(value: Scalar) -> bool:
+    return isinstance(value, (int, float)) and abs(value) <= ROUNDING
 
 
 def _same(a: Sequence[float], b: Sequence[float]) -> bool:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from linksweep.counts.count_tables import Compared
-    from linksweep.robot.core import Items
     from linksweep.robot.robot import Robot
     from linksweep.robots.general_arm import GeneralArm
 
@@ -91,7 +90,7 @@ def _check_choice(
             raise ArgumentError(f"--tables prints every table, got {option} too: leave {option} out.")
 
 
-def _request(name: str, frame: str | None) -> Items:
+def _request(name: str, frame: str | None) -> str | tuple[str, ...] | list[str]:
     from linksweep.catalogue.functions import FUNCTIONS
 
     if name == EXPLICIT and frame is not None:

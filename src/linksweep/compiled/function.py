@@ -229,7 +229,7 @@ class ParametricFunction(CompiledFunction):
 
 def make_function(
     recipe: Recipe, dtype: str | None, thread_count: int, backend: str,
-    behind: Callable[[CompiledFunction], CompiledFunction] = lambda plain: plain,
+    behind: Callable[[CompiledFunction], Callable[..., arrays.Results]] = lambda plain: plain,
 ) -> CompiledFunction:  # fmt: skip
     """A CompiledFunction, with the fast entry for single samples where there is one.
 
@@ -239,7 +239,7 @@ def make_function(
     plain = kind(recipe, dtype, thread_count, backend)
     entry = _fast_entry(plain, behind(plain))
     if entry is None:
-        return behind(plain)
+        return behind(plain)  # pyright: ignore[reportReturnType]  # it has what its caller asks for
     fast = type(kind.__qualname__, (kind,), {"__call__": entry, "__doc__": kind.__doc__})
     function = fast.__new__(fast)
     function.__dict__ = plain.__dict__  # one function, seen from before and from behind its entry

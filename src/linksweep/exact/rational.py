@@ -130,7 +130,8 @@ def rational_rotation(rotation: Matrix) -> Matrix:
     """A rotation matrix of fractions near this one, through its quaternion; the same one where it is right-angled."""
     if right_angled(rotation):
         return _rows(rotation)
-    x, y, z, w = (Rational(round(part * FINE), FINE) for part in _quaternion(rotation))
+    parts: list[Exact] = [Rational(round(part * FINE), FINE) for part in _quaternion(rotation)]
+    x, y, z, w = parts
     two = 2 / (x * x + y * y + z * z + w * w)
     return (
         (1 - two * (y * y + z * z), two * (x * y - w * z), two * (x * z + w * y)),

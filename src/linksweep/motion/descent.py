@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from linksweep.spatial.scalars import Scalar, sqrt, where
+from linksweep.spatial.scalars import sqrt, where
 
 DAMPING = 0.1  # of the squared error
 TINY = 1e-60  # added to the damping: keeps the step finite where there is no Jacobian at all
@@ -43,23 +43,26 @@ class Bound(NamedTuple):
     stop: bool
 
 
+Values = Any  # floats, an array of samples, or symbols: the lines below run over all of them
+
+
 class Scalars(NamedTuple):
     """What differs between floats and symbols."""
 
-    less: Callable[..., Scalar]
-    choose: Callable[..., Scalar]
-    root: Callable[..., Scalar]
-    largest: Callable[..., Scalar]  # along the first axis, and no less than a number
+    less: Callable[..., Values]
+    choose: Callable[..., Values]
+    root: Callable[..., Values]
+    largest: Callable[..., Values]  # along the first axis, and no less than a number
 
 
-def _largest_symbol(values: Scalar, least: float) -> Scalar:
-    found: Scalar = least
+def _largest_symbol(values: Values, least: float) -> Values:
+    found: Values = least
     for value in values:
         found = where(found < value, value, found)
     return found
 
 
-def _largest_float(values: Scalar, least: float) -> Scalar:
+def _largest_float(values: Values, least: float) -> Values:
     return values.max(axis=0, initial=least)
 
 
@@ -74,22 +77,22 @@ class Report(NamedTuple):
     coordinates, iterations, squared error there (0 where solved), and whether target and start are plain: an exact
     rotation, a start inside the limits, and no joint half a turn or more from it."""
 
-    status: Scalar
-    distance: Scalar
-    turn: Scalar
-    iterations: Scalar
-    cost: Scalar
-    plain: Scalar
+    status: Values
+    distance: Values
+    turn: Values
+    iterations: Values
+    cost: Values
+    plain: Values
 
 
 class State(NamedTuple):
     """Coordinates to look at next, the best so far with its report, the least squared error and for how long it is."""
 
-    q: Scalar
-    best: Scalar
+    q: Values
+    best: Values
     report: Report
-    mark: Scalar
-    since: Scalar
+    mark: Values
+    since: Values
 
 
 START = (*Report(GOING, FAR, FAR, -1.0, FAR, 1.0), FAR, 0.0)  # after q and best
@@ -104,8 +107,8 @@ class Problem(NamedTuple):
 
 
 def iterate(
-    m: Scalars, problem: Problem, target: Scalar, q0: Scalar, tolerance: Scalar, iterations: Scalar, state: State,
-    kinematics: Callable[[Scalar], tuple[Scalar, Scalar]], moved: Callable[[Scalar, Scalar], Scalar] = operator.add,
+    m: Scalars, problem: Problem, target: Values, q0: Values, tolerance: Values, iterations: Values, state: State,
+    kinematics: Callable[[Values], tuple[Values, Values]], moved: Callable[[Values, Values], Values] = operator.add,
 ) -> State:  # fmt: skip
     """Look at state.q, keep it if it is the best, and move on.
 
@@ -137,7 +140,7 @@ def iterate(
     return State(moved(q, step), m.choose(closer, q, state.best), report, mark, since)
 
 
-def within(m: Scalars, bounds: tuple[Bound, ...], q: Scalar) -> Scalar:
+def within(m: Scalars, bounds: tuple[Bound, ...], q: Values) -> Values:
     """q, at most one step out of its limits, with a turn taken off where that brings a joint back, else stopped."""
     q = q.copy()
     for bound in bounds:
@@ -150,7 +153,7 @@ def within(m: Scalars, bounds: tuple[Bound, ...], q: Scalar) -> Scalar:
     return q
 
 
-def _error(m: Scalars, problem: Problem, pose: Scalar, target: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+def _error(m: Scalars, problem: Problem, pose: Values, target: Values) -> tuple[Values, Values, Values]:
     """The weighted way from pose to target (6, ...), or (3, ...); its length (m), and 2 sin(angle / 2) of its turn."""
     way = target[:3, 3] - pose[:3, 3]
     distance = m.root(_sum(way * way))
@@ -183,11 +186,11 @@ def _error(m: Scalars, problem: Problem, pose: Scalar, target: Scalar) -> tuple[
     return np.concatenate([half * (factor * 2.0), way]), distance, m.root(_sum(half * half)) * 2.0
 
 
-def _plain(m: Scalars, problem: Problem, target: Scalar, q0: Scalar, q: Scalar) -> Scalar:
+def _plain(m: Scalars, problem: Problem, target: Values, q0: Values, q: Values) -> Values:
     """1, or 0 where the target's rotation is not exact or q is half a turn from q0, or q0 outside the limits."""
-    plain: Scalar = 1.0
+    plain: Values = 1.0
 
-    def unless(condition: Scalar) -> None:
+    def unless(condition: Values) -> None:
         nonlocal plain
         plain = m.choose(condition, 0.0, plain)
 
@@ -204,7 +207,7 @@ def _plain(m: Scalars, problem: Problem, target: Scalar, q0: Scalar, q: Scalar) 
     return plain
 
 
-def _unblocked(m: Scalars, problem: Problem, q: Scalar, jacobian: Scalar, error: Scalar) -> Scalar:
+def _unblocked(m: Scalars, problem: Problem, q: Values, jacobian: Values, error: Values) -> Values:
     """The weighted Jacobian without the joints that stand at a limit and would be pushed outward."""
     weights = [1.0] * 3 + [1.0 / problem.scale] * 3
     rows = range(3, 6) if problem.position_only else range(6)
@@ -219,13 +222,13 @@ def _unblocked(m: Scalars, problem: Problem, q: Scalar, jacobian: Scalar, error:
     return matrix
 
 
-def _step(m: Scalars, jacobian: Scalar, error: Scalar, damping: Scalar) -> Scalar:
+def _step(m: Scalars, jacobian: Values, error: Values, damping: Values) -> Values:
     """J^T (J J^T + damping)^-1 error, by the modified Gram-Schmidt process: [J^T; sqrt(damping)] = Q R."""
     rows, root = len(jacobian), m.root(damping)
     vectors, fill = list(jacobian), [[0.0] * i + [root] for i in range(rows)]  # what the damping adds stands below
-    step: Scalar = 0.0
-    y: list[Scalar] = []
-    factors: list[list[Scalar]] = [[] for _ in range(rows)]
+    step: Values = 0.0
+    y: list[Values] = []
+    factors: list[list[Values]] = [[] for _ in range(rows)]
     for i in range(rows):
         own, own_fill = vectors[i], fill[i]
         inverse = 1.0 / m.root(_sum(own * own) + _total([x * x for x in own_fill]))
@@ -241,9 +244,9 @@ def _step(m: Scalars, jacobian: Scalar, error: Scalar, damping: Scalar) -> Scala
     return step * (LARGEST_STEP / m.root(m.largest(step * step, LARGEST_STEP**2)))
 
 
-def _sum(values: Scalar) -> Scalar:
+def _sum(values: Values) -> Values:
     return values.sum(axis=0)
 
 
-def _total(values: list[Scalar]) -> Scalar:
+def _total(values: list[Values]) -> Values:
     return sum(values, 0.0)

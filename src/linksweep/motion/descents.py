@@ -20,11 +20,9 @@ from linksweep.tracing.program import Array, Program, block_program
 from linksweep.tracing.unrolled import UnrolledRun
 
 from .base import FloatArray
-from .descent import FLOATS, GOING, START, SYMBOLS, Problem, Report, State, iterate
+from .descent import FLOATS, GOING, START, SYMBOLS, Problem, Report, State, Values, iterate
 
 if TYPE_CHECKING:
-    from linksweep.spatial.scalars import Scalar
-
     from .chains import Chain
 
 MOST_JOINTS = 60  # that carry the frame: beyond, a written-out step takes long to compile, and Python goes through it
@@ -53,7 +51,7 @@ class DescentRecipe(Recipe):
         target, (tolerance, iterations), q0, flat = given
         n = loop.start
 
-        def kinematics(q: Scalar) -> tuple[np.ndarray, np.ndarray]:
+        def kinematics(q: Values) -> tuple[np.ndarray, np.ndarray]:
             results = []
             for request in self.requests:
                 run = UnrolledRun(self.model, signature(self.model, [request])[0], [list(q)])
@@ -61,7 +59,7 @@ class DescentRecipe(Recipe):
                 results.append(np.array(run.results[0], object))
             return results[0].reshape(4, 4), results[1].reshape(6, -1)
 
-        def moved_by(q: Scalar, step: Scalar) -> np.ndarray:
+        def moved_by(q: Values, step: Values) -> np.ndarray:
             return np.array(normalized(self.model, moved(self.model, list(q), list(step))), object)
 
         state = State(flat[:n], flat[n : 2 * n], Report(*flat[2 * n : 2 * n + loop.report]), *flat[-2:])

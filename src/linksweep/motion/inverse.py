@@ -39,16 +39,16 @@ class InverseKinematics:
     why not: "out of reach", the position alone cannot be reached either; "orientation", the position can, but not with
     this orientation; "limits", there is a solution, but outside the joint limits; "did not converge", the search was
     still getting nearer when it ended. All but a target farther off than the arm is long are findings of the search,
-    not proofs.
+    not proofs. Of one target all but q are NumPy's scalars.
     """
 
     q: FloatArray
-    solved: bool | np.ndarray
-    position_error: float | FloatArray
-    rotation_error: float | FloatArray
-    iterations: int | np.ndarray
-    restarts: int | np.ndarray
-    reason: str | np.ndarray
+    solved: np.ndarray
+    position_error: FloatArray
+    rotation_error: FloatArray
+    iterations: np.ndarray
+    restarts: np.ndarray
+    reason: np.ndarray
 
 
 def inverse_kinematics(

@@ -21,6 +21,7 @@ from ..catalogue.details import Details
 from ..catalogue.functions import Request
 from ..catalogue.parameters import ParameterSet
 from ..catalogue.requests import checked_flag, make_requests
+from ..catalogue.table import Item
 from ..compiled.function import CompiledFunction, Recipe, builtin_of, chosen_backend, make_function
 from ..description.external_forces import link_forces
 from ..description.model import Model
@@ -32,10 +33,14 @@ from ..support.lazy import Once, lazy
 from ..support.messages import shown
 from ..support.numbers import Named
 
-Item = str | tuple[object, ...]  # what `compile` is asked for: a name, or one with its frame, reference, ...
 Items = Item | Sequence[Item]  # one of them, or a list
 Run = Callable[..., np.ndarray]  # arrays in, an array out
 MOST_KEPT = 64  # functions of `compile`: one that is asked for again is there
+
+
+def listed(functions: Items) -> list[Item]:
+    """One item or a list of them; a tuple is one."""
+    return functions if isinstance(functions, list) else [functions]  # pyright: ignore[reportReturnType]
 
 
 class Extras(NamedTuple):
@@ -113,7 +118,7 @@ class Core:
     # from what is asked to a function
 
     def requests(
-        self, items: Sequence[object], method: str | None = None, more: Extras | None = None, *,
+        self, items: Sequence[Item], method: str | None = None, more: Extras | None = None, *,
         rolled: bool | None = None, parameters: Sequence[ParameterSet] = (), internal: bool = False,
         f_ext: bool = False, dissipation: bool = False, base_motion: bool = False,
     ) -> tuple[Request, ...]:  # fmt: skip
@@ -147,7 +152,7 @@ class Core:
             args = (*args, *more.arguments(self.model))
         return found(*args) if out is None else found(*args, out=out)
 
-    def _found(self, item: object, method: str | None, more: Extras | None) -> Run:
+    def _found(self, item: Item, method: str | None, more: Extras | None) -> Run:
         flags = () if more is None else tuple(more.flags().values())
         backend = settings.backend
         key = (item, backend, method, flags)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, SingularError
 from ..support.messages import shown
-from .core import Core
+from .core import Core, Item
 
 RANK = 1e-12  # of the largest eigenvalue of Omega with a unit diagonal; below, its inverse has no digits left
 ROWS = {"all": slice(0, 6), "angular": slice(0, 3), "linear": slice(3, 6)}
@@ -58,7 +58,7 @@ def operational_space(
     """The operational space of one or several frames, in one compiled function and some products of matrices."""
     wanted = as_key(frames)
     names = wanted if isinstance(wanted, tuple) else (wanted,)
-    items: list[object] = [("operational_inertia_inverse", wanted, reference), "mass_matrix_inverse"]
+    items: list[Item] = [("operational_inertia_inverse", wanted, reference), "mass_matrix_inverse"]
     items += ["bias_forces", "gravity_forces"]
     for kind in ("jacobian", "jacobian_bias"):
         items += [(kind, name, reference) for name in names]

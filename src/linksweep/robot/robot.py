@@ -36,7 +36,7 @@ from ..tracing.count import Counts, count
 from ..tracing.program import Program
 from . import editing, joint_numbers, parameters
 from .closed_chains import CLOSES, Choice, ClosedChain, Mobility, checked_ties
-from .core import Core, Extras, Item, Items, checked_dtype, extras
+from .core import Core, Extras, Item, Items, checked_dtype, extras, listed
 from .couplings import expansion
 from .derivatives import Derivatives, Slopes
 from .formulas import NUMBERS_INSTEAD, Formulas
@@ -664,7 +664,7 @@ class Robot:
         functions, method, rolled, base_parameters, parameters, **options
             As of `compile`.
         """
-        wanted = functions if isinstance(functions, list) else [functions]
+        wanted = listed(functions)
         if not wanted:
             raise ArgumentError("compile got an empty list, expected at least one function: see robot.methods.")
         if self.model.constraints and any(_names(item, "inverse_dynamics") for item in wanted):

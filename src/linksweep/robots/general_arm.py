@@ -18,7 +18,7 @@ from linksweep.compiled.function import CompiledFunction, Recipe, make_function
 from linksweep.description.model import IDENTITY3, ZERO3, Frame
 from linksweep.errors import ArgumentError
 from linksweep.mechanism.canonical import CanonicalModel
-from linksweep.robot.core import Item, Items
+from linksweep.robot.core import Item, Items, listed
 from linksweep.robot.formulas import numbered, shortest
 from linksweep.robot.robot import Robot
 from linksweep.spatial.algebra import Inertia, Sym, Vec
@@ -136,7 +136,7 @@ class GeneralArm:
         return count(self.recipe(function, method, base_parameters).trace())
 
     def recipe(self, functions: Items, method: str | None = None, base_parameters: bool | None = None) -> Recipe:
-        wanted = functions if isinstance(functions, list) else [functions]
+        wanted = listed(functions)
         sets = (Geometry(self.twists, (self.nv, 13)), Gravity())
         requests = make_requests(self._example, wanted, method, parameters=sets)
         return Recipe(self._example.canonical, requests, False, base_parameters=base_parameters, parameters=sets)

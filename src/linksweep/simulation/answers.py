@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..support.messages import shown
-from ..support.notebook import html_table
+from ..support.notebook import Cell, html_table
 from ..tables import joint_columns
 from ..tables.limit_watch import QUANTITIES, LimitWatch
 from .checks import positive, real_array
@@ -56,7 +56,7 @@ class Table:
 
     title: str
     headings: tuple[str, ...]
-    rows: tuple[tuple[object, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
 
     def __str__(self) -> str:
         cells = [self.headings, *(tuple(_text(x) for x in row) for row in self.rows)]

@@ -117,7 +117,8 @@ class Rollout:
             self._weights(name, value, (steps + 1, *batch, size))
             for name, value, size in (("w_q", w_q, self.robot.nq), ("w_qd", w_qd, self.robot.nv))
         ]
-        return self.backward(*given, *weights)
+        (q, qd, torques), (by_q, by_qd) = given, weights
+        return self.backward(q, qd, torques, by_q, by_qd)
 
     def batch(self, q0: Shape, qd0: Shape, tau: Shape) -> Shape:
         """The leading axes of the results, from the shapes of the arguments; what does not fit is refused."""

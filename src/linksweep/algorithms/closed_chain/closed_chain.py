@@ -33,11 +33,11 @@ def closed_chain(
     bias = khalil_kleinfinger(sweep, qd, sweep.zeros(), f_ext, base, dissipation)
     T_free = sweep.subtract(tau, bias.tau)                                                       # (3.22)
     mechanism = Mechanism(sweep, world=True)
-    k = mechanism.drift(qd, _states(sweep, bias), State(base.w, base.dw, base.a))
+    k = mechanism.drift(qd, _states(bias), State(base.w, base.dw, base.a))
     qdd, multipliers = mechanism.solve(sweep.summed(T_free), k)
     return Result(qdd, mechanism.along_b(multipliers), mechanism.wrenches(multipliers))
 
 
-def _states(sweep: Unrolled, bias: Inverse) -> Records[State]:
+def _states(bias: Inverse) -> Records[State]:
     """w, dw, dv of every link, as the inverse dynamics found them."""
     return Records(State(*values) for values in zip(bias.w, bias.dw, bias.dv, strict=True))

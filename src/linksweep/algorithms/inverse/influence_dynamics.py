@@ -50,7 +50,7 @@ def influence_dynamics(
     a = first.turn_back(base.a)
     model = explicit_model(sweep, turning)
     joints = range(len(sweep.links))
-    rate: dict[int, Scalar] = {BASE: 1.0} | {k: qd[k][0] for k in joints}
+    rate: dict[int, Scalar] = {BASE: 1.0, **{k: qd[k][0] for k in joints}}
     products = [(j, k) for k in rate for j in rate if j <= k]
     inertial, velocity, gravity = (Records[Coordinates]() for _ in range(3))
     for i, body in zip(joints, model.bodies, strict=True):

@@ -32,8 +32,8 @@ def mass_matrix(sweep: Sweep, ten_parameters: bool = True, loads: PerLink | None
     """
 
     def composite_step(link: LinkView, outer: Composite, *load: Inertia) -> tuple[Composite, Composite]:
-        r = outer + link.M if isinstance(outer, Inertia) else outer + link.M.articulated()       # (29), (33)
-        r = r + load[0] if load else r
+        ten = isinstance(outer, Inertia)
+        r = sum(load, outer + link.M) if ten else outer + link.M.articulated()                   # (33), (29)
         return r, link.phi(r)
 
     def start(link: LinkView, r: Composite) -> tuple[Rows, tuple[Force, ...]]:

@@ -85,7 +85,7 @@ def export_law(
 
     driven = _driven(law, robot)
     function = law_function(law, driven, dissipation, backend="interpreter")  # nothing is called here
-    return export_c(function, path, name=name, dtype=dtype, robot=driven)
+    return export_c(function, Path(path), name=name, dtype=dtype, robot=driven)
 
 
 def _driven(law: Law, robot: Robot | None) -> Robot:
