@@ -111,7 +111,7 @@ class Rollout:
             self._weights(name, value, (steps + 1, *batch, size))
             for name, value, size in (("w_q", w_q, self.robot.nq), ("w_qd", w_qd, self.robot.nv))
         ]
-        return self.backward(*given, *weights)
+        return self.backward(given[0], given[1], given[2], weights[0], weights[1])
 
     def batch(self, q0: tuple[int, ...], qd0: tuple[int, ...], tau: tuple[int, ...]) -> tuple[int, ...]:
         """The leading axes of the results, from the shapes of the arguments; what does not fit is refused."""
