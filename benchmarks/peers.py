@@ -372,7 +372,7 @@ def batches(peers: list[str], rounds: int, notes: dict[str, str]) -> list[dict[s
 def printed(rows: list[dict[str, Any]], title: Callable[[dict[str, Any]], str], shares: bool = False) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row["times"]))
     head = ("", *names, *(("of floor",) if shares else ()), "least ratio", "")
-    cells = [head]
+    cells: list[tuple[str, ...]] = [head]
     for row in rows:
         times = row["times"]
         others = [t for name, t in times.items() if name != "linksweep"]
