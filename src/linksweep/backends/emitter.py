@@ -19,7 +19,7 @@ Rows = Sequence[Sequence[str]] | dict[int, list[str]]  # of each output, or of s
 
 LONG = 1500  # operations of straight-line code, beyond which it is cut into pieces:
 PIECE = 300  # LLVM's time grows faster than a block's length. C of Talos: 5.6 s to compile in one, 1.9 s in pieces
-CHUNKS = 64  # of results, written between two labels
+CHUNKS = 64  # of results, written between two labels. M of Talos: 1.3 s to compile without, 0.55 s with them
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 
 

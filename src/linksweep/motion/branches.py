@@ -162,7 +162,7 @@ def _block(robot: Robot, task: Task, form: Form, near: FloatArray, cold: bool) -
     misses = np.zeros((*found.shape[:2], 2))
     misses[rows, columns] = errors
     singular = _merged(chain, every, free)
-    solvable: np.ndarray = np.isfinite(every).any(axis=(1, 2))
+    solvable: Any = np.isfinite(every).any(axis=(1, 2))
     if task.limited and chain.bounded:
         _limit(task, every, misses)
     far = np.where(chain.moves, every - near[:, None], 0.0)
@@ -228,6 +228,6 @@ def _limit(task: Task, every: FloatArray, misses: FloatArray) -> None:
     if len(rows):
         moved = np.where(chain.moves, inside[rows, columns], every[rows, columns])
         errors = task.take(rows).misses(moved)
-        good: np.ndarray = (errors <= task.tolerance).all(axis=1)
+        good: Any = (errors <= task.tolerance).all(axis=1)
         every[rows, columns] = np.where(good[:, None], moved, np.nan)
         misses[rows, columns] = errors

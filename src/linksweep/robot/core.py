@@ -136,7 +136,7 @@ class Core:
         return self.functions.made((requests, settings.backend), make)
 
     def call(
-        self, item: object, args: tuple[ArrayLike, ...], method: str | None = None, more: Extras | None = None,
+        self, item: Item, args: tuple[ArrayLike, ...], method: str | None = None, more: Extras | None = None,
         out: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
         """The result of one function, which is compiled at its first call."""
