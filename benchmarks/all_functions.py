@@ -61,7 +61,7 @@ RIVALS: dict[str, Rival] = {  # of model, data, q, v and a third vector
     "potential_energy": lambda m, d, q, v, x: pin.computePotentialEnergy(m, d, q),
     "pose": lambda m, d, q, v, x: pin.framesForwardKinematics(m, d, q),
     "poses": lambda m, d, q, v, x: pin.framesForwardKinematics(m, d, q),
-    "jacobian": lambda m, d, q, v, x: pin.computeFrameJacobian(m, d, q, m.nframes - 1, pin.LOCAL_WORLD_ALIGNED),
+    "jacobian": lambda m, d, q, v, x: pin.computeJointJacobian(m, d, q, m.njoints - 1),
     "jacobians": lambda m, d, q, v, x: pin.computeJointJacobians(m, d, q),
 }
 
@@ -97,7 +97,7 @@ def rivals(robot: ls.Robot, model: Any, function: str, q: np.ndarray, rng: np.ra
         data, rows = model.createData(), list(zip(q, v, a, strict=True))
         found["python"] = lambda: [RIVALS[function](model, data, *row) for row in rows]
     try:
-        side, name = native.Native(model), ALIKE.get(function, function)
+        side, name = native.Native(model, robot.link_names[-1]), ALIKE.get(function, function)
     except native.Unavailable:
         return found
     if side.has(name, q, v, a):
@@ -107,7 +107,7 @@ def rivals(robot: ls.Robot, model: Any, function: str, q: np.ndarray, rng: np.ra
 
 def measured(robot: ls.Robot, model: Any, function: str, bandwidth: float, rounds: int) -> dict[str, Any]:
     """Seconds for one sample of each side, and what bounds ours. An error in words where it does not apply."""
-    item: Any = (function, robot.model.frames[-1].name) if function in FRAMED else function
+    item: Any = (function, robot.link_names[-1]) if function in FRAMED else function
     began = time.perf_counter()
     compiled = robot.compile(item)
     size = sum(int(np.prod(shape)) for shape in (a.shape for a in compiled.signature.outputs)) * 8

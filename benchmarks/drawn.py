@@ -129,16 +129,27 @@ def floor_share(rows: list[dict[str, Any]]) -> Any:
     return figure
 
 
-PICTURES: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
-    "peers": by_peer, "lengths": by_length, "batches": by_batch, "floor": floor_share,
+PICTURES: dict[str, tuple[str, Callable[[list[dict[str, Any]]], Any]]] = {  # the table that each is of
+    "peers": ("robots", by_peer), "lengths": ("lengths", by_length), "batches": ("batches", by_batch),
+    "floor": ("robots", floor_share),
 }  # fmt: skip
+
+
+def pictures(rows: list[dict[str, Any]]) -> list[str]:
+    """The pictures that these rows are enough for."""
+    tables = {row["table"] for row in rows}
+    return [name for name, (table, _) in PICTURES.items() if table in tables]
+
+
+def draw(name: str, rows: list[dict[str, Any]]) -> Any:
+    return PICTURES[name][1](rows)
 
 
 def save(rows: list[dict[str, Any]], folder: Path) -> list[Path]:
     from linksweep import plots
 
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.svg" for name in PICTURES]
-    for path, draw in zip(paths, PICTURES.values(), strict=True):
-        plots.save(draw(rows), path)
+    paths = [folder / f"{name}.svg" for name in pictures(rows)]
+    for path in paths:
+        plots.save(draw(path.stem, rows), path)
     return paths

@@ -100,7 +100,8 @@ def library() -> ctypes.CDLL:
 class Native:
     """A Pinocchio model of Python as one of C++."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, frame: str = "") -> None:
+        """frame: the one that functions of a frame are asked for; the last one, if nothing is said."""
         joints = [model.joints[k] for k in range(1, model.njoints)]
         others = {joint.shortname() for joint in joints} - KINDS
         if others:
@@ -114,6 +115,7 @@ class Native:
                 [shape[0, 0], shape[0, 1], shape[1, 1], shape[0, 2], shape[1, 2], shape[2, 2]],
             ])  # fmt: skip
         frames = [frame for frame in model.frames if frame.type.name == "BODY"]  # as many as linksweep has
+        frames.sort(key=lambda one: one.name == frame)  # C++ takes the last
         framed = np.array([[_parent(frame), *_flat(frame.placement)] for frame in frames])
         kinds = (ctypes.c_char_p * len(joints))(*(joint.shortname().encode() for joint in joints))
         self.nv = model.nv

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,12 @@ from typing import Any
 import numpy as np
 from made import Made
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import drawn  # noqa: E402
+
 BLUE, ORANGE, GREY, GREEN = "#0072B2", "#D55E00", "#8C8C8C", "#009E73"
 
 
@@ -194,6 +200,20 @@ def speed() -> Any:
     )
 
 
+def of_peers() -> dict[str, Callable[[], Any]]:
+    """Pictures of the run against every peer that docs/benchmarks.md prints: those that the run has tables for."""
+    text = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    run = text.partition("$ python benchmarks/peers.py")[2].partition("\n```")[0]
+    rows = drawn.rows_of(run)
+    known = {
+        "peers": drawn.by_peer,
+        "lengths": drawn.by_length,
+        "batches": drawn.by_batch,
+        "floor": drawn.floor_share,
+    }
+    return {name: lambda draw=known[name]: draw(rows) for name in drawn.pictures(rows)}
+
+
 def _nanoseconds(text: str) -> float:
     number, unit = text.split()
     return float(number) * {"ns": 1.0, "µs": 1e3, "ms": 1e6}[unit]
@@ -206,4 +226,5 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "modified_dh": modified_dh,
     "puma_frames": puma_frames,
     "speed": speed,
+    **of_peers(),
 }
