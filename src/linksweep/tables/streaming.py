@@ -208,7 +208,7 @@ def _columns(argument: Argument, robot: Robot | None) -> tuple[str, ...]:
     return (argument.name,) if argument.shape == () else tuple(f"{argument.name}.{k}" for k in range(size))
 
 
-Writer = Callable[[_Source, CompiledFunction, int, Callable[[float], None]], int]
+Writer = Callable[[_Source, "CompiledFunction", int, Callable[[float], None]], int]
 
 
 def _writer(sink: Sink, outputs: Sequence[Argument], robot: Robot | None) -> Writer:
