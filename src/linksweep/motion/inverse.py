@@ -43,12 +43,12 @@ class InverseKinematics:
     """
 
     q: FloatArray
-    solved: bool | np.ndarray
-    position_error: float | FloatArray
-    rotation_error: float | FloatArray
-    iterations: int | np.ndarray
-    restarts: int | np.ndarray
-    reason: str | np.ndarray
+    solved: np.ndarray
+    position_error: FloatArray
+    rotation_error: FloatArray
+    iterations: np.ndarray
+    restarts: np.ndarray
+    reason: np.ndarray
 
 
 def inverse_kinematics(
