@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -116,7 +116,7 @@ class Report:
         lint = " and ".join(_count(number, word) for number, word in counts if number)
         return f"{self.robot}: {said}; {lint or 'nothing to remark'} about the description."
 
-    def as_dict(self) -> dict[str, object]:
+    def as_dict(self) -> dict[str, Any]:
         """Plain JSON values; a difference that is not a number is null."""
         return {
             "robot": self.robot,

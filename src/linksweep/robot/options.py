@@ -40,13 +40,6 @@ class TableOptions(TypedDict, total=False):
     source: str | None
 
 
-class Table(TableOptions):
-    """A Denavit-Hartenberg table: the arguments of `Robot.from_dh`."""
-
-    rows: Sequence[Row]
-    convention: str
-
-
 class FollowOptions(TypedDict, total=False):
     position_only: bool
     limits: bool

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ..explain import Explanation
     from ..motion import Branches, Followed, InverseKinematics, Path
     from ..viewer import Viewer
-    from .options import Flags, FollowOptions, Row, SearchOptions, Table, TableOptions, TracingOptions, ViewOptions
+    from .options import Flags, FollowOptions, Row, SearchOptions, TableOptions, TracingOptions, ViewOptions
 
 
 class Robot:
@@ -357,7 +357,7 @@ class Robot:
 
         return to_urdf(self.model)
 
-    def to_dh(self, convention: str | None = None, tip: str | None = None) -> Table:
+    def to_dh(self, convention: str | None = None, tip: str | None = None) -> dict[str, Any]:
         """Arguments of `Robot.from_dh` for a serial chain: its Denavit-Hartenberg rows, mount and tool.
 
         Parameters
@@ -369,7 +369,7 @@ class Robot:
         """
         from ..formats.dh_writer import to_dh
 
-        return cast("Table", to_dh(self.model, convention, tip))
+        return to_dh(self.model, convention, tip)
 
     # ---- Coordinates
 
