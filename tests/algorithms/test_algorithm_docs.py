@@ -8,7 +8,8 @@ programs and their rank among all methods of that function), `<!-- role: functio
 the default), `<!-- rules: all -->` (the rules of defaults.py) and `<!-- explicit: all -->` (what I* and P* cost).
 """
 
-# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import functools

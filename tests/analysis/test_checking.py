@@ -1,6 +1,7 @@
 """`ls.check` and `linksweep check`: finds formulations that differ, names what is wrong, fails only for what is."""
 
-# pyright: reportIndexIssue=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportIndexIssue=false
 from __future__ import annotations
 
 import functools

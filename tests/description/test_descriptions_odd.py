@@ -1,6 +1,7 @@
 """Odd descriptions: names, numbers and files that nobody expects. Each is right, or one sentence says what is not."""
 
-# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import os

@@ -1,6 +1,7 @@
 """Edited robots: a base set free, joints locked, chains cut out; each against the robot it came from."""
 
-# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import numpy as np

@@ -1,6 +1,7 @@
 """`robot.explain`: numbers as `details=True` has them, equations as the source has them, frames as it says."""
 
-# pyright: reportArgumentType=false, reportCallIssue=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportArgumentType=false, reportCallIssue=false
 from __future__ import annotations
 
 import ast

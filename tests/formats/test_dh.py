@@ -1,6 +1,7 @@
 """DH tables against the product of elementary matrices, written here a second time."""
 
-# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import math

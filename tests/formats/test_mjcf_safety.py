@@ -1,6 +1,7 @@
 """MJCF files that would crash, hang or fill the process, or read what they should not: one sentence each."""
 
-# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import importlib

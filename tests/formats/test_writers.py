@@ -1,6 +1,7 @@
 """URDF text and DH tables of robots: read again they have the same dynamics, here and in Pinocchio."""
 
-# pyright: reportArgumentType=false, reportCallIssue=false, reportOperatorIssue=false, reportTypedDictNotRequiredAccess=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportArgumentType=false, reportCallIssue=false, reportOperatorIssue=false, reportTypedDictNotRequiredAccess=false
 from __future__ import annotations
 
 import math

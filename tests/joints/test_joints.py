@@ -1,6 +1,7 @@
 """Joints: their motion, their bias terms by differentiating velocities, and the small matrices of their freedoms."""
 
-# pyright: reportArgumentType=false, reportCallIssue=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportArgumentType=false, reportCallIssue=false
 from __future__ import annotations
 
 from types import SimpleNamespace

@@ -1,7 +1,8 @@
 """The frames in which the recursions run, against plain forward kinematics in the description's own frames."""
 
 # pyright: reportAttributeAccessIssue=false
-# pyright: reportArgumentType=false, reportCallIssue=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportArgumentType=false, reportCallIssue=false
 from __future__ import annotations
 
 from typing import Any

@@ -1,6 +1,7 @@
 """Descents of inverse kinematics: machine code and Python run the same lines, and lanes do not know one another."""
 
-# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import functools

@@ -1,7 +1,8 @@
 """Simulated constraints: Baumgarte's gains in the place of projection, adaptive steps, and what the result says."""
 
 # pyright: reportOptionalCall=false
-# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import numpy as np

@@ -1,7 +1,8 @@
 """Answers from runs: tables, limits, settling, tracking, comparisons, pictures; pushes of the world."""
 
 # pyright: reportArgumentType=false, reportCallIssue=false
-# pyright: reportOperatorIssue=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportOperatorIssue=false
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,7 +1,8 @@
 """Laws that compose: their formulas by dense matrices, and the same torques in Python, in the rollout and in C."""
 
 # pyright: reportArgumentType=false, reportCallIssue=false
-# pyright: reportOperatorIssue=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportOperatorIssue=false
 from __future__ import annotations
 
 import ctypes

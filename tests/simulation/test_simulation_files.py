@@ -1,6 +1,7 @@
 """Simulations written and read again, what a user types wrong, and the bar."""
 
-# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import csv

@@ -1,6 +1,7 @@
 """Torques over time and laws of feedback; friction; adaptive runs, their events and limits: against closed forms."""
 
-# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import numpy as np

@@ -1,6 +1,7 @@
 """Spatial vectors, inertias and transforms against dense 3x3 and 6x6 matrices."""
 
-# pyright: reportArgumentType=false, reportCallIssue=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportArgumentType=false, reportCallIssue=false
 from __future__ import annotations
 
 from dataclasses import dataclass

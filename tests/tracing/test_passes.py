@@ -1,6 +1,7 @@
 """Passes: dead work goes, multiply-adds are fused where a product has no other use."""
 
-# pyright: reportAttributeAccessIssue=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
 from collections import Counter

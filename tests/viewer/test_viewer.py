@@ -1,6 +1,7 @@
 """The viewer without a browser: what its server holds, its controls, recordings, live simulations, and bad input."""
 
-# pyright: reportArgumentType=false  # wrong on purpose, or over any scalar
+# Arguments that are wrong on purpose, or numbers over any scalar:
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import base64
