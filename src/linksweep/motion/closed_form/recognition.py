@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ Solver = Callable[[Motion, FloatArray], Place]
 class Backward:
     """The same chain, seen from its other end: e6^-1 ... e1^-1 = G^-1."""
 
-    def __init__(self, solver: Any, screws: tuple[Screw, ...], size: float) -> None:
+    def __init__(self, solver: Callable[..., Solver], screws: tuple[Screw, ...], size: float) -> None:
         self.solver = solver(tuple(screw.reversed() for screw in screws[::-1]), size)
 
     def __call__(self, motion: Motion, near: FloatArray) -> Place:
@@ -27,7 +26,7 @@ class Backward:
         return Place(place.q[::-1], place.free)
 
 
-def backward(form: Any) -> Callable[..., Solver]:
+def backward(form: Callable[..., Solver]) -> Callable[..., Solver]:
     return lambda screws, size: Backward(form, screws, size)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..base import FloatArray
 
+Numbers = Any  # a float or an array, as NumPy takes either
 EXACT = 1e-8  # rad, or relative to the arm's size: nearer than this, axes meet or are parallel; files are rounded
 FREE = 3e-11  # relative: what is left across an axis of a vector that is said to be along it
 
@@ -22,18 +23,20 @@ class Screw(NamedTuple):
     r: FloatArray
     turns: bool
 
-    def moved(self, q: Any, point: Any) -> FloatArray:
+    def moved(self, q: Numbers, point: Numbers) -> FloatArray:
         """Points after the joint has moved by q."""
         return self.r + self.turned(q, point - self.r) if self.turns else point + q * self.w
 
-    def turned(self, q: Any, vector: Any) -> FloatArray:
+    def turned(self, q: Numbers, vector: Numbers) -> FloatArray:
         """Directions after the joint has moved by q."""
         if not self.turns:
             return vector
         c, s = np.cos(q), np.sin(q)
         return c * vector + s * cross(self.w, vector) + ((1.0 - c) * dot(self.w, vector)) * self.w
 
-    def angle(self, start: Any, end: Any, otherwise: Any, size: float = 1.0) -> tuple[FloatArray, np.ndarray]:
+    def angle(
+        self, start: Numbers, end: Numbers, otherwise: Numbers, size: float = 1.0
+    ) -> tuple[FloatArray, np.ndarray]:
         """The angle that turns one vector to another, and where any does, `otherwise`: both are along the axis."""
         start, end = cross(self.w, start), cross(self.w, end)  # both, or what is along the axis drowns what is across
         sine, cosine = dot(self.w, cross(start, end)), dot(start, end)
@@ -75,26 +78,26 @@ def common_normal(a: Screw, b: Screw, size: float) -> Normal:
     return Normal(first, first + length * n, n, length, cosine, sine)
 
 
-def dot(a: Any, b: Any) -> FloatArray:
+def dot(a: Numbers, b: Numbers) -> FloatArray:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-def cross(a: Any, b: Any) -> FloatArray:
+def cross(a: Numbers, b: Numbers) -> FloatArray:
     return np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 
-def norm(a: Any) -> FloatArray:
+def norm(a: Numbers) -> FloatArray:
     return np.sqrt(dot(a, a))
 
 
-def across(w: Any) -> FloatArray:
+def across(w: Numbers) -> FloatArray:
     """A unit vector at right angles to w."""
     flat = w.reshape(3)
     found = np.cross(flat, np.eye(3)[np.abs(flat).argmin()])
     return (found / np.linalg.norm(found)).reshape(3, 1, 1)
 
 
-def root(a: Any, slack: Any) -> FloatArray:
+def root(a: Numbers, slack: Numbers) -> FloatArray:
     """Square roots; of what is negative by rounding 0, of what is more so NaN."""
     return np.sqrt(np.where((a < 0.0) & (a > -slack), 0.0, a))
 
@@ -105,22 +108,22 @@ class Motion(NamedTuple):
     rotation: FloatArray
     translation: FloatArray
 
-    def turned(self, vector: Any) -> FloatArray:
+    def turned(self, vector: Numbers) -> FloatArray:
         r = self.rotation
         return r[:, 0] * vector[0] + r[:, 1] * vector[1] + r[:, 2] * vector[2]
 
-    def turned_back(self, vector: Any) -> FloatArray:
+    def turned_back(self, vector: Numbers) -> FloatArray:
         r = self.rotation
         return r[0] * vector[0] + r[1] * vector[1] + r[2] * vector[2]
 
-    def moved(self, point: Any) -> FloatArray:
+    def moved(self, point: Numbers) -> FloatArray:
         return self.translation + self.turned(point)
 
     def inverse(self) -> Motion:
         return Motion(np.swapaxes(self.rotation, 0, 1), -self.turned_back(self.translation))
 
 
-def both(value: Any, sign: Any = None) -> FloatArray:
+def both(value: Numbers, sign: Numbers | None = None) -> FloatArray:
     """Twice as many branches: every one with +sign, then every one with -sign; without a sign each one twice."""
     if sign is None:
         return np.concatenate([value, value], axis=-1)

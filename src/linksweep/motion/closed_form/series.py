@@ -6,12 +6,10 @@ z = exp(iu), z^-d to z^d; of a prismatic joint it is a polynomial in u. Both mul
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..base import FloatArray
-from .screws import Screw, cross, dot, root
+from .screws import Numbers, Screw, cross, dot, root
 
 SLACK = 1e-6  # relative: zeros that are this near to being real are looked at; the pose that they give decides
 
@@ -19,7 +17,7 @@ SLACK = 1e-6  # relative: zeros that are this near to being real are looked at; 
 class Series:
     """Coefficients (terms, N, 1) of powers of z (turning) or of u."""
 
-    def __init__(self, terms: Any, turning: bool) -> None:
+    def __init__(self, terms: Numbers, turning: bool) -> None:
         self.terms, self.turning = np.asarray(terms), turning
 
     @property
@@ -34,22 +32,22 @@ class Series:
             return Series(np.pad(self.terms, widths), self.turning)
         return Series(self.terms[-more:more] if self.turning else self.terms[:more], self.turning)
 
-    def __add__(self, other: Any) -> Series:
+    def __add__(self, other: Series | Numbers) -> Series:
         other = other if isinstance(other, Series) else Series(np.atleast_2d(other)[None], self.turning)
         degree = max(self.degree, other.degree)
         return Series(self.cut(degree).terms + other.cut(degree).terms, self.turning)
 
-    def __mul__(self, other: Any) -> Series:
+    def __mul__(self, other: Series | Numbers) -> Series:
         if not isinstance(other, Series):
             return Series(self.terms * other, self.turning)
         count = len(self.terms) + len(other.terms) - 1
-        product: list[Any] = [0.0] * count
+        product: list[Numbers] = [0.0] * count
         for i, a in enumerate(self.terms):
             for k, b in enumerate(other.terms):
                 product[i + k] = product[i + k] + a * b
         return Series(np.stack(np.broadcast_arrays(*product)), self.turning)
 
-    def __sub__(self, other: Any) -> Series:
+    def __sub__(self, other: Series | Numbers) -> Series:
         return self + other * -1.0
 
     def is_constant(self, size: float) -> bool:
@@ -57,10 +55,10 @@ class Series:
         middle = self.degree if self.turning else 0
         return bool((np.abs(np.delete(self.terms, middle, axis=0)) <= size).all())
 
-    def at(self, u: Any) -> FloatArray:
+    def at(self, u: Numbers) -> FloatArray:
         """Its values at u (N, K)."""
         if not self.turning:
-            total: Any = self.terms[-1]
+            total: Numbers = self.terms[-1]
             for term in self.terms[-2::-1]:
                 total = total * u + term
             return total
@@ -82,7 +80,7 @@ class Series:
             # the two with the larger sum first, the other from their product: nothing cancels
             large = -0.5 * (b + np.copysign(root(b * b - 4.0 * a * c, SLACK * b * b), b))
             return np.concatenate(np.broadcast_arrays(large / a, c / large), axis=-1)
-        roots: Any = _eigenvalues(self.terms)
+        roots: Numbers = _eigenvalues(self.terms)
         return np.where(np.abs(roots.imag) <= SLACK * (1.0 + np.abs(roots)), roots.real, np.nan)
 
     def _angles(self) -> FloatArray:
@@ -118,19 +116,19 @@ class Track:
             for k, x, y in zip(middle, a, b, strict=True)
         ]
 
-    def along(self, w: Any, origin: Any = None) -> Series:
+    def along(self, w: Numbers, origin: Numbers = None) -> Series:
         """The component along w of the way from the origin."""
         total = self.parts[0] * w[0] + self.parts[1] * w[1] + self.parts[2] * w[2]
         return total if origin is None else total - dot(w, origin)
 
-    def squared(self, origin: Any) -> Series:
+    def squared(self, origin: Numbers) -> Series:
         """The squared distance from a point: a circle's has no second harmonic."""
         ways = [part - o for part, o in zip(self.parts, origin, strict=True)]
         total = ways[0] * ways[0] + ways[1] * ways[1] + ways[2] * ways[2]
         return total.cut(1) if self.turning else total
 
 
-def _eigenvalues(terms: Any) -> np.ndarray:
+def _eigenvalues(terms: Numbers) -> np.ndarray:
     """The roots (N, K) of polynomials with coefficients (K + 1, N, 1), lowest first."""
     terms = np.moveaxis(terms[..., 0], 0, -1)
     size = len(terms[0]) - 1
