@@ -8,7 +8,6 @@ transpose is the compiled product with weights.
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 from ..backends.xla import capsule
 from ..compiled.function import CompiledFunction
@@ -28,8 +27,7 @@ except ImportError as error:
     ) from error
 
 from .jax_rollouts import wrap_rollout
-
-JaxArray = Any  # an array or tracer of JAX, which is an extra: nothing here imports it before it is asked for
+from .rollouts import Array as JaxArray
 
 _registered: set[str] = set()
 

@@ -8,7 +8,6 @@ is what torch.func (jvp, vmap, jacfwd) and double backward ask for.
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 
@@ -25,9 +24,8 @@ except ImportError as error:
         "linksweep.torch needs the package torch, which is not installed: pip install linksweep[torch]"
     ) from error
 
+from .rollouts import Array as Tensor
 from .torch_rollouts import wrap_rollout
-
-Tensor = Any  # a tensor of PyTorch, or nothing; PyTorch is an extra that type checkers may not see
 
 _library = torch.library.Library("linksweep", "FRAGMENT")
 _made: dict[str, _Wrapped] = {}
