@@ -72,7 +72,7 @@ class _Factoring:
     def _factors(self, x: Operand) -> tuple[Operand, ...]:
         """The factors of a product that goes nowhere else, numbers without their sign."""
         if isinstance(x, Node) and x.op == "mul" and self.uses[x] == 1:
-            return tuple(abs(arg) if isinstance(arg, float) else arg for arg in x.args)
+            return tuple(arg if isinstance(arg, Node) else abs(arg) for arg in x.args)  # pyright: ignore[reportArgumentType]
         return ()
 
     def _shared(self, terms: list[Term]) -> Operand | None:
