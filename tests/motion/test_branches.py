@@ -235,7 +235,8 @@ def test_a_wrist_that_is_straight(name: str, bend: float):
     wanted = robot.pose(q, frame)
     found = robot.inverse_kinematics_branches(wanted, frame, q, limits=False)
     assert found.count >= 5
-    assert off(robot.pose(found.q[: found.count], frame), np.broadcast_to(wanted, (found.count, 4, 4))) <= 1e-10
+    count = int(found.count)
+    assert off(robot.pose(found.q[:count], frame), np.broadcast_to(wanted, (count, 4, 4))) <= 1e-10
     assert found.singular.any() == (bend < 1e-11)
     np.testing.assert_allclose(found.q[0], q, atol=1e-4 if bend == 1e-10 else 1e-6)  # 1e-15 of the pose over the bend
 
