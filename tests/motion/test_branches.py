@@ -153,6 +153,7 @@ def conditioned(robot: ls.Robot, frame: str, q: np.ndarray) -> np.ndarray:
     return np.linalg.svd(robot.jacobian(q, frame), compute_uv=False)[..., -1]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", [*NAMED, *MADE])
 def test_the_posture_that_made_a_pose_is_among_its_branches(name: str):
     robot, frame = arm(name)
@@ -176,6 +177,7 @@ def test_the_posture_that_made_a_pose_is_among_its_branches(name: str):
         assert (found.count[regular] % 2 == 0).all()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", [*NAMED, *MADE])
 def test_a_search_from_many_starts_finds_no_other_branch(name: str):
     robot, frame = arm(name)
