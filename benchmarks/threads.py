@@ -3,13 +3,16 @@
     python benchmarks/threads.py [--rounds 400]
 
 Single calls take turns; the best of each side is compared. Both cores must be free at one moment for that, so medians
-and load are printed beside: on a busy machine they say how busy it was, not how good the threads are.
+and load are printed beside: on a busy machine they say how busy it was, not how good the threads are. The last column
+is what two processes that share nothing reach side by side, against one alone: what the two cores have to give.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -18,12 +21,49 @@ from measure import example, heading, load_quietly, table, time_of
 BATCHES, FUNCTIONS, BARS = (4096, 65_536), ("inverse_dynamics", "forward_dynamics"), (">= 1.0x", ">= 1.8x")
 
 
+SECONDS = 2.0  # that processes run side by side
+
+
+def alone(function: str, begin: float) -> None:
+    """A process of its own, from a moment that others know: prints the middle time of its calls."""
+    f = load_quietly(example("ur5_robot.urdf")).compile(function)
+    x = np.random.default_rng(0).uniform(-1, 1, (3, BATCHES[-1], 6))
+    out, kept = np.empty(x.shape[1:]), []
+    f(*x, out=out)
+    while time.time() < begin:
+        pass
+    while time.time() < begin + SECONDS:
+        began = time.perf_counter()
+        f(*x, out=out)
+        kept.append(time.perf_counter() - began)
+    print(statistics.median(kept))
+
+
+def two_processes(function: str) -> float:
+    """How much more two processes do at one time than one."""
+
+    def side_by_side(count: int) -> list[float]:
+        command = [sys.executable, __file__, "--alone", function, "--begin", str(time.time() + 3.0)]
+        started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
+        return [float(process.communicate()[0]) for process in started]
+
+    (one,) = side_by_side(1)
+    return sum(one / took for took in side_by_side(2))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=400)
+    parser.add_argument("--alone", choices=FUNCTIONS, help=argparse.SUPPRESS)
+    parser.add_argument("--begin", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.alone:
+        alone(options.alone, options.begin)
+        return
     robot = load_quietly(example("ur5_robot.urdf"))
-    cells = [("UR5, a sample", "samples", "one thread", "two", "ratio of the best", "of the medians", "bar")]
+    cells = [
+        ("UR5, a sample", "samples", "one thread", "two", "ratio of the best", "of the medians", "bar", "two processes")
+    ]
     print(heading())
     for function in FUNCTIONS:
         sides = [robot.compile(function, threads=threads) for threads in (1, 2)]
@@ -37,9 +77,10 @@ def main() -> None:
                     side(*x, out=out)
                     kept.append((time.perf_counter() - began) / batch)
             best, middle = [min(t) for t in times], [statistics.median(t) for t in times]
+            ceiling = f"{two_processes(function):.2f}x" if batch == BATCHES[-1] else ""
             cells.append((
                 function, f"{batch:,}", time_of(best[0]), time_of(best[1]), f"{best[0] / best[1]:.2f}x",
-                f"{middle[0] / middle[1]:.2f}x", bar,
+                f"{middle[0] / middle[1]:.2f}x", bar, ceiling,
             ))  # fmt: skip
     print(table(cells))
 

@@ -156,10 +156,9 @@ class SharedRun:
 
 def _pointers(arrays: Sequence[np.ndarray], count: int) -> tuple[Addresses, Integers]:
     """Base addresses and row strides in elements; one shared row has stride 0."""
-    kinds = _array_kinds(len(arrays))
-    bases = kinds[0](*map(data_address, arrays))
-    strides = kinds[1](*[0 if a.shape[0] == 1 and count != 1 else a.strides[0] // a.itemsize for a in arrays])
-    return bases, strides
+    bases, strides = _array_kinds(len(arrays))
+    steps = [0 if len(a) == 1 and count != 1 else a.strides[0] // a.itemsize for a in arrays]
+    return bases(*map(data_address, arrays)), strides(*steps)
 
 
 @functools.cache

@@ -363,7 +363,9 @@ def _usable(array: np.ndarray, inputs: list[np.ndarray], count: int, size: int) 
     flags = array.flags
     if not flags.aligned:
         return None
-    if flags.c_contiguous:
+    if flags.c_contiguous and count > 1 < size and array.ndim == 2:
+        view = array[:]
+    elif flags.c_contiguous:
         view = array.reshape(-1).reshape(count, size)
     elif array.ndim == 2 and array.shape == (count, size):
         view = array[:]

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .casadi_export import CasadiFunction
 
 _FLOAT32 = np.dtype(np.float32)
+_NAMES: dict[object, str] = {np.dtype(name): name for name in ("float64", "float32")}
 MEANINGS = {
     "q": "one per coordinate", "qd": "one per velocity", "qdd": "one per velocity", "tau": "one per velocity",
     "point": "a point in the frame", "f_ext": "one row [moment; force] per moving link",
@@ -191,7 +192,7 @@ class CompiledFunction:
 
     def kernel(self, dtype: DTypeLike) -> arrays.AnyKernel:
         """The kernel for this floating type, compiled or from the cache at first use."""
-        name = np.dtype(dtype).name
+        name = _NAMES.get(dtype) or np.dtype(dtype).name  # NumPy makes its name anew each time
         kernel = self._kernels.get(name)
         return self._kernels.made(name, lambda: _make_kernel(self, name)) if kernel is None else kernel
 

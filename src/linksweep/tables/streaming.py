@@ -8,10 +8,11 @@ import math
 import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
+from threading import Event, Lock
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ Source = File | Mapping[str, File | ArrayLike]
 Sink = File | Mapping[str, File]
 CHUNK = 1 << 22  # bytes of inputs and results at a time: they stay in the caches
 TABLES = (".csv", ".parquet")
+_HEADER = 256  # bytes of a .npy file before its rows
 
 
 def stream(
@@ -117,8 +119,8 @@ def _arrays(source: Mapping[str, File | ArrayLike], inputs: Sequence[Argument]) 
         for start in range(0, total, size):
             end = min(start + size, total)
             yield [array[start:end] for array in found], end / total
-            for array in found:
-                _forget(array, start, end)
+            for array in found:  # the block before: another thread may be at this one
+                _forget(array, max(start - size, 0), start)
 
     return _Source(total, blocks, np.result_type(*(array.dtype for array in found)), tuple(files))
 
@@ -289,39 +291,56 @@ def _pump(
     source: _Source, function: CompiledFunction, size: int, watch: Callable[[float], None], files: list[FileIO],
     outputs: Sequence[Argument], dtype: np.dtype,
 ) -> int:  # fmt: skip
-    """Compute block after block; the last one is written meanwhile, by another thread."""
-    rooms = [[np.empty((size, *output.shape), dtype) for output in outputs] for _ in range(2)]
-    written: Future[None] | None = None
-    done = turn = 0
+    """Compute block after block in this thread and another: what one of them reads or writes, the other computes in."""
+    blocks, taking, writing, stopped = source.blocks(size), Lock(), Lock(), Event()
+    rows = 0
 
-    def store(arrays: list[np.ndarray]) -> None:
-        for file, array in zip(files, arrays, strict=True):
-            left = array.reshape(-1).view(np.uint8).data
-            while len(left):
-                left = left[file.write(left) :]
+    def take() -> tuple[int, list[np.ndarray], float] | None:
+        nonlocal rows
+        with taking:
+            found = None if stopped.is_set() else next(blocks, None)
+            if found is None:
+                return None
+            start, rows = rows, rows + len(found[0][0])
+            return start, *found
 
-    with ThreadPoolExecutor(1, "linksweep-stream") as writer:
-        for given, share in source.blocks(size):
-            count = len(given[0])
-            room = [array[:count] for array in rooms[turn]]
-            if any(array.dtype != dtype for array in given):
-                given = [np.asarray(array, dtype) for array in given]
-            function(*given, out=room[0] if len(room) == 1 else tuple(room))
-            if written is not None:
-                written.result()
-            written = writer.submit(store, room)
-            done, turn = done + count, 1 - turn
-            watch(share)
-        if written is not None:
-            written.result()
-    return done
+    def work(watch: Callable[[float], None]) -> None:
+        rooms = [np.empty((size, *output.shape), dtype) for output in outputs]
+        try:
+            while (taken := take()) is not None:
+                start, given, share = taken
+                if any(array.dtype != dtype for array in given):
+                    given = [np.asarray(array, dtype) for array in given]
+                results = [room[: len(given[0])] for room in rooms]
+                function(*given, out=results[0] if len(results) == 1 else tuple(results))
+                with writing:
+                    for file, array in zip(files, results, strict=True):
+                        _put(file, array, start)
+                watch(share)
+        except BaseException:
+            stopped.set()
+            raise
+
+    with ThreadPoolExecutor(1, "linksweep-stream") as other:
+        helper = other.submit(work, lambda share: None)
+        work(watch)
+        helper.result()
+    return rows
+
+
+def _put(file: FileIO, array: np.ndarray, start: int) -> None:
+    """Rows in their place, from the start-th on."""
+    left = array.reshape(-1).view(np.uint8).data
+    file.seek(_HEADER + start * array.itemsize * math.prod(array.shape[1:]))
+    while len(left):
+        left = left[file.write(left) :]
 
 
 def _reserve(file: FileIO, size: int) -> None:
     """Room on the disk, so that a full one is known at once; blocks that are there take a fifth of the time to fill."""
     if size and hasattr(os, "posix_fallocate"):
         try:
-            os.posix_fallocate(file.fileno(), 0, size + 256)
+            os.posix_fallocate(file.fileno(), 0, size + _HEADER)
         except OSError as reason:
             if reason.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
                 raise
@@ -330,7 +349,8 @@ def _reserve(file: FileIO, size: int) -> None:
 def _header(file: FileIO, rows: int, shape: tuple[int, ...], dtype: np.dtype) -> None:
     """A .npy header of a length that does not depend on the number of rows, which may not be known yet."""
     text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({', '.join(map(str, (rows, *shape)))},), }}"
-    file.write(b"\x93NUMPY\x01\x00" + (246).to_bytes(2, "little") + text.ljust(245).encode("ascii") + b"\n")
+    length = _HEADER - 10
+    file.write(b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + text.ljust(length - 1).encode("ascii") + b"\n")
 
 
 def _check_apart(sinks: Sequence[Path], sources: Sequence[Path]) -> None:
