@@ -36,8 +36,9 @@ FLAGS = (
 )  # the limits are those of pinocchioTargets.cmake
 WHOLE = ("-O3", "-march=native", "-fno-gnu-unique", "-Wl,-Bsymbolic")  # nothing of the wheel's library is called
 OF_WHEEL = ("-O2", "-DPINOCCHIO_ENABLE_TEMPLATE_INSTANTIATION")
-KINDS = {f"JointModel{kind}{axis}" for kind in "RP" for axis in "XYZ"} | {
-    "JointModelRevoluteUnaligned", "JointModelPrismaticUnaligned", "JointModelFreeFlyer",
+KINDS = {f"JointModel{kind}{axis}" for kind in ("R", "P", "RUB") for axis in "XYZ"} | {
+    "JointModelRevoluteUnaligned", "JointModelPrismaticUnaligned", "JointModelRevoluteUnboundedUnaligned",
+    "JointModelSpherical", "JointModelFreeFlyer",
 }  # fmt: skip
 PATIENCE = 1800  # seconds for the compiler, which takes a minute or two of a whole core
 

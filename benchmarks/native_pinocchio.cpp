@@ -38,6 +38,11 @@ JointModel joint_of(const std::string & kind, const Eigen::Vector3d & axis) {
   if (kind == "JointModelPZ") return JointModelPZ();
   if (kind == "JointModelRevoluteUnaligned") return JointModelRevoluteUnaligned(axis);
   if (kind == "JointModelPrismaticUnaligned") return JointModelPrismaticUnaligned(axis);
+  if (kind == "JointModelRUBX") return JointModelRUBX();
+  if (kind == "JointModelRUBY") return JointModelRUBY();
+  if (kind == "JointModelRUBZ") return JointModelRUBZ();
+  if (kind == "JointModelRevoluteUnboundedUnaligned") return JointModelRevoluteUnboundedUnaligned(axis);
+  if (kind == "JointModelSpherical") return JointModelSpherical();
   if (kind == "JointModelFreeFlyer") return JointModelFreeFlyer();
   return JointModel();  // native.py refuses others before they come here
 }
