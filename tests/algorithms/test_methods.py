@@ -197,7 +197,7 @@ def scaled(name: str, function: str, difference: np.ndarray) -> float:
 # ---- agreement -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse"])
 @pytest.mark.parametrize("name", BUNDLED + CHAINS + TREES)
 def test_every_method_agrees_with_pinocchio_and_the_others(name: str, function: str):
@@ -211,7 +211,7 @@ def test_every_method_agrees_with_pinocchio_and_the_others(name: str, function: 
             assert scaled(name, function, results[a] - results[b]) <= BAR, (a, b)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", BUNDLED + CHAINS + TREES)
 def test_forward_is_the_inverse_of_inverse_and_M_times_its_inverse_is_one(name: str):
     given = states(name)
@@ -225,6 +225,7 @@ def test_forward_is_the_inverse_of_inverse_and_M_times_its_inverse_is_one(name: 
         assert scaled(name, "forward_dynamics", back - given["qdd"]) <= BAR
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse"])
 @pytest.mark.parametrize("name", AS_MACHINE_CODE)
 def test_every_method_as_machine_code(name: str, function: str):
@@ -378,6 +379,7 @@ def test_newton_euler_equals_the_vector_equations(name: str):
         assert close(tau[i], T, 1e-11)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["random2", "random7", "random11", "stanford", "puma560"])
 @pytest.mark.parametrize("method", ["fd1", "fd2", "fd3", "fd4"])
 def test_link_and_tip_accelerations(name: str, method: str):

@@ -183,6 +183,7 @@ def huge(dtype: str) -> None:
             close(results(compiled(*far)), interpreted(compiled, far), 1e-7)  # the largest angle is off by 1e-10
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("simd", SIMD)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_huge_and_tiny_numbers(dtype: str, simd: str):

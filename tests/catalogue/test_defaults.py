@@ -185,6 +185,7 @@ def operations(name: str, function: str, method: str) -> int:
     return named(name).operation_count(function, method, rolled=False).total
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("function", ["inverse_dynamics", "bias_forces", "gravity_forces", "mass_matrix"])
 @pytest.mark.parametrize("name", COUNTED)
 def test_the_default_takes_the_fewest_operations(name: str, function: str):
@@ -193,6 +194,7 @@ def test_the_default_takes_the_fewest_operations(name: str, function: str):
     assert all(fewest <= operations(name, function, other) for other in others)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", COUNTED)
 def test_composite_takes_the_fewest_operations_up_to_nine_deep(name: str):
     shallow = depth(named(name).canonical) <= DEEP

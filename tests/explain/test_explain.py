@@ -60,7 +60,7 @@ def both(bot: ls.Robot, function: str, method: str, **options: Any) -> tuple[Exp
 # ---- numbers ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize(("function", "method"), PAIRS)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_numbers_are_those_of_the_details(name: str, function: str, method: str):

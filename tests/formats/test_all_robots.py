@@ -124,6 +124,7 @@ def test_all_files_of_pinocchio_are_here():
     assert len(READ) == 68
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "base"), mostly_slow(CASES), ids=[f"{name}-{base}" for name, base in CASES])
 def test_against_pinocchio(name: str, base: str):
     pair = twin(name, base)

@@ -153,7 +153,7 @@ def conditioned(robot: ls.Robot, frame: str, q: np.ndarray) -> np.ndarray:
     return np.linalg.svd(robot.jacobian(q, frame), compute_uv=False)[..., -1]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", [*NAMED, *MADE])
 def test_the_posture_that_made_a_pose_is_among_its_branches(name: str):
     robot, frame = arm(name)
@@ -228,6 +228,7 @@ def test_the_table_of_the_docs():
         assert "| " + " | ".join(f"{x:.1f}" for x in row) + " |" in page
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("bend", [0.0, 1e-13, 1e-10, 1e-8])
 @pytest.mark.parametrize("name", ["puma560", "anthropomorphic", "stanford", "ur3"])
 def test_a_wrist_that_is_straight(name: str, bend: float):
