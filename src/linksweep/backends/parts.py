@@ -18,6 +18,8 @@ from .target import Target
 from .transpose import load_columns
 
 LONGEST = 4000  # operations of a part; a program of twice as many is cut
+GROUPS = 8  # of samples, that a part is run for at once, at most
+KEPT = 2**16  # bytes
 BLOCK = 200  # operations between two labels
 
 
@@ -44,13 +46,18 @@ class PartEmitter(Emitter):
         self.ready.setdefault(0, [])[:0] = self.ready.pop(-1)  # what needs no work
         self.row_places = -(-self.lanes * 8 // target.vector_bytes)  # of the rows of one result
         self.poisoned = len(program.outputs) * self.row_places
-        self.places, self.workspace = self._placed(self.poisoned + 1)
+        self.shared: dict[Node, int] = {}  # where parameters are kept, for all groups
+        self.places, self.held = self._placed(self.poisoned + 1)
+        self.groups = 1
+        while self.groups < GROUPS and 2 * self.groups * self.held * target.vector_bytes <= KEPT:
+            self.groups *= 2
+        self.workspace = len(self.shared) + self.groups * self.held
 
     def globals(self) -> list[str]:
         return self.functions
 
     def _placed(self, start: int) -> tuple[dict[Node, int], int]:
-        """Where values that go from one part to another are kept, from `start` on, and where that ends."""
+        """Where a group's values that go from one part to another are kept, from `start` on, and where that ends."""
         made: dict[Node, int] = {}  # by which part; those before the first are not there
         last: dict[Node, int] = {}  # the last part that reads it
         for k, steps in enumerate(self.parts):
@@ -65,20 +72,27 @@ class PartEmitter(Emitter):
         ending: dict[int, list[int]] = {}
         crossing = sorted((made.get(x, -1), x.order, k, x) for x, k in last.items() if k > made.get(x, -1))
         for begin, _, end, node in crossing:
+            if node.level < ONLINE:
+                self.shared[node] = len(self.shared)
+                continue
             for past in [k for k in ending if k < begin]:
                 free += ending.pop(past)
             if not free:
                 free, start = [start], start + 1
             places[node] = free.pop()
-            if node.level == ONLINE:  # parameters stay, for all groups
-                ending.setdefault(end, []).append(places[node])
+            ending.setdefault(end, []).append(places[node])
         return places, start
 
     def prologue(self, bases: Sequence[tuple[str, str]]) -> None:
         super().prologue(bases)
-        self._keep(self.values)
+        for node, place in self.shared.items():
+            self.do(f"store {self.vector} {self.values[node]}, ptr {self._at('%work', place)}")
 
     def run(self, rows: list[list[str]], out_rows: list[list[str]]) -> None:
+        self.do("%gone = sub i64 %s, %from")
+        self.do(f"%number = sdiv exact i64 %gone, {self.lanes}")
+        self.do(f"%held = and i64 %number, {self.groups - 1}")
+        self._begin_group("%work", "%held")
         loaded = [load_columns(self, rows[k], array.size) for k, array in enumerate(self.program.inputs)]
         poison = self.poison([column for columns in loaded for column in columns])
         self.do(f"store {self.vector} {poison}, ptr {self._place(self.poisoned)}")
@@ -90,15 +104,27 @@ class PartEmitter(Emitter):
         for k, pointers in enumerate(out_rows):
             for lane, row in enumerate(pointers):
                 self.do(f"store ptr {row}, ptr {self._row(k, lane)}")
+        self.do("%count = add i64 %held, 1")
+        self.do(f"%after = add i64 %s, {self.lanes}")
+        self.do("%over = icmp sge i64 %after, %end")
+        self.do(f"%full = icmp eq i64 %count, {self.groups}")
+        self.do(f"br i1 {self.emit('or i1 %over, %full')}, label %parts, label %grouped")
+        self.label("parts")
         for k in range(len(self.parts)):
-            self.do(f"call void @part{k}(ptr %work, i1 %left)")
+            self.do(f"call void @part{k}(ptr %work, i64 %count, i1 %left)")
         outside, self.lines = self.lines, []
         for k, steps in enumerate(self.parts):
             self._write_part(k, steps)
         self.functions, self.lines = self.lines, outside
 
     def _write_part(self, k: int, steps: range) -> None:
-        self.lines.append(f"define internal void @part{k}(ptr %work, i1 %left) noinline {{")
+        """A part of the program, for one group after the other."""
+        self.lines.append(f"define internal void @part{k}(ptr %work, i64 %count, i1 %left) noinline {{")
+        self.label("entry")
+        self.do("br label %start")
+        self.label("start")
+        self.do("%held = phi i64 [ 0, %entry ], [ %next, %out ]")
+        self._begin_group("%work", "%held")
         self.values = {}
         poison = self.emit(f"load {self.vector}, ptr {self._place(self.poisoned)}")
         rows: dict[int, list[str]] = {}
@@ -114,6 +140,10 @@ class PartEmitter(Emitter):
                 self._write_chunk(chunk, rows, poison)
         self.do("br label %out")
         self.label("out")
+        self.do("%next = add i64 %held, 1")
+        self.do("%more = icmp slt i64 %next, %count")
+        self.do("br i1 %more, label %start, label %done")
+        self.label("done")
         self.do("ret void")
         self.lines.append("}")
 
@@ -125,7 +155,8 @@ class PartEmitter(Emitter):
 
     def operand(self, x: Operand, values: dict[Node, str]) -> str:
         if isinstance(x, Node) and x not in values:
-            values[x] = self.emit(f"load {self.vector}, ptr {self._place(self.places[x])}")
+            place = self._at("%work", self.shared[x]) if x in self.shared else self._place(self.places[x])
+            values[x] = self.emit(f"load {self.vector}, ptr {place}")
         return super().operand(x, values)
 
     def _keep(self, values: dict[Node, str]) -> None:
@@ -133,8 +164,17 @@ class PartEmitter(Emitter):
             if node in self.places:
                 self.do(f"store {self.vector} {value}, ptr {self._place(self.places[node])}")
 
+    def _begin_group(self, work: str, held: str) -> None:
+        """%kept: where this group of samples keeps its values."""
+        first = self._at(work, len(self.shared))
+        self.do(f"%offset = mul i64 {held}, {self.held}")
+        self.do(f"%kept = getelementptr {self.vector}, ptr {first}, i64 %offset")
+
     def _place(self, number: int) -> str:
-        return self.emit(f"getelementptr {self.vector}, ptr %work, i64 {number}")
+        return self._at("%kept", number)
+
+    def _at(self, base: str, number: int) -> str:
+        return self.emit(f"getelementptr {self.vector}, ptr {base}, i64 {number}")
 
     def _row(self, output: int, lane: int) -> str:
         place = self._place(output * self.row_places)
