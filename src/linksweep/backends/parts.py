@@ -92,9 +92,9 @@ class PartEmitter(Emitter):
 
     def run(self, rows: list[list[str]], out_rows: list[list[str]]) -> None:
         self.do("%gone = sub i64 %s, %from")
-        self.do(f"%number = sdiv exact i64 %gone, {self.lanes}")
-        self.do(f"%held = urem i64 %number, {self.groups}")  # groups that wait for the parts
-        self._begin_group()
+        self.do(f"%before = sdiv exact i64 %gone, {self.lanes}")
+        self.do(f"%held = urem i64 %before, {self.groups}")  # groups that wait already
+        self.do(f"%kept = getelementptr i8, ptr {self._group('%held')}, i64 0")
         loaded = [load_columns(self, rows[k], array.size) for k, array in enumerate(self.program.inputs)]
         poison = self.poison([column for columns in loaded for column in columns])
         self.do(f"store {self.vector} {poison}, ptr {self._place(self.poisoned)}")
@@ -106,27 +106,39 @@ class PartEmitter(Emitter):
         for k, pointers in enumerate(out_rows):
             for lane, row in enumerate(pointers):
                 self.do(f"store ptr {row}, ptr {self._row(k, lane)}")
-        self.do("%count = add i64 %held, 1")
-        self.do(f"%after = add i64 %s, {self.lanes}")
-        self.do("%over = icmp sge i64 %after, %end")
-        self.do(f"%full = icmp eq i64 %count, {self.groups}")
-        self.do(f"br i1 {self.emit('or i1 %over, %full')}, label %parts, label %grouped")
-        self.label("parts")
-        for k in range(len(self.parts)):
-            self.do(f"call void @part{k}(ptr %work, i64 %count)")
+        self._call_parts()
         outside, self.lines = self.lines, []
         for k, steps in enumerate(self.parts):
             self._write_part(k, steps)
         self.functions, self.lines = self.lines, outside
 
+    def _call_parts(self) -> None:
+        """For all groups that wait, once there is no room for another or none is left."""
+        self.do(f"%full = icmp eq i64 %held, {self.groups - 1}")
+        self.do("br i1 %full, label %all, label %some")
+        self.label("all")  # without a loop, of which no processor foresees the end
+        groups = [self._group(str(number)) for number in range(self.groups)]
+        for k in range(len(self.parts)):
+            for group in groups:
+                self.do(f"call void @part{k}(ptr %work, ptr {group})")
+        self.do("br label %grouped")
+        self.label("some")
+        self.do(f"%after = add i64 %s, {self.lanes}")
+        self.do("%wait = icmp slt i64 %after, %end")
+        self.do("br i1 %wait, label %grouped, label %each")
+        self.label("each")
+        self.do("%number = phi i64 [ 0, %some ], [ %following, %each ]")
+        group = self._group("%number")
+        for k in range(len(self.parts)):
+            self.do(f"call void @part{k}(ptr %work, ptr {group})")
+        self.do("%following = add i64 %number, 1")
+        self.do("%done_all = icmp sgt i64 %following, %held")
+        self.do("br i1 %done_all, label %ended, label %each")
+        self.label("ended")
+
     def _write_part(self, k: int, steps: range) -> None:
-        """A part of the program, for one group after the other."""
-        self.lines.append(f"define internal void @part{k}(ptr %work, i64 %count) noinline {{")
-        self.label("entry")
-        self.do("br label %start")
-        self.label("start")
-        self.do("%held = phi i64 [ 0, %entry ], [ %next, %start ]")
-        self._begin_group()
+        """A part of the program, for one group."""
+        self.lines.append(f"define internal void @part{k}(ptr %work, ptr %kept) noinline {{")
         self.values = {}
         poison = self.emit(f"load {self.vector}, ptr {self._place(self.poisoned)}")
         rows: dict[int, list[str]] = {}
@@ -136,10 +148,6 @@ class PartEmitter(Emitter):
             self._keep({node: self.values[node]})
             for chunk in self.ready.get(step, ()):
                 self._write_chunk(chunk, rows, poison)
-        self.do("%next = add i64 %held, 1")
-        self.do("%more = icmp slt i64 %next, %count")
-        self.do("br i1 %more, label %start, label %done")
-        self.label("done")
         self.do("ret void")
         self.lines.append("}")
 
@@ -160,10 +168,10 @@ class PartEmitter(Emitter):
             if node in self.places:
                 self.do(f"store {self.vector} {value}, ptr {self._place(self.places[node])}")
 
-    def _begin_group(self) -> None:
-        """%kept: where group %held keeps its values."""
-        self.do(f"%offset = mul i64 %held, {self.held}")
-        self.do(f"%kept = getelementptr {self.vector}, ptr {self._at('%work', len(self.shared))}, i64 %offset")
+    def _group(self, number: str) -> str:
+        """Where a group keeps its values."""
+        offset = self.emit(f"mul i64 {number}, {self.held}")
+        return self.emit(f"getelementptr {self.vector}, ptr {self._at('%work', len(self.shared))}, i64 {offset}")
 
     def _place(self, number: int) -> str:
         return self._at("%kept", number)
