@@ -1,10 +1,9 @@
-"""Long straight-line code in parts, each a function of its own that runs for a few groups of samples at once.
+"""Long straight-line code in parts, each a function of its own: LLVM allocates the registers of a short function better,
+and in less time, which grows with the square of a function.
 
-A part is short, so that its code stays in the first cache from group to group and LLVM allocates its registers well, in
-a time that grows with the square of a function. What one part computes and a later one needs goes through the
-workspace, whose places are used again once no later part reads them. The kernel reads the inputs of a group and takes
-their sines and cosines; when some groups have come together it calls the parts one after the other for all of them.
-Each part writes the results that it completes.
+What one part computes and a later one needs goes through the workspace, whose places are used again once no later part
+reads them. The kernel reads the inputs, takes their sines and cosines and calls the parts one after the other; each
+writes the results that it completes.
 """
 
 from __future__ import annotations
@@ -18,13 +17,11 @@ from .emitter import Chunk, Emitter, chunks_by_step, straight_body
 from .target import Target
 from .transpose import load_columns
 
-# Two 7-joint arms that hold an object (5,024 operations), in turns with one function: 360 ns a sample against 440; in
-# parts of 400 operations 390, in parts of 200 for one group at a time 385 (benchmarks/closed_chains.py). Forward
-# dynamics of 7 joints (1,334 operations): 101 ns against 93.
+# Two 7-joint arms that hold an object (5,024 operations), batch 1024, in one function 431 ns a sample, in parts of 1000,
+# 400, 300, 200 and 100 operations 396, 366, 350, 356 and 379. Talos' inverse dynamics (2,242) 227 against 259; forward
+# dynamics of 7 joints (1,334) 100 against 93.
 CUT = 2000  # operations, beyond which a program is cut
-LONGEST = 200  # operations of a part
-GROUPS = 4  # of samples that a part runs for at once, where their values that go from part to part have no more than
-KEPT = 96 * 1024  # bytes: of these the second cache has room for several
+LONGEST = 300  # operations of a part
 
 
 def is_long(program: Program) -> bool:
@@ -50,16 +47,13 @@ class PartEmitter(Emitter):
         self.ready.setdefault(0, [])[:0] = self.ready.pop(-1)  # what needs no work
         self.row_places = -(-self.lanes * 8 // target.vector_bytes)  # of the rows of one result
         self.poisoned = len(program.outputs) * self.row_places
-        self.shared: dict[Node, int] = {}  # where parameters are kept, for all groups
-        self.places, self.held = self._placed(self.poisoned + 1)
-        self.groups = max(1, min(GROUPS, KEPT // (self.held * target.vector_bytes)))
-        self.workspace = len(self.shared) + self.groups * self.held
+        self.places, self.workspace = self._placed(self.poisoned + 1)
 
     def globals(self) -> list[str]:
         return self.functions
 
     def _placed(self, start: int) -> tuple[dict[Node, int], int]:
-        """Where a group's values that go from one part to another are kept, from `start` on, and where that ends."""
+        """Where values that go from one part to another are kept, from `start` on, and where that ends."""
         made: dict[Node, int] = {}  # by which part; those before the first are not there
         last: dict[Node, int] = {}  # the last part that reads it
         for k, steps in enumerate(self.parts):
@@ -74,27 +68,20 @@ class PartEmitter(Emitter):
         ending: dict[int, list[int]] = {}
         crossing = sorted((made.get(x, -1), x.order, k, x) for x, k in last.items() if k > made.get(x, -1))
         for begin, _, end, node in crossing:
-            if node.level < ONLINE:
-                self.shared[node] = len(self.shared)
-                continue
             for past in [k for k in ending if k < begin]:
                 free += ending.pop(past)
             if not free:
                 free, start = [start], start + 1
             places[node] = free.pop()
-            ending.setdefault(end, []).append(places[node])
+            if node.level == ONLINE:  # parameters stay, for all groups
+                ending.setdefault(end, []).append(places[node])
         return places, start
 
     def prologue(self, bases: Sequence[tuple[str, str]]) -> None:
         super().prologue(bases)
-        for node, place in self.shared.items():
-            self.do(f"store {self.vector} {self.values[node]}, ptr {self._at('%work', place)}")
+        self._keep(self.values)
 
     def run(self, rows: list[list[str]], out_rows: list[list[str]]) -> None:
-        self.do("%gone = sub i64 %s, %from")
-        self.do(f"%before = sdiv exact i64 %gone, {self.lanes}")
-        self.do(f"%held = urem i64 %before, {self.groups}")  # groups that wait already
-        self.do(f"%kept = getelementptr i8, ptr {self._group('%held')}, i64 0")
         loaded = [load_columns(self, rows[k], array.size) for k, array in enumerate(self.program.inputs)]
         poison = self.poison([column for columns in loaded for column in columns])
         self.do(f"store {self.vector} {poison}, ptr {self._place(self.poisoned)}")
@@ -106,39 +93,15 @@ class PartEmitter(Emitter):
         for k, pointers in enumerate(out_rows):
             for lane, row in enumerate(pointers):
                 self.do(f"store ptr {row}, ptr {self._row(k, lane)}")
-        self._call_parts()
+        for k in range(len(self.parts)):
+            self.do(f"call void @part{k}(ptr %work)")
         outside, self.lines = self.lines, []
         for k, steps in enumerate(self.parts):
             self._write_part(k, steps)
         self.functions, self.lines = self.lines, outside
 
-    def _call_parts(self) -> None:
-        """For all groups that wait, once there is no room for another or none is left."""
-        self.do(f"%full = icmp eq i64 %held, {self.groups - 1}")
-        self.do("br i1 %full, label %all, label %some")
-        self.label("all")  # without a loop, of which no processor foresees the end
-        groups = [self._group(str(number)) for number in range(self.groups)]
-        for k in range(len(self.parts)):
-            for group in groups:
-                self.do(f"call void @part{k}(ptr %work, ptr {group})")
-        self.do("br label %grouped")
-        self.label("some")
-        self.do(f"%after = add i64 %s, {self.lanes}")
-        self.do("%wait = icmp slt i64 %after, %end")
-        self.do("br i1 %wait, label %grouped, label %each")
-        self.label("each")
-        self.do("%number = phi i64 [ 0, %some ], [ %following, %each ]")
-        group = self._group("%number")
-        for k in range(len(self.parts)):
-            self.do(f"call void @part{k}(ptr %work, ptr {group})")
-        self.do("%following = add i64 %number, 1")
-        self.do("%done_all = icmp sgt i64 %following, %held")
-        self.do("br i1 %done_all, label %ended, label %each")
-        self.label("ended")
-
     def _write_part(self, k: int, steps: range) -> None:
-        """A part of the program, for one group."""
-        self.lines.append(f"define internal void @part{k}(ptr %work, ptr %kept) noinline {{")
+        self.lines.append(f"define internal void @part{k}(ptr %work) noinline {{")
         self.values = {}
         poison = self.emit(f"load {self.vector}, ptr {self._place(self.poisoned)}")
         rows: dict[int, list[str]] = {}
@@ -159,8 +122,7 @@ class PartEmitter(Emitter):
 
     def operand(self, x: Operand, values: dict[Node, str]) -> str:
         if isinstance(x, Node) and x not in values:
-            place = self._at("%work", self.shared[x]) if x in self.shared else self._place(self.places[x])
-            values[x] = self.emit(f"load {self.vector}, ptr {place}")
+            values[x] = self.emit(f"load {self.vector}, ptr {self._place(self.places[x])}")
         return super().operand(x, values)
 
     def _keep(self, values: dict[Node, str]) -> None:
@@ -168,16 +130,8 @@ class PartEmitter(Emitter):
             if node in self.places:
                 self.do(f"store {self.vector} {value}, ptr {self._place(self.places[node])}")
 
-    def _group(self, number: str) -> str:
-        """Where a group keeps its values."""
-        offset = self.emit(f"mul i64 {number}, {self.held}")
-        return self.emit(f"getelementptr {self.vector}, ptr {self._at('%work', len(self.shared))}, i64 {offset}")
-
     def _place(self, number: int) -> str:
-        return self._at("%kept", number)
-
-    def _at(self, base: str, number: int) -> str:
-        return self.emit(f"getelementptr {self.vector}, ptr {base}, i64 {number}")
+        return self.emit(f"getelementptr {self.vector}, ptr %work, i64 {number}")
 
     def _row(self, output: int, lane: int) -> str:
         place = self._place(output * self.row_places)
