@@ -1,4 +1,4 @@
-"""Long straight-line code in parts, each a function of its own: LLVM allocates the registers of a short function better,
+"""Long straight-line code in parts, each a function of its own: LLVM allocates the registers of a short function better
 and in less time, which grows with the square of a function.
 
 What one part computes and a later one needs goes through the workspace, whose places are used again once no later part
@@ -17,9 +17,9 @@ from .emitter import Chunk, Emitter, chunks_by_step, straight_body
 from .target import Target
 from .transpose import load_columns
 
-# Two 7-joint arms that hold an object (5,024 operations), batch 1024, in one function 431 ns a sample, in parts of 1000,
-# 400, 300, 200 and 100 operations 396, 366, 350, 356 and 379. Talos' inverse dynamics (2,242) 227 against 259; forward
-# dynamics of 7 joints (1,334) 100 against 93.
+# AVX2, batch 1024: two 7-joint arms that hold an object (5,024 operations) in one function 431 ns a sample, in parts of
+# 1000, 400, 300, 200 and 100 operations 396, 366, 350, 356 and 379. Talos' inverse dynamics (2,242) 227 against 259;
+# forward dynamics of 7 joints (1,334) 100 against 93.
 CUT = 2000  # operations, beyond which a program is cut
 LONGEST = 300  # operations of a part
 
