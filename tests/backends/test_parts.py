@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from robots_for_tests import close, robot
 
+import linksweep as ls
 from linksweep.backends import parts
 from linksweep.backends.interpreter import Interpreter
 from linksweep.backends.llvm import MachineKernel, compile_object
@@ -14,12 +15,12 @@ from linksweep.backends.target import host_target
 ITEMS = ["forward_dynamics", ("derivative", "forward_dynamics", "q"), ("jacobian", "tool")]
 
 
-@pytest.mark.parametrize(("longest", "block"), [(40, 7), (150, 200), (300, 50)])
+@pytest.mark.parametrize("longest", [40, 150, 300])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_parts_compute_what_the_whole_does(monkeypatch: pytest.MonkeyPatch, longest: int, block: int, dtype: str):
+def test_parts_compute_what_the_whole_does(monkeypatch: pytest.MonkeyPatch, longest: int, dtype: str):
     f = robot("puma560").compile(ITEMS, backend="interpreter", parameters=("payload", "gravity"))
+    monkeypatch.setattr(parts, "CUT", 0)
     monkeypatch.setattr(parts, "LONGEST", longest)
-    monkeypatch.setattr(parts, "BLOCK", block)
     assert parts.is_long(f.program)
     code, workspace, ir = compile_object(f.program, dtype, host_target())
     assert ir.count("define internal void @part") == -(
@@ -40,13 +41,19 @@ def test_parts_compute_what_the_whole_does(monkeypatch: pytest.MonkeyPatch, long
     assert all(np.isnan(x[0]).all() and np.isfinite(x[1:]).all() for x in found)
 
 
-def test_places_are_used_again():
+def test_places_are_used_again(monkeypatch: pytest.MonkeyPatch):
     f = robot("puma560").compile(("derivative", "forward_dynamics", "q"), backend="interpreter")
-    emitter = parts.PartEmitter(f.program, "float64", host_target())
-    assert len(emitter.parts) == 1  # short enough for one
-    parts_before, parts.LONGEST = parts.LONGEST, 100
-    try:
-        cut = parts.PartEmitter(f.program, "float64", host_target())
-    finally:
-        parts.LONGEST = parts_before
-    assert len(set(cut.places.values())) < len(cut.places) and cut.workspace < len(cut.work)
+    monkeypatch.setattr(parts, "LONGEST", len(f.program.steps[0].body.nodes))
+    whole = parts.PartEmitter(f.program, "float64", host_target())
+    assert len(whole.parts) == 1
+    monkeypatch.setattr(parts, "LONGEST", 100)
+    cut = parts.PartEmitter(f.program, "float64", host_target())
+    assert len(set(cut.places.values())) < len(cut.places) and whole.workspace < cut.workspace < len(cut.work)
+
+
+def test_a_part_is_as_long_as_it_may_be_at_most():
+    f = ls.robots.chain(7, seed=1).compile(ITEMS, backend="interpreter")
+    assert parts.is_long(f.program)
+    lengths = [len(steps) for steps in parts.PartEmitter(f.program, "float64", host_target()).parts]
+    assert max(lengths) <= parts.LONGEST and max(lengths) - min(lengths) <= 1
+    assert not parts.is_long(robot("puma560").compile("inverse_dynamics", backend="interpreter").program)

@@ -21,11 +21,6 @@ LONG = 1500  # operations of straight-line code, beyond which it is cut into pie
 PIECE = 300  # LLVM's time grows faster than a block's length. C of Talos: 5.6 s to compile in one, 1.9 s in pieces
 CHUNKS = 64  # of results, written between two labels. M of Talos: 1.3 s to compile without, 0.55 s with them
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-
-
-EARLY = 5000  # operations, from which on results are written as soon as they are known. Panda's forward derivatives
-# (6,952), batch 4096, in turns with late stores: 479 ns against 522; with 2,268 and 3,781 operations no gain
-FETCHED = 256  # bytes of a result, from which on its lines are fetched ahead
 Chunk = tuple[int, int, list[Operand]]  # output, first element, values
 
 
@@ -64,7 +59,6 @@ class Emitter:
         self.vector = f"<{self.lanes} x {self.scalar}>"
         self.suffix = f"v{self.lanes}f{8 * self.bytes}"
         self.lines: list[str] = []
-        self.out_strides: list[str] = []
         self.names = count()
         self.values: dict[Node, str] = {}  # of a straight-line program
         self.zeros: dict[tuple[str, int], list[str]] = {}  # rows of them, by what poisons them and their width
@@ -73,7 +67,6 @@ class Emitter:
         self.declarations = {
             f"declare {self.vector} @llvm.fma.{self.suffix}({self.vector}, {self.vector}, {self.vector})",
             f"declare {self.vector} @llvm.sqrt.{self.suffix}({self.vector})",
-            "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
         }
 
     def globals(self) -> list[str]:
@@ -154,34 +147,14 @@ class Emitter:
             if node.op == "input" and node.level == ONLINE:
                 self.values[node] = loaded[node.data[0]][node.data[1]]
         work = [node for node in body.nodes if node.op != "input" and node.level == ONLINE]
-        early = len(work) >= EARLY
-        ready = chunks_by_step(self.program, body, work if early else (), self.lanes)
-        ahead = self.lines_ahead(out_rows) if early else []
         for step, node in enumerate(work):
             self.cut(step, len(work))
-            for place in ahead[len(ahead) * step // len(work) : len(ahead) * (step + 1) // len(work)]:
-                self.prefetch(*place)
             self.operation(node, self.values)
-            self.store_ready(ready.get(step, ()), out_rows, poison)
-        for k in range(0, len(ready[-1]), CHUNKS):
+        ready = chunks_by_step(self.program, body, (), self.lanes)[-1]
+        for k in range(0, len(ready), CHUNKS):
             if k:
                 self.begin_piece()
-            self.store_ready(ready[-1][k : k + CHUNKS], out_rows, poison)
-
-    def lines_ahead(self, out_rows: list[list[str]]) -> list[tuple[str, int]]:
-        """The cache lines that the next group writes: in an order which no processor foresees."""
-        found = []
-        for k, array in enumerate(self.program.outputs):
-            if array.size * self.bytes >= FETCHED:
-                step = self.emit(f"mul i64 {self.out_strides[k]}, {self.lanes}")
-                for row in out_rows[k]:
-                    ahead = self.emit(f"getelementptr {self.scalar}, ptr {row}, i64 {step}")
-                    found += [(ahead, offset) for offset in range(0, array.size * self.bytes, 64)]
-        return found
-
-    def prefetch(self, row: str, offset: int) -> None:
-        place = self.emit(f"getelementptr i8, ptr {row}, i64 {offset}")
-        self.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 1, i32 3, i32 1)")
+            self.store_ready(ready[k : k + CHUNKS], out_rows, poison)
 
     def store_ready(self, ready: Sequence[Chunk], out_rows: Rows, poison: str) -> None:
         """Write what is computed by now: sooner or later it would have to leave its register."""
