@@ -131,7 +131,7 @@ def _without_method(
     if function.dynamics:
         _check_dynamics(robot, name, function)
     taken = {key: checked_flag(key, value) and key in function.takes for key, value in options.items()}
-    return Request(name, "", frame, reference, **taken)
+    return replace(Request(name, "", frame, reference), **taken)
 
 
 def _derivative(

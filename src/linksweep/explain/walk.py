@@ -29,9 +29,8 @@ from ..tracing.unrolled import UnrolledRun
 from .source import CITES, Statement, is_algorithm, statements
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    from _typeshed import DataclassInstance, TraceFunction
 
-Local = Callable[[FrameType, str, object], object]  # a trace function of one call
 UNTURNED = Mat(Vec(1.0, 0.0, 0.0), Vec(0.0, 1.0, 0.0), Vec(0.0, 0.0, 1.0))
 SWEEPS = ("outward", "inward", "pairs")
 IN_INNER_FRAME = "inner frame"  # what the comment of a line says whose result is not yet carried to its link
@@ -106,7 +105,7 @@ class _Watch:
         self._sweep: FrameType | None = None  # of the last stage: the frame that runs it
         self._once: dict[tuple[FrameType, Statement], tuple[Part, int]] = {}
 
-    def called(self, frame: FrameType, event: str, _: object) -> Local | None:
+    def called(self, frame: FrameType, event: str, _: object) -> TraceFunction | None:
         """The trace function: a function begins."""
         code = frame.f_code
         if event != "call" or code.co_name.startswith("<") or not is_algorithm(code.co_filename):
@@ -114,7 +113,7 @@ class _Watch:
         known, place = statements(code.co_filename), self._place(frame)
         last: Statement | None = None
 
-        def local(frame: FrameType, event: str, value: object) -> object:
+        def local(frame: FrameType, event: str, value: object) -> TraceFunction:
             nonlocal last
             if event == "line":
                 here = known.get(frame.f_lineno)

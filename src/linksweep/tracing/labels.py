@@ -6,6 +6,9 @@ an algorithm returns, its local variables and the fields of what it returns name
 the local `alpha` of link 3 is `alpha_angular_x` of that link.
 """
 
+# pyright: reportPrivateUsage=false
+# (frames of callers are how a node learns which line made it)
+
 from __future__ import annotations
 
 import ast

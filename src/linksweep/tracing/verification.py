@@ -35,8 +35,9 @@ class _Place:
 @dataclass(slots=True)
 class _Verifier:
     program: Program
-    written: list[list[int]] = field(default_factory=list)  # elements of each result
-    spans: dict[tuple[int, ...], tuple[int, int]] = field(default_factory=dict)  # of offsets, over some links
+    written: list[list[int]] = field(default_factory=list[list[int]])  # elements of each result
+    # of offsets, over some links
+    spans: dict[tuple[int, ...], tuple[int, int]] = field(default_factory=dict[tuple[int, ...], tuple[int, int]])
 
     def run(self) -> None:
         program = self.program

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -368,7 +368,7 @@ def _other(other: object) -> tuple[Robot, ArrayLike | None, ArrayLike | None]:
     if not 1 <= len(parts) <= 3:
         raise ArgumentError(f"show got another robot as {shown(other)}, expected (robot, q, placement).")
     robot, q, placement = (*parts, None, None)[:3]
-    return checked_robot(robot), q, placement
+    return checked_robot(robot), cast("ArrayLike | None", q), cast("ArrayLike | None", placement)
 
 
 def show_run(run: Simulation, *, rollouts: ArrayLike | None = None, **options: Unpack[ViewOptions]) -> Viewer:

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Collection, Sequence
 
 from ...description.model import BASE, Frame
-from ...mechanism.sweeps import PerLink, Unrolled
+from ...mechanism.sweeps import PerJoint, PerLink, Unrolled
 from ...spatial.algebra import ZERO_MOTION, Force, Motion, Vec
 from ...spatial.scalars import Scalar
 from ...spatial.transforms import Pose
@@ -114,7 +114,7 @@ class Mechanism:
             found += _by_threes(b.turn_back, own) if turned else own
         return found
 
-    def drift(self, qd: PerLink, states: PerLink, base: State) -> list[Scalar]:
+    def drift(self, qd: PerJoint, states: PerLink[State], base: State) -> list[Scalar]:
         """k = dK/dt qd; states: of the links, with no joint acceleration, and of the base."""
         flat = [x for values, link in zip(qd, self.sweep.model.links, strict=True) if link.leads for x in values]
         found = []
@@ -125,7 +125,7 @@ class Mechanism:
             found += second_derivatives(tie.kind, a, b, tie.numbers[0], relative, of_a, of_b, spin)
         return found
 
-    def _motion(self, frame: Frame, states: PerLink, point: Vec, base: State) -> tuple[Vec, Motion]:
+    def _motion(self, frame: Frame, states: PerLink[State], point: Vec, base: State) -> tuple[Vec, Motion]:
         """A frame's angular velocity, and its acceleration at a point of its link, along the base's axes."""
         pose, own = self._link(frame), base if frame.link == BASE else self.sweep.at(states, frame.link)
         return pose.turn(own.w), Motion(pose.turn(own.dw), pose.turn(own.dv + own.U @ point))
@@ -162,7 +162,7 @@ class Mechanism:
         columns = self._between(self.path(links[0]), self.path(links[1]), self.about[tie])
         return [[(1.0, {j: wrench.dot(m) for j, m in columns.items()})] for wrench in self.wrenches_of[tie]]
 
-    def solve(self, force: Sequence[Scalar], k: Sequence[Scalar]) -> tuple[PerLink, list[Scalar]]:
+    def solve(self, force: Sequence[Scalar], k: Sequence[Scalar]) -> tuple[PerJoint, list[Scalar]]:
         """x and lambda of M x + K^T lambda = force, K x + k = 0."""
         values = iter(k)
         known = [[next(values) for _ in range(tie.rows)] for tie in self.ties]

@@ -15,7 +15,7 @@ from ...mechanism.joints import Coordinates
 from ...spatial.scalars import Scalar
 from ...spatial.algebra import ZERO_ARTICULATED, ZERO_FORCE, ZERO_VEC, ArticulatedInertia, Force, Motion, Vec, leaves
 from ...spatial.square_root import bierman_update, factored, orthogonalised
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Sweep
 
 
 @dataclass(slots=True)
@@ -59,15 +59,15 @@ class Smoothed:
 
 @dataclass(slots=True)
 class Result:
-    qdd: PerLink
-    costate: PerLink
-    velocity: PerLink
-    filtered: PerLink
-    carried: PerLink
+    qdd: PerJoint
+    costate: PerLink[Motion]
+    velocity: PerLink[Velocity]
+    filtered: PerLink[Filtered]
+    carried: PerLink[Motion]
 
 
 def filter_smoother_ud(
-    sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Sweep, qd: PerJoint, tau: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint accelerations that the joint forces tau produce; arguments as of filter_smoother."""
 
