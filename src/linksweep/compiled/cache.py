@@ -297,7 +297,7 @@ def canonical(value: object) -> str:
     if not isinstance(value, type) and dataclasses.is_dataclass(value):
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         return f"{type(value).__qualname__}({canonical(fields)})"
-    dtype = getattr(value, "dtype", None)
-    if dtype is not None and hasattr(value, "tobytes") and dtype.kind in "biufc":
-        return f"array({dtype.str},{list(value.shape)},{value.tobytes().hex()})"
+    dtype, tobytes = getattr(value, "dtype", None), getattr(value, "tobytes", None)
+    if dtype is not None and tobytes is not None and dtype.kind in "biufc":
+        return f"array({dtype.str},{list(getattr(value, 'shape', ()))},{tobytes().hex()})"
     raise TypeError(f"a cache key cannot hold a {type(value).__name__}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from types import FrameType
 from typing import TYPE_CHECKING, TypeGuard

@@ -210,7 +210,8 @@ class Program:
 
     def _print_leaf(self, node: Node) -> str:
         if node.op == "input":
-            return self.inputs[node.data[0]].name + _place(node.data[1:])
+            source: int = node.data[0]
+            return self.inputs[source].name + _place(node.data[1:])
         if node.op == "table":
             return f"table{node.data[0]}[link]"
         return f"array{node.data[0]}[{node.data[2]}].{node.data[1]}"
