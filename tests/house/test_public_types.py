@@ -21,20 +21,18 @@ FOREIGN = {
     "linksweep.analysis.conventions.Foreign": "models of Pinocchio and MuJoCo",
     "linksweep.analysis.symbolic.Expression": "SymPy's",
     "linksweep.compiled.casadi_export.CasadiFunction": "CasADi's",
-    "linksweep.formats.mujoco_names.MjModel": "MuJoCo's",
-    "linksweep.plots.sketch.Axes3D": "Matplotlib's mplot3d",
     "linksweep.simulation.ensembles.Client": "Dask's",
-    "linksweep.viewer.geometry.meshes.Mesh": "trimesh's",
     "linksweep.viewer.server.Handle": "viser's",
 }
 # What else is Any, and why: each should go one day.
 LEFT = {
     "linksweep.compiled.arrays.Results": "an array, or a tuple of as many as were asked for: the caller knows",
     "linksweep.compiled.arrays.AnyKernel": "of whichever backend",
-    "linksweep.description.constraints.Given": "what constraints are made from, before it is checked",
-    "linksweep.spatial_operators.linear.Operand": "what scipy's LinearOperator takes and gives",
-    "linksweep.support.files.Table": "as TOML and JSON have it",
-    "linksweep.motion.descent.Values": "floats, arrays or symbols",
+    "linksweep.description.constraints.Given": "what constraints are made from, and after that what it stands for",
+    "linksweep.spatial.scalars.Scalar": "its operators, whose other side is any scalar of the same run",
+    "linksweep.exact.field.Exact": "a number of any exact kind",
+    "linksweep.tracing.expression.Data": "which element of what, by the kind of leaf",
+    "linksweep.tracing.expression.Value": "an operand that was just made: a node, unless it folded",
 }
 
 
@@ -107,8 +105,7 @@ def annotations(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                 if not member.name.startswith("_") or member.name.endswith("__"):
                     yield from ((f"{member.name}: {name}", found) for name, found in annotations(member))
             elif isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name):
-                if not member.target.id.startswith("_"):
-                    yield member.target.id, member.annotation
+                yield from () if member.target.id.startswith("_") else ((member.target.id, member.annotation),)
 
 
 def names(expression: ast.AST) -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,7 @@ from linksweep.simulation import PD, ComputedTorque, simulate
 from linksweep.support.messages import shown
 
 if TYPE_CHECKING:
+    from linksweep.identification.log.reading import Logged
     from linksweep.robot.robot import Robot
 
 ROUNDS = 5
@@ -103,7 +104,7 @@ def _simulated(robot: Robot, samples: Samples, reference: np.ndarray, control: G
     return replace(samples, q=q, qd=qd, qdd=qdd)
 
 
-def checked_reference(reference: Any, t: Any, samples: Samples, nv: int) -> np.ndarray:
+def checked_reference(reference: Logged, t: Logged, samples: Samples, nv: int) -> np.ndarray:
     """The reference at the rows of the samples."""
     from scipy.interpolate import CubicSpline
 
