@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import cast
 
 from .expression import ONLINE, Data, Graph, Node, Operand, graph_class
 from .program import Label, Program
@@ -89,8 +90,7 @@ class _Watch:
         for name in code.co_varnames[len(arguments) :]:
             self.enter(rank, link, of, name, local.get(name))
         if rank == _ALGORITHM:
-            records: tuple[object, ...] = returned if isinstance(returned, tuple) else (returned,)
-            for record in records:
+            for record in cast("tuple[object, ...]", returned) if isinstance(returned, tuple) else (returned,):
                 if type(record).__module__.startswith("linksweep.algorithms"):
                     self.enter(rank, link, of, "", record)
         elif code.co_name == "rotation_entries":
@@ -231,7 +231,7 @@ def _statements(filename: str) -> dict[int, _Statement]:
     parts = (part for node in ast.walk(ast.parse("".join(lines))) for _, part in ast.iter_fields(node))
     for block in parts:
         below = ""  # what has no comment feeds what follows it
-        nodes: list[object] = block if isinstance(block, list) else []
+        nodes = cast("list[object]", block) if isinstance(block, list) else []
         for node in reversed(nodes):
             if not isinstance(node, ast.stmt) or hasattr(node, "body"):
                 continue
@@ -274,13 +274,12 @@ def _walk(path: str, record: object) -> Iterator[tuple[str, Node]]:
     elif kind in (float, int, str, bool, type(None)) or kind.__name__ == "Records":
         return  # Records of a sweep are named link by link, when they are kept
     elif isinstance(record, (tuple, list)):
-        row: Sequence[object] = record
+        row = cast("Sequence[object]", record)
         for index, item in enumerate(row):
             yield from _walk(path if len(row) == 1 else _join(path, index), item)
     elif isinstance(record, dict):
-        by_key: dict[object, object] = record
-        for key, item in by_key.items():
-            keys: tuple[object, ...] = key if isinstance(key, tuple) else (key,)
+        for key, item in cast("dict[object, object]", record).items():
+            keys = cast("tuple[object, ...]", key) if isinstance(key, tuple) else (key,)
             yield from _walk(_join(path, *keys), item)
     elif hasattr(record, "_link"):  # a LinkView: only its tables have no other name
         for name in ("M", "com", "I_com", "armature", "damping", "friction", "X"):

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from ..errors import BackendError
 from .expression import BINARY, LEAVES, ONLINE, TERNARY, UNARY, Node, Operand
-from .program import Add, Array, Block, Body, Effect, Loop, Output, PairLoop, PairOutput, Program
+from .program import Add, Block, Body, Effect, Loop, Output, PairLoop, PairOutput, Program
 
 _ARITY = {**dict.fromkeys(UNARY, 1), **dict.fromkeys(BINARY, 2), **dict.fromkeys(TERNARY, 3)}
 
@@ -125,8 +125,8 @@ class _Verifier:
             source, *where = node.data
             self.require(_is_index(source, len(self.program.inputs)), f"input {source}")
             self.require(not early or len(where) == 1, f"{node} is read early")
-            given: Array = self.program.inputs[source]
-            self.check_element(where, given.size, place)
+            place_of: int = source
+            self.check_element(where, self.program.inputs[place_of].size, place)
         elif node.op == "table":
             known = _is_index(node.data[0], len(self.program.tables)) and place.in_loop and not early
             self.require(known, f"table {node.data[0]}")

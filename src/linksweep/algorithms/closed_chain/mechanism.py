@@ -80,7 +80,7 @@ class Mechanism:
 
     @property
     def K(self) -> list[list[Scalar]]:
-        found = []
+        found: list[list[Scalar]] = []
         for columns, wrenches in zip(self.columns, self.wrenches_of, strict=True):
             places = range(self.sweep.model.nv)
             found += [[wrench.dot(columns.get(j, ZERO_MOTION)) for j in places] for wrench in wrenches]
@@ -100,7 +100,7 @@ class Mechanism:
         return [wrench.dot(motion) for motion, of in zip(moving, self.wrenches_of, strict=True) for wrench in of]
 
     def errors(self) -> list[Scalar]:
-        found = []
+        found: list[Scalar] = []
         for tie, a, b, turned in zip(self.ties, self.a, self.own, self.turned, strict=True):
             own = errors(tie.kind, a, b, tie.numbers[0])
             found += _by_threes(b.turn, own) if turned else own
@@ -108,7 +108,7 @@ class Mechanism:
 
     def along_b(self, multipliers: Sequence[Scalar]) -> list[Scalar]:
         """Multipliers as they belong to rows along the axes of b."""
-        found, values = [], list(multipliers)
+        found, values = list[Scalar](), list(multipliers)
         for tie, b, turned in zip(self.ties, self.own, self.turned, strict=True):
             own, values = values[: tie.rows], values[tie.rows :]
             found += _by_threes(b.turn_back, own) if turned else own
@@ -117,7 +117,7 @@ class Mechanism:
     def drift(self, qd: PerJoint, states: PerLink[State], base: State) -> list[Scalar]:
         """k = dK/dt qd; states: of the links, with no joint acceleration, and of the base."""
         flat = [x for values, link in zip(qd, self.sweep.model.links, strict=True) if link.leads for x in values]
-        found = []
+        found: list[Scalar] = []
         for k, (tie, a, b) in enumerate(zip(self.ties, self.a, self.b, strict=True)):
             spin_a, of_a = self._motion(tie.a, states, Vec(*tie.a.placement.position), base)
             spin, of_b = self._motion(tie.b, states, self._on_link(tie.b, a.p), base)

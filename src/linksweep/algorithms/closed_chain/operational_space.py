@@ -95,7 +95,7 @@ def _inward(sweep: Sweep, kept: PerLink[Gain], place: Place) -> PerLink[Forces]:
 
 def _parting(parents: list[int], a: int, b: int) -> int:
     """The link farthest from the base that carries both."""
-    above = set()
+    above: set[int] = set()
     while a != BASE:
         above.add(a)
         a = parents[a]

@@ -89,8 +89,8 @@ def explicit_model(sweep: Unrolled, base: Axis | None = None) -> Result:
     """`base`: the direction about which the base turns, a joint before the first with the number BASE in P."""
     at = first_joint_poses(sweep)                                                                # step 1
     bodies = augmented_bodies(sweep, at)                                                         # step 2
-    pairs = joint_pairs(sweep, joint_axes(sweep, at), bodies)                                    # steps 3-5
-    inertia = {}
+    pairs: dict[tuple[int, int], Pair] = joint_pairs(sweep, joint_axes(sweep, at), bodies)       # steps 3-5
+    inertia: dict[tuple[int, int], Scalar] = {}
     for (k, i), found in pairs.items():
         armature = sweep.links[k].armature if i == k else 0.0
         inertia[i, k] = inertia[k, i] = found.I1 + found.I2 + armature                           # (P2)

@@ -6,6 +6,9 @@ reference for stable filters: the prediction (37) is a weighted Gram-Schmidt ort
 Bierman's. P stays symmetric and nonnegative whatever the rounding. Serial chains of one-freedom joints.
 """
 
+# pyright: reportConstantRedefinition=false
+# (capital letters are the papers' symbols, and no constants)
+
 from __future__ import annotations
 
 from dataclasses import dataclass

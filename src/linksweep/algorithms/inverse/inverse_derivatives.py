@@ -20,6 +20,9 @@ l = sum m u and K = sum m u p^T:
     (8)  2 B [w; v] = 2 [tr(K) w - K w; w x l]
 """
 
+# pyright: reportConstantRedefinition=false
+# (capital letters are the papers' symbols, and no constants)
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -83,7 +83,7 @@ def jacobian_derivative(
         link: LinkView, nothing: tuple[()], at: Pose, V: Motion, qd: Coordinates, on_path: Scalar
     ) -> tuple[Column, tuple[()]]:
         w, v = at.turn(V.angular), at.turn(V.linear)
-        motions = []
+        motions: list[Motion] = []
         for h, h_rate in zip(link.H_T.columns, link.H_T_rate(qd).columns, strict=True):
             now = _moved(h, at, on_path, o.point)
             slide = at.turn(h.linear) * on_path

@@ -52,7 +52,7 @@ def momentum_matrix(sweep: Sweep, at: PerLink[Pose], R: PerLink[Inertia], point:
     """Columns of the matrix that takes rates to momentum about `point`; at as of `poses`, R of `composite_inertias`."""
 
     def step(link: LinkView, nothing: tuple[()], at: Pose, R: Inertia) -> tuple[Columns, tuple[()]]:
-        momenta = []
+        momenta: list[Force] = []
         for h in link.H_T.columns:
             own = R @ h
             linear = at.turn(own.force)
