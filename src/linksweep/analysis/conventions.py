@@ -33,6 +33,7 @@ from ..support.foreign import refuse_foreign
 if TYPE_CHECKING:
     from ..mechanism.canonical import CanonicalLink
     from ..robot.robot import Robot
+    from ..spatial.scalars import Values
 
     Joints = list[tuple[CanonicalLink, "Foreign"]]
 
@@ -315,10 +316,10 @@ def _named_frame(robot: Robot, link: CanonicalLink) -> tuple[np.ndarray, np.ndar
     return np.array(placement.rotation, dtype=float), np.array(placement.position, dtype=float)
 
 
-def _rearranged(convert: Callable[..., Sequence[np.ndarray]], own: np.ndarray, *options: int) -> np.ndarray:
+def _rearranged(convert: Callable[..., Values], own: np.ndarray, *options: int) -> np.ndarray:
     """The coordinates of a joint (..., n) as a function of their columns gives them."""
     columns = convert([own[..., k : k + 1] for k in range(own.shape[-1])], *options)
-    return np.concatenate(columns, axis=-1)
+    return np.concatenate(cast("Sequence[np.ndarray]", columns), axis=-1)
 
 
 def _pinocchio_order(joints: Joints) -> np.ndarray:

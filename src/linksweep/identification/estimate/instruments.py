@@ -8,9 +8,9 @@ are enough; the covariance is (Z^T X)^-1 Z^T Z (X^T Z)^-1 with the noise of each
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -109,7 +109,8 @@ def checked_reference(reference: Logged, t: Logged, samples: Samples, nv: int) -
     from scipy.interpolate import CubicSpline
 
     several = isinstance(t, (list, tuple)) and np.ndim(t[0]) == 1
-    times, wanted = (t, reference) if several else ([t], [reference])
+    times = cast("Sequence[ArrayLike]", t if several else [t])
+    wanted: object = reference if several else [reference]
     found = np.empty_like(samples.q)
     if not isinstance(wanted, (list, tuple)) or len(wanted) != len(times):
         raise ArgumentError(f"reference is {shown(reference)}, expected positions for each trajectory, as q.")
