@@ -240,7 +240,7 @@ class Notation:
     leaves: Mapping[str, Callable[[str], str]]  # by kind
     part: str
     shapes: Mapping[str, str]  # by kind, with a place for each part
-    column: tuple[str, str, str]  # begin, between two entries, end
+    column: tuple[str, str, str, str]  # begin, an entry, between two of them, end
     product: str  # between two factors
     row: str
 
@@ -251,8 +251,8 @@ class Notation:
             return self.leaves[tree.kind](tree.text)
         inside = [self.part.format(self.written(part)) for part in tree.parts if isinstance(part, Tree)]
         if tree.kind == "column":
-            begin, between, end = self.column
-            return begin + between.join(inside) + end
+            begin, entry, between, end = self.column
+            return begin + between.join(map(entry.format, inside)) + end
         if tree.kind == "row":
             return (self.product if tree.rank == 2 else self.row).join(inside)
         return self.shapes[tree.kind].format(*inside)
@@ -315,7 +315,7 @@ _LATEX = Notation(
         "brackets": r"\left({}\right)",
         "fraction": r"\frac{{{}}}{{{}}}",
     },
-    column=(r"\begin{bmatrix}", r" \\ ", r"\end{bmatrix}"),
+    column=(r"\begin{bmatrix}", "{}", r" \\ ", r"\end{bmatrix}"),
     product=r"\,",
     row=" ",
 )
@@ -335,11 +335,7 @@ _MATHML = Notation(
         "brackets": "<mo>(</mo>{}<mo>)</mo>",
         "fraction": "<mfrac>{}{}</mfrac>",
     },
-    column=(
-        "<mo>[</mo><mtable><mtr><mtd>",
-        "</mtd></mtr><mtr><mtd>",
-        "</mtd></mtr></mtable><mo>]</mo>",
-    ),
+    column=("<mo>[</mo><mtable>", "<mtr><mtd>{}</mtd></mtr>", "", "</mtable><mo>]</mo>"),
     product="<mspace width='0.15em'/>",
     row="",
 )
