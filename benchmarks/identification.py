@@ -120,7 +120,8 @@ def consistency(runs: int) -> list[dict[str, Any]]:
             fit = ls.identify(robot, t, q, tau, cutoff=20.0, every=1, method=method, unknown=ALL)
             best, least = min(best, time.perf_counter() - began), min(least, time.process_time() - used)
             began = time.perf_counter()
-            physical = consistent(fit.columns, fit.grouping, fit.estimate, method, fit.settings)
+            torque, weight = fit.settings["torque"], fit.settings["prior_weight"]
+            physical = consistent(fit.columns, fit.grouping, fit.estimate, method, torque, weight)
             alone = min(alone, time.perf_counter() - began)
         assert fit is not None and len(fit.columns) == 115
         assert min(physical.smallest.values()) > 0.0

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from ..catalogue.functions import FUNCTIONS
 from ..compiled.function import chosen_backend
 from ..description.lint import Finding, lint
 from ..errors import ArgumentError
+from ..support.files import Facts
 from ..support.messages import shown
 from ..support.notebook import html_table
 
@@ -116,7 +117,7 @@ class Report:
         lint = " and ".join(_count(number, word) for number, word in counts if number)
         return f"{self.robot}: {said}; {lint or 'nothing to remark'} about the description."
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Facts:
         """Plain JSON values; a difference that is not a number is null."""
         return {
             "robot": self.robot,

@@ -19,7 +19,7 @@ derivatives of the rates, so that Pinocchio's convert like v.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +33,7 @@ from ..support.foreign import refuse_foreign
 if TYPE_CHECKING:
     from ..mechanism.canonical import CanonicalLink
     from ..robot.robot import Robot
+    from ..spatial.scalars import Values
 
     Joints = list[tuple[CanonicalLink, "Foreign"]]
 
@@ -40,7 +41,32 @@ SWAPPED = (3, 4, 5, 0, 1, 2)
 _FREE, _BALL = 0, 1  # mjtJoint
 
 Foreign = Any  # what their packages make, and have no types for
-Converted = Any  # an array, or a tuple of them where several were given: as many as the caller knows
+Converted = np.ndarray | tuple[np.ndarray, ...]
+
+
+class Converter(Protocol):
+    """One array for one that was given, and a tuple for several."""
+
+    @overload
+    def __call__(self, robot: Robot, model: Foreign, *, q: ArrayLike) -> np.ndarray: ...
+    @overload
+    def __call__(self, robot: Robot, model: Foreign, *, v: ArrayLike) -> np.ndarray: ...
+    @overload
+    def __call__(self, robot: Robot, model: Foreign, *, a: ArrayLike) -> np.ndarray: ...
+    @overload
+    def __call__(self, robot: Robot, model: Foreign, *, tau: ArrayLike) -> np.ndarray: ...
+    @overload
+    def __call__(self, robot: Robot, model: Foreign, *, f_ext: ArrayLike) -> np.ndarray: ...
+    @overload
+    def __call__(
+        self, robot: Robot, model: Foreign, *, q: ArrayLike | None = None, v: ArrayLike | None = None,
+        a: ArrayLike | None = None, tau: ArrayLike | None = None, f_ext: ArrayLike | None = None,
+    ) -> tuple[np.ndarray, ...]: ...  # fmt: skip
+
+
+def _converter(function: Callable[..., Converted]) -> Converter:
+    return cast(Converter, function)
+
 
 __all__ = ["from_mujoco", "from_pinocchio", "to_mujoco", "to_pinocchio"]
 
@@ -49,6 +75,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+@_converter
 def to_pinocchio(
     robot: Robot, model: Foreign, *, q: ArrayLike | None = None, v: ArrayLike | None = None,
     a: ArrayLike | None = None, tau: ArrayLike | None = None, f_ext: ArrayLike | None = None,
@@ -84,6 +111,7 @@ def to_pinocchio(
     )  # fmt: skip
 
 
+@_converter
 def from_pinocchio(
     robot: Robot, model: Foreign, *, q: ArrayLike | None = None, v: ArrayLike | None = None,
     a: ArrayLike | None = None, tau: ArrayLike | None = None, f_ext: ArrayLike | None = None,
@@ -119,6 +147,7 @@ def from_pinocchio(
     )  # fmt: skip
 
 
+@_converter
 def to_mujoco(
     robot: Robot, model: Foreign, *, q: ArrayLike | None = None, v: ArrayLike | None = None,
     a: ArrayLike | None = None, tau: ArrayLike | None = None, f_ext: ArrayLike | None = None,
@@ -179,6 +208,7 @@ def to_mujoco(
     )  # fmt: skip
 
 
+@_converter
 def from_mujoco(
     robot: Robot, model: Foreign, *, q: ArrayLike | None = None, v: ArrayLike | None = None,
     a: ArrayLike | None = None, tau: ArrayLike | None = None, f_ext: ArrayLike | None = None,
@@ -248,11 +278,12 @@ class _Turns:
                 raise ArgumentError(f"{name} depends on where the robot stands: give q beside it.")
         if a is not None and v is None and free:
             raise ArgumentError("a depends on how the free base moves: give v beside it.")
-        self.q: Any = None if q is None else _array("q", q, (robot.nq,))
-        self.v: Any = None if v is None or a is None else _array("v", v, (robot.nv,))
+        # NaN where nobody asks for them
+        self.q = np.full(robot.nq, np.nan) if q is None else _array("q", q, (robot.nq,))
+        self.v = np.full(robot.nv, np.nan) if v is None or a is None else _array("v", v, (robot.nv,))
 
     def batch(self, x: np.ndarray, axes: int = 1) -> tuple[int, ...]:
-        return np.broadcast_shapes(x.shape[:-axes], () if self.q is None else self.q.shape[:-1])
+        return np.broadcast_shapes(x.shape[:-axes], self.q.shape[:-1])
 
     def turned(self, link: CanonicalLink, v: np.ndarray) -> np.ndarray:
         return _turned(self.q[..., link.q_start : link.q_start + 4], v)
@@ -285,10 +316,10 @@ def _named_frame(robot: Robot, link: CanonicalLink) -> tuple[np.ndarray, np.ndar
     return np.array(placement.rotation, dtype=float), np.array(placement.position, dtype=float)
 
 
-def _rearranged(convert: Callable[..., Sequence[Any]], own: np.ndarray, *options: int) -> np.ndarray:
+def _rearranged(convert: Callable[..., Values], own: np.ndarray, *options: int) -> np.ndarray:
     """The coordinates of a joint (..., n) as a function of their columns gives them."""
     columns = convert([own[..., k : k + 1] for k in range(own.shape[-1])], *options)
-    return np.concatenate(columns, axis=-1)
+    return np.concatenate(cast("Sequence[np.ndarray]", columns), axis=-1)
 
 
 def _pinocchio_order(joints: Joints) -> np.ndarray:

@@ -55,7 +55,7 @@ class Symbolic:
     expressions: Expression
     symbols: dict[str, tuple[Expression, ...]]
     shape: tuple[int, ...]
-    values: dict[Any, Any] = field(default_factory=dict)
+    values: dict[Expression, Expression] = field(default_factory=dict)
 
     def lambdify(self, modules: str | list[str] = "numpy") -> Callable[..., np.ndarray]:
         """A function of arrays (..., size), one for each input, that evaluates the expressions.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
@@ -82,9 +82,9 @@ def _hindrance(robot: Described, method: Method) -> str:
     return ""
 
 
-def make_request(robot: Described, item: Item, method: str | None, **options: Any) -> Request:
+def make_request(robot: Described, item: Item, method: str | None, *, dissipation: bool = False) -> Request:
     """One function with its options, checked; arguments as of `make_requests`."""
-    return make_requests(robot, [item], method, **options)[0]
+    return make_requests(robot, [item], method, dissipation=dissipation)[0]
 
 
 def make_requests(
@@ -111,34 +111,32 @@ def make_requests(
 
 
 def _without_method(
-    robot: Described, item: Item, internal: bool, options: dict[str, bool], parameters: Sequence[ParameterSet] = ()
+    robot: Described, item: object, internal: bool, options: dict[str, bool], parameters: Sequence[ParameterSet] = ()
 ) -> Request:
     if isinstance(item, tuple) and item and item[0] == DERIVATIVE:
         return _derivative(robot, item, internal, options, parameters)
     if isinstance(item, tuple) and item and isinstance(item[0], str) and item[0] in PRODUCTS:
         return _product(robot, item, internal, options, parameters)
-    name: Any = item
-    further: list[Any] = []
-    if isinstance(item, tuple) and item:
-        name, *further = item
-    function = FUNCTIONS[name] if internal else known_function(name)
+    asked, *further = item if isinstance(item, tuple) and item else (item,)
+    if not internal:
+        known_function(asked)
+    name = cast(str, asked)
+    function = FUNCTIONS[name]
     if function.closed and not robot.model.constraints:
         raise ArgumentError(f"{name}: {robot.name} has no constraints between frames: give it some, with_constraints.")
-    frame = (further.pop(0) if further else "") if function.needs_frame else ""
+    frame: str | tuple[str, ...] = ""
     if function.needs_frame:
-        frame = _checked_frames(robot, name, frame) if function.several else frame
-        for one in frame if function.several and isinstance(frame, tuple) else (frame,):
-            _check_frame(robot, name, one)
+        frame = _checked_frames(robot, name, further.pop(0) if further else "", function.several)
     reference = _chosen_reference(name, function, further)
     if function.dynamics:
         _check_dynamics(robot, name, function)
-    taken: dict[str, Any] = {key: checked_flag(key, value) and key in function.takes for key, value in options.items()}
-    return Request(name, "", frame, reference, **taken)
+    taken = {key: checked_flag(key, value) and key in function.takes for key, value in options.items()}
+    return replace(Request(name, "", frame, reference), **taken)
 
 
 def _derivative(
     robot: Described,
-    item: tuple[Any, ...],
+    item: tuple[object, ...],
     internal: bool,
     options: dict[str, bool],
     parameters: Sequence[ParameterSet],
@@ -154,18 +152,18 @@ def _derivative(
         raise ArgumentError(
             f"the derivative of {of.function} ends in {shown(item[3])}, expected {COORDINATES!r} or nothing there."
         )
-    _check_inputs(robot, of, item[2:3], parameters)
+    by = _checked_inputs(robot, of, item[2:3], parameters)
     coordinates = len(item) == 4
     if of.slope and coordinates != of.coordinates:
         raise ArgumentError(
             f"the derivative {shown(item)} is by coordinates in one place only, expected in all or none."
         )
-    return replace(of, by=(*of.by, item[2]), coordinates=coordinates)
+    return replace(of, by=(*of.by, *by), coordinates=coordinates)
 
 
 def _product(
     robot: Described,
-    item: tuple[Any, ...],
+    item: tuple[object, ...],
     internal: bool,
     options: dict[str, bool],
     parameters: Sequence[ParameterSet],
@@ -183,13 +181,16 @@ def _product(
         raise ArgumentError(
             f"the {kind} is of {shown(rest[0])}, expected a plain function: ask for the derivative of a {kind} instead."
         )
-    _check_inputs(robot, of, moved, parameters)
-    if len(set(moved)) < len(moved):
-        raise ArgumentError(f"the jvp of {of.function} is by {', '.join(moved)}, expected each input once.")
-    return replace(of, product=kind, moved=moved, coordinates=rest[-1] == COORDINATES)
+    inputs = _checked_inputs(robot, of, moved, parameters)
+    if len(set(inputs)) < len(inputs):
+        raise ArgumentError(f"the jvp of {of.function} is by {', '.join(inputs)}, expected each input once.")
+    return replace(of, product=str(kind), moved=inputs, coordinates=rest[-1] == COORDINATES)
 
 
-def _check_inputs(robot: Described, of: Request, wanted: Sequence[object], parameters: Sequence[ParameterSet]) -> None:
+def _checked_inputs(
+    robot: Described, of: Request, wanted: Sequence[object], parameters: Sequence[ParameterSet]
+) -> tuple[str, ...]:
+    found: list[str] = []
     inputs = [array.name for array in signature(robot.canonical, [of], parameters)[0]]
     for name in wanted:
         if not isinstance(name, str) or name not in inputs:
@@ -197,6 +198,8 @@ def _check_inputs(robot: Described, of: Request, wanted: Sequence[object], param
                 f"{of.function} cannot be differentiated by {shown(name)}{nearest(name, inputs)}, expected one of "
                 f"its inputs {', '.join(inputs)}, or of parameters=(...)."
             )
+        found.append(name)
+    return tuple(found)
 
 
 def checked_flag(name: str, value: object) -> bool:
@@ -241,12 +244,12 @@ def _chosen_reference(name: str, function: Function, further: list[object]) -> s
     return wanted
 
 
-def _checked_frames(robot: Described, name: str, frames: object) -> Any:
+def _checked_frames(robot: Described, name: str, frames: object, several: bool) -> str | tuple[str, ...]:
     """One frame, or several as a tuple, each once."""
-    if not isinstance(frames, (list, tuple)):
-        return frames
+    if not several or not isinstance(frames, (list, tuple)):
+        return _checked_frame(robot, name, frames)
     for index, frame in enumerate(frames):
-        _check_frame(robot, name, frame)
+        _checked_frame(robot, name, frame)
         if frame in frames[:index]:
             raise ArgumentError(f"{name}: the frame {shown(frame)} is named twice, expected each frame once.")
     if not frames:
@@ -254,7 +257,7 @@ def _checked_frames(robot: Described, name: str, frames: object) -> Any:
     return tuple(frames)
 
 
-def _check_frame(robot: Described, name: str, frame: object) -> None:
+def _checked_frame(robot: Described, name: str, frame: object) -> str:
     known = robot.frame_names
     if not isinstance(frame, str) or frame not in known:
         first = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
@@ -262,6 +265,7 @@ def _check_frame(robot: Described, name: str, frame: object) -> None:
             f"{name}: {robot.name} has no frame {shown(frame)}{nearest(frame, known)}: expected one of {first} "
             f"(robot.frame_names)."
         )
+    return frame
 
 
 def _check_dynamics(robot: Described, name: str, function: Function) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-Item = str | tuple[Any, ...]  # what `compile` takes: a name, or a tuple that begins with one (requests.py)
+Item = str | tuple[object, ...]  # what `compile` takes: a name, or a tuple that begins with one (requests.py)
 Record = Any  # what an algorithm returns: a dataclass with a field for each quantity that it names
 Algorithm = Callable[..., Record]  # (tracer, what it reads)
 Traced = Callable[..., None]  # (tracer, request, output): writes what a request asks for

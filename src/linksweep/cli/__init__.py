@@ -18,7 +18,7 @@ import sys
 import time
 import warnings
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
@@ -61,7 +61,8 @@ app = typer.Typer(
 for _name in COMMANDS:
     app.command(_name)(getattr(import_module(f"linksweep.cli.{_name}"), _name))
 
-_UsageError: Any = typer.BadParameter.__base__  # of the click that this version of typer brings
+# of the click that this version of typer brings; typed as its child, which has the same ctx and format_message
+_UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
 INTERRUPTED = 130
 PATIENCE = 5.0  # seconds from a signal to the next one that counts
 
@@ -123,7 +124,7 @@ def _fail_file(error: OSError) -> NoReturn:
     _fail(f"The standard output cannot be written ({error.strerror}), expected room: send it elsewhere.")
 
 
-def _fail_usage(error: Any) -> NoReturn:
+def _fail_usage(error: typer.BadParameter) -> NoReturn:
     """What is wrong with the words of the command, and where its help is."""
     if type(error).__name__ == "NoArgsIsHelpError":  # `linksweep` alone; rich has printed the help already
         print(error.format_message(), file=sys.stderr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NotRequired, TypedDict
 
 import typer
 
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse")
 PINOCCHIO = {"inverse_dynamics": "rnea", "forward_dynamics": "aba", "mass_matrix": "crba"}
 PINOCCHIO["mass_matrix_inverse"] = "computeMinverse"
+
+
+class Row(TypedDict):
+    """What was measured of a method; of Pinocchio only single calls."""
+
+    function: str
+    method: str
+    per_second: NotRequired[float]
+    single_per_second: float
+    mul: NotRequired[int]
+    add: NotRequired[int]
 
 
 def _functions(incomplete: str) -> list[str]:
@@ -51,7 +62,7 @@ def bench(
         _print_rows(arm.name, batch, threads, rows)
 
 
-def _measured(arm: Robot, function: str, batch: int, threads: int) -> list[dict[str, Any]]:
+def _measured(arm: Robot, function: str, batch: int, threads: int) -> list[Row]:
     """Each method's evaluations per second, in a batch and one at a time, and its operations."""
     import numpy as np
 
@@ -68,7 +79,7 @@ def _measured(arm: Robot, function: str, batch: int, threads: int) -> list[dict[
     batches = best_seconds([functools.partial(f, *args) for f in together])
     rival = _pinocchio(arm, function, one)
     singles = best_seconds([*(functools.partial(f, *one) for f in alone), *([rival] if rival else [])])
-    rows: list[dict[str, Any]] = [
+    rows: list[Row] = [
         {
             "function": function,
             "method": method,
@@ -84,15 +95,14 @@ def _measured(arm: Robot, function: str, batch: int, threads: int) -> list[dict[
     return rows
 
 
-def _pinocchio(arm: Robot, function: str, args: tuple[np.ndarray, ...]) -> Callable[[], Any] | None:
+def _pinocchio(arm: Robot, function: str, args: tuple[np.ndarray, ...]) -> Callable[[], object] | None:
     """A call of Pinocchio from Python for the same robot; nothing where it is not installed, or has no such robot."""
     import numpy as np
 
     try:
-        import pinocchio
+        import pinocchio as module
     except ImportError:
         return None
-    module: Any = pinocchio
     try:
         model = module.buildModelFromXML(arm.to_urdf())
     except (LinksweepError, ValueError):
@@ -105,7 +115,7 @@ def _pinocchio(arm: Robot, function: str, args: tuple[np.ndarray, ...]) -> Calla
     return lambda: rival(model, data, *args)
 
 
-def _print_rows(name: str, batch: int, threads: int, rows: list[dict[str, Any]]) -> None:
+def _print_rows(name: str, batch: int, threads: int, rows: list[Row]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -122,8 +132,8 @@ def _print_rows(name: str, batch: int, threads: int, rows: list[dict[str, Any]])
             if above:
                 table.add_section()
             table.add_row(Text(row["function"], style="bold"))
-        numbers = [f"{row[key]:,.0f}" if key in row else "" for key in ("per_second", "single_per_second")]
-        counts = [str(row[key]) if key in row else "" for key in ("mul", "add")]
-        table.add_row(f"  {row['method']}", *numbers, *counts)
+        batched = f"{row['per_second']:,.0f}" if "per_second" in row else ""
+        counts = (str(row["mul"]), str(row["add"])) if "mul" in row and "add" in row else ("", "")
+        table.add_row(f"  {row['method']}", batched, f"{row['single_per_second']:,.0f}", *counts)
         above = row["function"]
     Console().print(table)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,22 +35,25 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Compare every formulation on random states, and lint the description; exit code 1 if something is wrong."""
+    report: Report | Proof
     if exact:
         from linksweep.exact import prove
 
         if samples is not None:
             raise ArgumentError("check: --samples are states of floating point, but --exact takes none: use --trials.")
-        report: Any = prove(_asked(robot), trials=trials, seed=seed)
+        report = prove(_asked(robot), trials=trials, seed=seed)
+        print_report = functools.partial(_print_proof, report)
     else:
         from linksweep.analysis.checking import check as run_check
 
         if trials is not None:
             raise ArgumentError("check: --trials belong to --exact, which is not asked for: use --samples.")
         report = run_check(find_robot(robot), SAMPLES if samples is None else samples, seed)
+        print_report = functools.partial(_print_report, report)
     if as_json:
         print(json.dumps(report.as_dict(), indent=2, allow_nan=False))
     elif sys.stdout.isatty():
-        (_print_proof if exact else _print_report)(report)
+        print_report()
     else:
         print(report)
     if not report.ok:

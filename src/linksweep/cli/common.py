@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -58,7 +58,7 @@ OutputFile = Annotated[
 OutputFolder = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for all files.")]
 
 _PANEL = "The robot"
-_ROBOT_OPTIONS: dict[str, tuple[Any, str | None]] = {
+_ROBOT_OPTIONS: dict[str, tuple[object, str | None]] = {
     "base": (
         Annotated[
             str,
@@ -139,9 +139,11 @@ def names_a_robot(command: Callable[..., None]) -> Callable[..., None]:
     ]
 
     @functools.wraps(command)
-    def run(*, robot: str | None = None, **options: Any) -> None:
-        of_robot = {name: options.pop(name) for name in _ROBOT_OPTIONS}
-        command(robot=AskedRobot(robot, **of_robot), **options)
+    def run(
+        *, robot: str | None = None, base: str, mimic: str, payload: str | None, gravity: str | None, root: str | None,
+        **options: object,
+    ) -> None:  # fmt: skip
+        command(robot=AskedRobot(robot, base, mimic, payload, gravity, root), **options)
 
     parameters = [*own.values(), *further]
     run.__dict__["__signature__"] = signature.replace(parameters=parameters)

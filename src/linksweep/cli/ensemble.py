@@ -5,13 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from linksweep.cli.common import AsJson
 from linksweep.cli.experiment import read_experiment
 from linksweep.errors import ArgumentError, BackendError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from linksweep.simulation.ensembles import Client
 
 
 def ensemble(
@@ -47,20 +52,20 @@ def ensemble(
     print(f"{found.folder}: {found.samples} samples in {len(found.files)} chunks{there}")
 
 
-def _client(workers: int, scheduler: str | None) -> Any:
+def _client(workers: int, scheduler: str | None) -> Executor | Client:
     if scheduler is None:
         import multiprocessing
         from concurrent.futures import ProcessPoolExecutor
 
         return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
     try:
-        from distributed import Client  # pyright: ignore[reportMissingImports]
+        from distributed import Client as Connected  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise BackendError(
             "A Dask cluster needs distributed, which is not installed: run pip install 'linksweep[dask]'."
         ) from None
     try:
-        return Client(scheduler, timeout=10)
+        return Connected(scheduler, timeout=10)
     except (OSError, ValueError, TimeoutError) as reason:
         raise ArgumentError(
             f"The scheduler {scheduler} does not answer ({reason}), expected a Dask scheduler: start it, or check the "

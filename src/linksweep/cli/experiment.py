@@ -45,7 +45,7 @@ import operator
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from linksweep.errors import ArgumentError, LinksweepError
 from linksweep.support.messages import nearest, shown
@@ -54,9 +54,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
 
+    from linksweep.motion.base import Motion
     from linksweep.robot.robot import Robot
     from linksweep.simulation import Rollouts, Simulation
     from linksweep.simulation.laws import Law
+    from linksweep.simulation.options import SimulateOptions
+    from linksweep.support.files import Table
 
 KEYS = (
     "robot", "base", "payload", "gravity", "motion", "q0", "qd0", "duration", "dt", "every", "integrator",
@@ -91,16 +94,13 @@ def is_experiment(name: str | None) -> bool:
     return "robot" in first
 
 
-Table = dict[str, Any]  # of TOML
-
-
 @dataclass
 class Experiment:
     """What a file asks for, ready to run."""
 
     path: Path
     robot: Robot
-    reference: Any  # a motion, or None
+    reference: Motion | None
     law: Law | None
     start: tuple[np.ndarray, np.ndarray | None]
     options: Table
@@ -112,7 +112,8 @@ class Experiment:
 
         vary = dict(self.vary)
         further = {"payloads": tuple(vary.pop("payloads", ())), "frame": vary.pop("frame", None)}
-        return Rollouts(self.robot, *self.start, self.law, self.options, vary, **further)
+        options = cast("SimulateOptions", self.options)  # as the file has them: `simulate` checks them
+        return Rollouts(self.robot, *self.start, self.law, options, vary, **further)
 
     def run(self) -> Simulation:
         from linksweep.simulation import simulate
@@ -242,7 +243,7 @@ class _Reader:
         frame = table.get("frame", robot.frame_names[-1])
         return robot.with_payload(frame, table["mass"], table.get("com", (0, 0, 0)), table.get("inertia"))
 
-    def law(self, table: Table, robot: Robot, own: Robot | None, reference: Any, start: np.ndarray) -> Law:
+    def law(self, table: Table, robot: Robot, own: Robot | None, reference: Motion | None, start: np.ndarray) -> Law:
         import numpy as np
 
         from linksweep import simulation as sim

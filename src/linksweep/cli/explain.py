@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -41,8 +41,11 @@ def explain(
         check_ending(output)
         check_place(output)
     texts = {"q": q, "qd": qd, "qdd": qdd, "tau": tau}
-    given: dict[str, Any] = {name: _numbers(name, text) for name, text in texts.items() if text is not None}
-    found = find_robot(robot).explain(function, method, dissipation=dissipation, symbols=symbols, **given)
+    given = {name: _numbers(name, text) for name, text in texts.items() if text is not None}
+    found = find_robot(robot).explain(
+        function, method, q=given.get("q"), qd=given.get("qd"), qdd=given.get("qdd"), tau=given.get("tau"),
+        dissipation=dissipation, symbols=symbols,
+    )  # fmt: skip
     if link:
         found = found.of(*link)
     if output is None:

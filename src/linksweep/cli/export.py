@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from linksweep.cli.common import AskedRobot, complete_function, find_robot, name
 from linksweep.cli.experiment import is_experiment, read_experiment
 from linksweep.errors import ArgumentError
 from linksweep.support.messages import nearest
+
+if TYPE_CHECKING:
+    from linksweep.robot.options import Flags
 
 LANGUAGES = ("c", "casadi")
 
@@ -65,7 +68,7 @@ def export(
             f"{function} is of a frame, got none: add --frame with its name (`linksweep info` lists them)."
         )
     found = find_robot(robot)
-    options: dict[str, Any] = {"f_ext": f_ext, "dissipation": dissipation, "base_motion": base_motion}
+    options: Flags = {"f_ext": f_ext, "dissipation": dissipation, "base_motion": base_motion}
     item = function if frame is None else (function, frame)
     # the interpreter, because nothing is called here that would have to be compiled
     compiled = found.compile(item, method=method, backend="interpreter", parameters=tuple(parameter or ()), **options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -63,12 +63,11 @@ def identify(
     arm = find_robot(robot)
     read = [read_log_file(arm, path) for path in logs]
     names = tuple(name.strip() for name in unknown.split(",") if name.strip())
-    several: Any = tuple(list(column) for column in zip(*read, strict=True))
-    t, q, tau, qd = several if len(read) > 1 else read[0]
-    if isinstance(qd, list) and any(one is None for one in qd):
-        qd = None  # only some have velocities
+    t, q, tau, qd = (list(column) for column in zip(*read, strict=True))
+    rates = None if any(one is None for one in qd) else qd  # where only some have velocities, none
+    several = (t, q, tau, rates) if len(read) > 1 else read[0]
     fit = fitted(
-        arm, t, q, tau, qd, method=method, cutoff=cutoff, unknown=names, drives=_drives(drive), stribeck=stribeck,
+        arm, *several, method=method, cutoff=cutoff, unknown=names, drives=_drives(drive), stribeck=stribeck,
         slow=slow, delay=delay,
     )  # fmt: skip
     fit.report(output)

@@ -6,7 +6,7 @@ import json
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from linksweep.cli.common import AsJson, AskedRobot, find_robot, names_a_robot
 
@@ -14,7 +14,46 @@ if TYPE_CHECKING:
     from linksweep.robot.robot import Robot
 
 WIDTH = 80
-LIMITS, LOSSES = ("lower", "upper", "velocity", "effort"), ("damping", "friction", "armature")
+LIMITS: Final = ("lower", "upper", "velocity", "effort")
+LOSSES: Final = ("damping", "friction", "armature")
+
+
+class JointFacts(TypedDict):
+    name: str
+    kind: str
+    axis: list[float] | None
+    parent: str
+    link: str
+    mass: float
+    lower: float | None
+    upper: float | None
+    velocity: float | None
+    effort: float | None
+    damping: float
+    friction: float
+    armature: float
+
+
+class MimicFacts(TypedDict):
+    joint: str
+    leader: str
+    multiplier: float
+    offset: float
+
+
+class Facts(TypedDict):
+    name: str
+    nq: int
+    nv: int
+    gravity: list[float]
+    base: str
+    joints: list[JointFacts]
+    mimic: list[MimicFacts]
+    frames: list[str]
+    tips: list[str]
+    tool: str | None
+    tools: list[str]
+    methods: dict[str, list[str]]
 
 
 @names_a_robot
@@ -30,12 +69,12 @@ def info(
         print("\n".join(_lines(facts)))
 
 
-def _facts(found: Robot) -> dict[str, Any]:
+def _facts(found: Robot) -> Facts:
     """What `info` prints, as plain JSON values; an absent limit is null. Joints are in coordinate order."""
     from linksweep.description.tips import tools
 
     model = found.model
-    joints = []
+    joints: list[JointFacts] = []
     for index in model.document_order:
         link = model.links[index]
         joint, limits = link.joint, link.joint.limits
@@ -47,8 +86,13 @@ def _facts(found: Robot) -> dict[str, Any]:
                 "parent": model.base if link.parent < 0 else model.links[link.parent].name,
                 "link": link.name,
                 "mass": link.inertial.mass,
-                **{key: _or_none(getattr(limits, key)) for key in LIMITS},
-                **{key: getattr(joint, key) for key in LOSSES},
+                "lower": _or_none(limits.lower),
+                "upper": _or_none(limits.upper),
+                "velocity": _or_none(limits.velocity),
+                "effort": _or_none(limits.effort),
+                "damping": joint.damping,
+                "friction": joint.friction,
+                "armature": joint.armature,
             }
         )
     may_be_tools = list(tools(model))
@@ -75,7 +119,7 @@ def _or_none(limit: float) -> float | None:
     return None if math.isinf(limit) else limit
 
 
-def _lines(facts: dict[str, Any]) -> list[str]:
+def _lines(facts: Facts) -> list[str]:
     """Plain text, so that a pipe of any width holds every name whole."""
     joints = facts["joints"]
     mass = sum(joint["mass"] for joint in joints)
@@ -129,5 +173,6 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], left: int) ->
 
 
 def _listed(heading: str, names: Sequence[str]) -> list[str]:
-    options: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-    return textwrap.wrap(f"{heading}: {', '.join(names)}", WIDTH, subsequent_indent="  ", **options)
+    return textwrap.wrap(
+        f"{heading}: {', '.join(names)}", WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Results:
         self.rows = 0
         self.head = self.tail = self.peaks = np.empty((0, 1 + self.width))
         self.curve = Curve(1 + self.width) if keep_curve else None
-        self.text: Any = None
+        self.text: tempfile.SpooledTemporaryFile[str] | None = None
         if keep_rows:
             self.text = tempfile.SpooledTemporaryFile(IN_MEMORY, "w+", encoding="ascii")  # noqa: SIM115, outlives this
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -16,10 +16,14 @@ from linksweep.support.messages import nearest, shown
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import ArrayLike
 
+    from linksweep.motion.base import Motion
     from linksweep.robot.robot import Robot
     from linksweep.simulation import Simulation
+    from linksweep.simulation.answers import TrackingError
     from linksweep.simulation.control.signals import Reference
+    from linksweep.simulation.laws import Law
     from linksweep.tables.limit_watch import LimitWatch
 
 LAWS = {
@@ -30,6 +34,7 @@ LAWS = {
 }
 INTEGRATORS = ("rk4", "semi_implicit_euler", "adaptive")
 PLOTTED = ("q", "qd", "qdd", "tau")
+Plain: TypeAlias = "float | list[Plain] | None"  # numbers as JSON has them
 
 
 def _laws(incomplete: str) -> list[tuple[str, str]]:
@@ -137,12 +142,11 @@ def _finish(
     watch.add(found.t, q=found.q, qd=found.qd, tau=found.tau)
     tracking = None
     if reference is not None and found.finite.all():
-        error = found.tracking_error(reference)
-        tracking = {"rms": _plain(error.rms), "largest": _plain(error.largest)}
+        tracking = found.tracking_error(reference)
     _print(found, watch, as_json, output, plot, tracking)
 
 
-def _law(arm: Robot, torque: str, path: Any, start: np.ndarray, gains: tuple[float, float]) -> Any:
+def _law(arm: Robot, torque: str, path: Motion | None, start: np.ndarray, gains: tuple[float, float]) -> Law | None:
     """The law that --torque names."""
     from linksweep.simulation import PD, ComputedTorque, FeedForward, Sampled
 
@@ -209,7 +213,7 @@ def _numbers(arm: Robot, block: str, text: str) -> np.ndarray:
 
 def _print(
     found: Simulation, watch: LimitWatch, as_json: bool, output: Path | None, plot: Path | None,
-    tracking: dict[str, list[float]] | None,
+    tracking: TrackingError | None,
 ) -> None:  # fmt: skip
     import numpy as np
 
@@ -228,7 +232,7 @@ def _print(
         },
         "limit_crossings": [{"joint": c.joint, "bound": c.bound, "t": c.time} for c in found.limit_crossings],
         **watch.as_dict(),
-        **({"tracking_error": tracking} if tracking else {}),
+        **(_tracked(tracking) if tracking is not None else {}),
         "output": None if output is None else str(output),
         "plot": None if plot is None else str(plot),
     }
@@ -255,15 +259,19 @@ def _print(
     print_whole(table)
     if kept and np.isfinite(found.energy_drift):
         print(f"energy drift over the range of potential energy: {float(found.energy_drift):.1e}")
-    if tracking:
-        print(f"tracking error: rms {max(tracking['rms']):.3g}, largest {max(tracking['largest']):.3g} (rad, m)")
+    if tracking is not None:
+        print(f"tracking error: rms {max(tracking.rms):.3g}, largest {max(tracking.largest):.3g} (rad, m)")
     for line in watch.lines():
         print(line)
     for path in filter(None, (output, plot)):
         print("Written:", path)
 
 
-def _plain(value: Any) -> Any:
+def _tracked(error: TrackingError) -> dict[str, object]:
+    return {"tracking_error": {"rms": _plain(error.rms), "largest": _plain(error.largest)}}
+
+
+def _plain(value: ArrayLike) -> Plain:
     """A float or a list of them, null for what JSON has no number for."""
     import numpy as np
 

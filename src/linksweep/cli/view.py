@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,8 @@ from linksweep.cli.dynamics import Spline
 from linksweep.errors import ArgumentError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from linksweep.robot.robot import Robot
 
 SLOWEST, SHARE = 2.0, 0.7  # seconds for each piece of --move at least, and how much of a joint's range it goes through
@@ -52,18 +54,16 @@ def view(
         check_place(path)
     if trajectory is not None and move:
         raise ArgumentError("--trajectory and --move are both given, expected one of them: leave one out.")
-    shown: dict[str, Any] = {}
+    arm = find_robot(robot)
+    shown: dict[str, np.ndarray] = {}
     if trajectory is not None:
-        arm = find_robot(robot)
         shown = _along(arm, trajectory, spline)
     elif move:
-        arm = find_robot(robot)
         shown = _through_its_range(arm)
-    else:
-        arm = find_robot(robot)
+    q, t, tau, qd, qdd = (shown.get(name) for name in ("q", "t", "tau", "qd", "qdd"))
     once = screenshot is not None or record is not None
-    options = {"port": port, "host": host, "browser": False if once else browser, "plain": plain}
-    with arm.show(**shown, **options) as viewer:
+    opened = False if once else browser
+    with arm.show(q, t, tau=tau, qd=qd, qdd=qdd, port=port, host=host, browser=opened, plain=plain) as viewer:
         if record is not None:
             viewer.record(record)
             print(f"wrote {record}")
@@ -75,7 +75,7 @@ def view(
             viewer.wait()
 
 
-def _along(arm: Robot, path: Path, spline: bool) -> dict[str, Any]:
+def _along(arm: Robot, path: Path, spline: bool) -> dict[str, np.ndarray]:
     """What a trajectory holds: t and q, and where they are there qd, qdd and tau."""
     import numpy as np
 
@@ -95,7 +95,7 @@ def _along(arm: Robot, path: Path, spline: bool) -> dict[str, Any]:
             ) from None
         blocks = ["q", *(block for block in ("qd", "qdd", "tau") if names.issuperset(joint_columns(arm.model, block)))]
     table = np.concatenate(list(open_trajectory(path, arm.model, blocks, spline)))
-    found: dict[str, Any] = {"t": table[:, 0]}
+    found = {"t": table[:, 0]}
     start = 1
     for block in blocks:
         width = arm.nq if block == "q" else arm.nv
@@ -106,7 +106,7 @@ def _along(arm: Robot, path: Path, spline: bool) -> dict[str, Any]:
     return found
 
 
-def _of_simulation(arm: Robot, path: Path) -> dict[str, Any]:
+def _of_simulation(arm: Robot, path: Path) -> dict[str, np.ndarray]:
     from linksweep.simulation import load
 
     run = load(path)
@@ -117,7 +117,7 @@ def _of_simulation(arm: Robot, path: Path) -> dict[str, Any]:
     return {"t": run.t, "q": run.q, "qd": run.qd, "qdd": run.qdd, "tau": run.tau}
 
 
-def _through_its_range(arm: Robot) -> dict[str, Any]:
+def _through_its_range(arm: Robot) -> dict[str, np.ndarray]:
     """From neutral to one side of each joint's range, to the other, and back, at rest in between."""
     import numpy as np
 

@@ -18,12 +18,12 @@ import struct
 import sys
 import time
 from functools import cache
-from typing import Any
 
+from ..support.files import Table
 from ..support.interrupts import Uninterrupted
 from ..support.version import __version__
 
-Meta = dict[str, Any]  # as JSON has it
+Meta = Table  # as JSON has it
 _HEADER = struct.Struct("<8sIIQQ")  # magic, format version, lengths of key, meta and payload
 _MAGIC = b"lnksweep"
 _VERSION = 1
@@ -276,7 +276,7 @@ def make_key(*, llvmlite: str, llvm: object, cpu: str, features: object, **parts
     return hashlib.sha256(canonical([surroundings, parts]).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """An unambiguous text of `value`, as `make_key` says: equal texts mean equal values."""
     if value is None or isinstance(value, bool):
         return str(value)
@@ -294,10 +294,10 @@ def canonical(value: Any) -> str:
         return "set{" + ",".join(sorted(map(canonical, value))) + "}"
     if isinstance(value, bytes):
         return f"bytes({value.hex()})"
-    if hasattr(type(value), "__dataclass_fields__"):
+    if not isinstance(value, type) and dataclasses.is_dataclass(value):
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         return f"{type(value).__qualname__}({canonical(fields)})"
-    dtype = getattr(value, "dtype", None)
-    if dtype is not None and hasattr(value, "tobytes") and dtype.kind in "biufc":
-        return f"array({dtype.str},{list(value.shape)},{value.tobytes().hex()})"
+    dtype, tobytes = getattr(value, "dtype", None), getattr(value, "tobytes", None)
+    if dtype is not None and tobytes is not None and dtype.kind in "biufc":
+        return f"array({dtype.str},{list(getattr(value, 'shape', ()))},{tobytes().hex()})"
     raise TypeError(f"a cache key cannot hold a {type(value).__name__}")

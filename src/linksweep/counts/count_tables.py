@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..tracing.count import Counts
 from ..tracing.program import Label
@@ -82,22 +81,34 @@ def _of(algorithms: Iterable[Algorithm]) -> list[tuple[str, str, Count | None, t
 def summary() -> Compared:
     """Six revolute joints of general geometry: the best published count of each task, and ours."""
     explicit = ["effective_inertia", "inertia_power"]
-    cases: list[tuple[str, str, tuple[Any, ...]]] = [
-        ("kane", "521 / 435, Angeles, Ma & Rojas", ("inverse_dynamics", "kane")),
-        ("boundary_value", "701 / 520, Kozlowski", ("inverse_dynamics", "boundary_value")),
+    cases: list[tuple[str, str, Callable[[], Fitted]]] = [
+        ("kane", "521 / 435, Angeles, Ma & Rojas", functools.partial(general_fit, "inverse_dynamics", "kane")),
+        (
+            "boundary_value",
+            "701 / 520, Kozlowski",
+            functools.partial(general_fit, "inverse_dynamics", "boundary_value"),
+        ),
         (
             "boundary_value, right twists",
             "523 / 432, Kozlowski",
-            ("inverse_dynamics", "boundary_value", False, "R", "right"),
+            functools.partial(general_fit, "inverse_dynamics", "boundary_value", False, "R", "right"),
         ),
-        ("filter_smoother", "1085 / 982, Featherstone", ("forward_dynamics", "filter_smoother")),
-        ("I* and P*", "1647 / 1615, Kang", (explicit, "augmented_bodies")),
-        ("best inverse dynamics", "425 / 369, Khalil & Kleinfinger", ("inverse_dynamics", "khalil_kleinfinger", True)),
-        ("mass matrix", "460 / 395, Featherstone", ("mass_matrix", "composite", True)),
+        (
+            "filter_smoother",
+            "1085 / 982, Featherstone",
+            functools.partial(general_fit, "forward_dynamics", "filter_smoother"),
+        ),
+        ("I* and P*", "1647 / 1615, Kang", functools.partial(general_fit, explicit, "augmented_bodies")),
+        (
+            "best inverse dynamics",
+            "425 / 369, Khalil & Kleinfinger",
+            functools.partial(general_fit, "inverse_dynamics", "khalil_kleinfinger", True),
+        ),
+        ("mass matrix", "460 / 395, Featherstone", functools.partial(general_fit, "mass_matrix", "composite", True)),
     ]
     rows = []
-    for label, theirs, arguments in cases:
-        found = general_fit(*arguments)
+    for label, theirs, fit in cases:
+        found = fit()
         six = found.points[SIX]
         rows.append((label, theirs, f"{six.mul + six.div} / {six.add}", str(found)))
     return Compared(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def prove(
 class _Subject:
     """A structure, all of whose numbers are drawn in each trial, or a robot with its own."""
 
-    def __init__(self, target: Any, programs: bool | None):
+    def __init__(self, target: str | Structure | Robot, programs: bool | None):
         self.structure = self.robot = None
         if isinstance(target, (str, Structure)):
             self.structure = Structure(target) if isinstance(target, str) else target
@@ -117,7 +117,7 @@ def _undecided(outcome: Outcome) -> bool:
     return outcome.ok and ENOUGH < outcome.chance <= HOPELESS
 
 
-def _checked_robot(target: Any) -> Robot:
+def _checked_robot(target: Robot) -> Robot:
     if not hasattr(target, "canonical") or not hasattr(target, "model"):
         raise ArgumentError(
             f"prove got {shown(target)}, expected a Robot, or joints as letters such as 'RRPR': use linksweep.load, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..support.files import Table
+from ..support.files import Facts
 from .field import PRIME
 from .statements import Excluded
 
@@ -106,7 +106,7 @@ class Proof:
             f"not proved: {e.statement}{f' by {e.what}' if e.what else ''}, which {e.reason}" for e in self.excluded
         ]
 
-    def as_dict(self) -> Table:
+    def as_dict(self) -> Facts:
         """Plain JSON values."""
         return {
             "robot": self.name,

@@ -7,8 +7,13 @@ names and calls become what they stand for there. Whatever has no better form is
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from html import escape
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ..analysis.symbolic import Expression
 
 GREEK = {
     "alpha": "α", "zeta": "ζ", "nu": "ν", "rho": "ρ", "phi": "φ", "psi": "ψ", "tau": "τ", "Delta": "Δ", "costate": "λ",
@@ -31,8 +36,18 @@ class Tree(NamedTuple):
     """A formula: what it is, and its parts. rank: how tightly it holds together (1 a sum, 2 a product, 3 anything)."""
 
     kind: str
-    parts: tuple[Any, ...]
+    parts: tuple[Tree | str | int, ...]
     rank: int = 3
+
+    @property
+    def text(self) -> str:
+        """Of a leaf."""
+        return str(self.parts[0])
+
+    @property
+    def dots(self) -> int:
+        """Of a symbol: how often it is differentiated in time."""
+        return self.parts[1] if isinstance(self.parts[1], int) else 0
 
 
 def equations(node: ast.stmt) -> list[Tree]:
@@ -217,37 +232,43 @@ class _Builder:
         return Tree("column", tuple(self.of(node) for node in nodes))
 
 
+@dataclass(frozen=True)
+class Notation:
+    """How a page writes formulas: a symbol with its dots, other leaves, and what is put together of parts."""
+
+    symbol: Callable[[str, int], str]
+    leaves: Mapping[str, Callable[[str], str]]  # by kind
+    part: str
+    shapes: Mapping[str, str]  # by kind, with a place for each part
+    column: tuple[str, str, str, str]  # begin, an entry, between two of them, end
+    product: str  # between two factors
+    row: str
+
+    def written(self, tree: Tree) -> str:
+        if tree.kind == "symbol":
+            return self.symbol(tree.text, tree.dots)
+        if tree.kind in self.leaves:
+            return self.leaves[tree.kind](tree.text)
+        inside = [self.part.format(self.written(part)) for part in tree.parts if isinstance(part, Tree)]
+        if tree.kind == "column":
+            begin, entry, between, end = self.column
+            return begin + between.join(map(entry.format, inside)) + end
+        if tree.kind == "row":
+            return (self.product if tree.rank == 2 else self.row).join(inside)
+        return self.shapes[tree.kind].format(*inside)
+
+
 def latex(tree: Tree) -> str:
     """The formula for a page with MathJax."""
-    kind, parts = tree.kind, tree.parts
-    if kind == "symbol":
-        letter, dots = parts
-        text = LATEX.get(letter, letter)
-        return {0: text, 1: rf"\dot{{{text}}}", 2: rf"\ddot{{{text}}}"}[dots]
-    if kind in ("word", "code"):
-        return rf"\{'mathrm' if kind == 'word' else 'mathtt'}{{{escaped(parts[0])}}}"
-    if kind == "number":
-        return str(parts[0])
-    if kind == "op":
-        signs = {"−": "-", "×": r"\times", "·": r"\cdot", "′": r"\prime"}
-        return str(signs.get(parts[0], parts[0]))
-    inside = [latex(part) for part in parts]
-    if kind == "sub":
-        return f"{{{inside[0]}}}_{{{inside[1]}}}"
-    if kind == "sup":
-        return f"{{{inside[0]}}}^{{{inside[1]}}}"
-    if kind == "tilde":
-        return rf"\tilde{{{inside[0]}}}"
-    if kind == "brackets":
-        return rf"\left({inside[0]}\right)"
-    if kind == "fraction":
-        return rf"\frac{{{inside[0]}}}{{{inside[1]}}}"
-    if kind == "column":
-        return r"\begin{bmatrix}" + r" \\ ".join(inside) + r"\end{bmatrix}"
-    return r"\,".join(inside) if tree.rank == 2 else " ".join(inside)
+    return _LATEX.written(tree)
 
 
-def latex_of(expression: Any) -> str:
+def mathml(tree: Tree) -> str:
+    """The formula for a page without anything: browsers draw it themselves."""
+    return _MATHML.written(tree)
+
+
+def latex_of(expression: Expression) -> str:
     """A SymPy expression, its symbols written as the papers do: qd2 as a dotted q with a 2 below."""
     from ..analysis.symbolic import sympy
 
@@ -267,32 +288,54 @@ def escaped(text: str) -> str:
     return text
 
 
-def mathml(tree: Tree) -> str:
-    """The formula for a page without anything: browsers draw it themselves."""
-    kind, parts = tree.kind, tree.parts
-    if kind == "symbol":
-        letter, dots = parts
-        plain = f"<mi>{escape(letter)}</mi>"
-        # no accent: browsers without a font for mathematics would draw it into the letter
-        return f"<mover>{plain}<mtext>{'·' * dots}</mtext></mover>" if dots else plain
-    if kind == "word":
-        return f"<mi mathvariant='normal'>{escape(parts[0])}</mi>"
-    if kind == "code":
-        return f"<mtext>{escape(parts[0])}</mtext>"
-    if kind == "number":
-        return f"<mn>{escape(parts[0])}</mn>"
-    if kind == "op":
-        return f"<mo>{escape(parts[0])}</mo>"
-    inside = [f"<mrow>{mathml(part)}</mrow>" for part in parts]
-    if kind in ("sub", "sup"):
-        return f"<m{kind}>{''.join(inside)}</m{kind}>"
-    if kind == "tilde":
-        return f"<mover>{inside[0]}<mtext>~</mtext></mover>"
-    if kind == "brackets":
-        return f"<mo>(</mo>{inside[0]}<mo>)</mo>"
-    if kind == "fraction":
-        return f"<mfrac>{''.join(inside)}</mfrac>"
-    if kind == "column":
-        rows = "".join(f"<mtr><mtd>{entry}</mtd></mtr>" for entry in inside)
-        return f"<mo>[</mo><mtable>{rows}</mtable><mo>]</mo>"
-    return "<mspace width='0.15em'/>".join(inside) if tree.rank == 2 else "".join(inside)
+def _latex_symbol(letter: str, dots: int) -> str:
+    return ("{}", r"\dot{{{}}}", r"\ddot{{{}}}")[dots].format(LATEX.get(letter, letter))
+
+
+def _mathml_symbol(letter: str, dots: int) -> str:
+    plain = f"<mi>{escape(letter)}</mi>"
+    # no accent: browsers without a font for mathematics would draw it into the letter
+    return f"<mover>{plain}<mtext>{'·' * dots}</mtext></mover>" if dots else plain
+
+
+_SIGNS = {"−": "-", "×": r"\times", "·": r"\cdot", "′": r"\prime"}
+_LATEX = Notation(
+    symbol=_latex_symbol,
+    leaves={
+        "word": lambda text: rf"\mathrm{{{escaped(text)}}}",
+        "code": lambda text: rf"\mathtt{{{escaped(text)}}}",
+        "number": str,
+        "op": lambda text: _SIGNS.get(text, text),
+    },
+    part="{}",
+    shapes={
+        "sub": "{{{}}}_{{{}}}",
+        "sup": "{{{}}}^{{{}}}",
+        "tilde": r"\tilde{{{}}}",
+        "brackets": r"\left({}\right)",
+        "fraction": r"\frac{{{}}}{{{}}}",
+    },
+    column=(r"\begin{bmatrix}", "{}", r" \\ ", r"\end{bmatrix}"),
+    product=r"\,",
+    row=" ",
+)
+_MATHML = Notation(
+    symbol=_mathml_symbol,
+    leaves={
+        "word": lambda text: f"<mi mathvariant='normal'>{escape(text)}</mi>",
+        "code": lambda text: f"<mtext>{escape(text)}</mtext>",
+        "number": lambda text: f"<mn>{escape(text)}</mn>",
+        "op": lambda text: f"<mo>{escape(text)}</mo>",
+    },
+    part="<mrow>{}</mrow>",
+    shapes={
+        "sub": "<msub>{}{}</msub>",
+        "sup": "<msup>{}{}</msup>",
+        "tilde": "<mover>{}<mtext>~</mtext></mover>",
+        "brackets": "<mo>(</mo>{}<mo>)</mo>",
+        "fraction": "<mfrac>{}{}</mfrac>",
+    },
+    column=("<mo>[</mo><mtable>", "<mtr><mtd>{}</mtd></mtr>", "", "</mtable><mo>]</mo>"),
+    product="<mspace width='0.15em'/>",
+    row="",
+)

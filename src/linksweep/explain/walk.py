@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from types import FrameType
-from typing import Any, cast
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
@@ -27,6 +26,9 @@ from ..spatial.algebra import Force, Mat, Motion, Vec
 from ..tracing.expression import Node
 from ..tracing.unrolled import UnrolledRun
 from .source import CITES, Statement, is_algorithm, statements
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance, TraceFunction
 
 UNTURNED = Mat(Vec(1.0, 0.0, 0.0), Vec(0.0, 1.0, 0.0), Vec(0.0, 0.0, 1.0))
 SWEEPS = ("outward", "inward", "pairs")
@@ -102,7 +104,7 @@ class _Watch:
         self._sweep: FrameType | None = None  # of the last stage: the frame that runs it
         self._once: dict[tuple[FrameType, Statement], tuple[Part, int]] = {}
 
-    def called(self, frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+    def called(self, frame: FrameType, event: str, _: object) -> TraceFunction | None:
         """The trace function: a function begins."""
         code = frame.f_code
         if event != "call" or code.co_name.startswith("<") or not is_algorithm(code.co_filename):
@@ -110,7 +112,7 @@ class _Watch:
         known, place = statements(code.co_filename), self._place(frame)
         last: Statement | None = None
 
-        def local(frame: FrameType, event: str, value: object) -> object:
+        def local(frame: FrameType, event: str, value: object) -> TraceFunction:
             nonlocal last
             if event == "line":
                 here = known.get(frame.f_lineno)
@@ -256,14 +258,14 @@ def _mentions(node: ast.AST, name: str) -> bool:
     return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
 
 
-def _is_record(value: object) -> bool:
+def _is_record(value: object) -> TypeGuard[DataclassInstance]:
     """Whether this is a dataclass of an algorithm, with quantities for its fields."""
     return hasattr(value, "__dataclass_fields__") and type(value) not in VECTORS
 
 
 def numbers(name: str, record: object, axes: Mat) -> Numbers:
     """The numbers of a record by name, its fields by theirs; none where it is not made of any."""
-    value: Any = record.block if isinstance(record, JointInertia) else record
+    value: object = record.block if isinstance(record, JointInertia) else record
     value = value.columns if isinstance(value, Span) else value
     if type(value) in VECTORS:
         return {name: _array(turned(axes, value)).reshape(VECTORS[type(value)])}
@@ -278,7 +280,7 @@ def numbers(name: str, record: object, axes: Mat) -> Numbers:
         return {}
     if _is_record(record):
         found: Numbers = {}
-        for key in (entry.name for entry in fields(cast(Any, record))):
+        for key in (entry.name for entry in fields(record)):
             found |= numbers(f"{name}.{key}" if name else key, getattr(record, key), axes)
         return found
     return {}

@@ -9,16 +9,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NotRequired, TypedDict, cast
 
 import numpy as np
 
 from linksweep.description.assembly import find_frame
-from linksweep.description.model import BASE, Frame, Link, Matrix, Model, Placement, compose, inverse, moved, snap
+from linksweep.description.model import (
+    BASE,
+    Frame,
+    Link,
+    Matrix,
+    Model,
+    Placement,
+    Vector,
+    compose,
+    inverse,
+    moved,
+    snap,
+)
 from linksweep.description.quantities import as_vector
 from linksweep.errors import ArgumentError
 from linksweep.formats.dh import CONVENTIONS, DISSIPATION, LIMITS
 from linksweep.formats.left_out import warn_of_ties
-from linksweep.support.files import Table
 
 PARALLEL = 1e-11  # sine of the angle between axes that are meant to be parallel: the size that readers snap
 FARTHEST = 1e4  # metres; beyond, a common normal costs more digits than torques can spare
@@ -34,7 +46,42 @@ class _Step:
     alpha: float = 0.0
 
 
-def to_dh(model: Model, convention: str | None = None, tip: str | None = None) -> Table:
+class DHRow(TypedDict):
+    """A joint of a Denavit-Hartenberg table, as `Robot.from_dh` reads it (rad, m, kg)."""
+
+    alpha: float
+    a: float
+    d: float
+    theta: float
+    joint: str
+    name: str
+    link: str
+    mass: float
+    com: Vector
+    inertia: Matrix
+    armature: NotRequired[float]
+    damping: NotRequired[float]
+    friction: NotRequired[float]
+    lower: NotRequired[float]
+    upper: NotRequired[float]
+    velocity: NotRequired[float]
+    effort: NotRequired[float]
+    measured: NotRequired[bool]
+
+
+class DHTable(TypedDict):
+    """The arguments of `Robot.from_dh`."""
+
+    rows: list[DHRow]
+    convention: str
+    name: str
+    gravity: Vector
+    base: str
+    mount: Placement | None
+    tool: Placement | None
+
+
+def to_dh(model: Model, convention: str | None = None, tip: str | None = None) -> DHTable:
     """Arguments of `from_dh` that describe the same chain: Robot.from_dh(**robot.to_dh("modified")).
 
     The frames named after links are the table's own; "tool" is the frame `tip` (default: "tool", or the last one on
@@ -57,7 +104,8 @@ def to_dh(model: Model, convention: str | None = None, tip: str | None = None) -
     warn_of_ties(model, "a DH table", "to_dh")
     placed = _placements(model)
     mount, before, steps = _steps(model, placed, convention)
-    rows, at, end = [], compose(mount, _about_x(before.alpha, before.a)), mount
+    rows: list[DHRow] = []
+    at, end = compose(mount, _about_x(before.alpha, before.a)), mount
     for link, own, step, last in zip(model.links, placed, steps, [before, *steps[:-1]], strict=True):
         at = compose(at, _about_z(step.theta, step.d))  # the body frame, at the joint
         along = _about_x(step.alpha, step.a)
@@ -78,10 +126,10 @@ def to_dh(model: Model, convention: str | None = None, tip: str | None = None) -
     }
 
 
-def _row(link: Link, at: Placement, step: _Step, outer: _Step) -> Table:
+def _row(link: Link, at: Placement, step: _Step, outer: _Step) -> DHRow:
     """One row; `at` is where the described link frame stands in its DH frame."""
     joint, body = link.joint, moved(link.inertial, at)
-    row: Table = {
+    row: dict[str, object] = {
         "alpha": outer.alpha, "a": outer.a, "d": step.d, "theta": step.theta, "joint": joint.kind, "name": joint.name,
         "link": link.name, "mass": body.mass, "com": body.com, "inertia": body.inertia,
     }  # fmt: skip
@@ -90,7 +138,7 @@ def _row(link: Link, at: Placement, step: _Step, outer: _Step) -> Table:
     moments = np.linalg.eigvalsh(np.array(body.inertia, dtype=float))
     if moments[0] < 0 or moments[2] > moments[0] + moments[1]:
         row["measured"] = True  # the reader of this Model has warned of it already
-    return row
+    return cast(DHRow, row)
 
 
 def _tip(model: Model, tip: str | None) -> Frame | None:

@@ -14,10 +14,11 @@ import json
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # a script by itself, which imports nothing of the package
-    from linksweep.formats.mujoco_names import MjModel
+    from linksweep.formats.mujoco_names import MjModel, MuJoCo
     from linksweep.support.files import Table
 
 FIELDS = (
@@ -54,10 +55,9 @@ def extract(model: MjModel) -> Table:
 
 def answer(file: str) -> bytes:
     """The whole answer for one file."""
-    import mujoco as untyped
     import numpy as np
 
-    mujoco: Any = untyped  # its names come from a compiled module that pyright cannot see
+    mujoco: MuJoCo = import_module("mujoco")
     said: list[str] = []
     mujoco.set_mju_user_warning(said.append)  # else it writes MUJOCO_LOG.TXT into the working directory
     buffer = io.BytesIO()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-MjModel = Any  # mujoco.MjModel, or its arrays by the same names; MuJoCo is an extra that type checkers cannot see
+# mujoco, and mujoco.MjModel or its arrays by the same names; MuJoCo is an extra that type checkers cannot see
+MuJoCo = MjModel = Any
 
 
 def own_names(model: MjModel, kind: str) -> list[str]:

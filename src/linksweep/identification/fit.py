@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +38,21 @@ if TYPE_CHECKING:
 METHODS = ("weighted", "ordinary", "huber", "ridge", "iv", "entropic", "log_cholesky")
 
 
+class FitSettings(TypedDict):
+    """What a fit was made with; torque: the largest of the joints' root mean squares."""
+
+    cutoff: float  # Hz
+    cutoff_chosen: bool
+    every: int
+    slow: float | None
+    torque: float
+    prior_weight: float
+    prior_torque: float | None
+    rows: int
+    dt: float
+    sums: int  # of rows, of all joints
+
+
 @dataclass(frozen=True)
 class Fit:
     """Base parameters found from a log. Arrays follow `names`; numbers of joints follow `robot.joint_names`.
@@ -58,7 +73,7 @@ class Fit:
     rms: np.ndarray
     validation: np.ndarray
     remarks: Mapping[str, str]
-    settings: Mapping[str, Any]
+    settings: FitSettings
     physical: Physical | None = field(default=None, repr=False)
 
     @property
@@ -159,7 +174,8 @@ class Fit:
     @lazy
     def physical_numbers(self) -> Physical:
         """Consistent numbers of all unknowns."""
-        return self.physical or consistent(self.columns, self.grouping, self.estimate, "entropic", self.settings)
+        torque, weight = self.settings["torque"], self.settings["prior_weight"]
+        return self.physical or consistent(self.columns, self.grouping, self.estimate, "entropic", torque, weight)
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -256,9 +272,10 @@ def identify(
     _check_enough(group, found)
     prior = group.matrix @ columns.prior
     torque = float(np.sqrt(np.mean(np.square(samples.tau), axis=0)).max())
-    settings = {
+    settings: FitSettings = {
         "cutoff": band, "cutoff_chosen": cutoff is None, "every": count, "slow": slow, "torque": torque,
         "prior_weight": prior_weight, "prior_torque": prior_torque, "rows": len(samples), "dt": log.dt,
+        "sums": int(found.count.sum()),
     }  # fmt: skip
     along = _along(robot, reference, control, t, samples, columns) if method == "iv" else None
     best, scale, physical = _estimated(method, found, samples, prior, settings, parts, along)
@@ -277,12 +294,11 @@ def identify(
 
 
 def _estimated(
-    method: str, found: Triangles, samples: Samples, prior: np.ndarray, settings: dict[str, Any],
+    method: str, found: Triangles, samples: Samples, prior: np.ndarray, settings: FitSettings,
     parts: list[list[tuple[int, int]]], along: tuple[np.ndarray, Gains] | None,
 ) -> tuple[Estimate, np.ndarray | None, Physical | None]:  # fmt: skip
     """The estimate by a method, the weights of sums where it has some, and its consistent numbers where it is one."""
     torque, columns, group = settings["torque"], found.grouping.columns, found.grouping
-    settings["sums"] = int(found.count.sum())
     if method == "ordinary":
         return ordinary(found, prior, torque), None, None
     if method == "huber":
@@ -297,11 +313,11 @@ def _estimated(
         from linksweep.identification.estimate.instruments import instrumented
 
         def robot_of(now: Estimate) -> Robot:
-            return consistent(columns, group, now, "entropic", settings).robot
+            return consistent(columns, group, now, "entropic", torque, settings["prior_weight"]).robot
 
         return instrumented(found, samples, best, parts, *along, robot_of), None, None
     if method in ("entropic", "log_cholesky"):
-        physical = consistent(columns, group, best, method, settings)
+        physical = consistent(columns, group, best, method, torque, settings["prior_weight"])
         return replace(best, values=group.matrix @ physical.x), None, physical
     return best, None, None
 
@@ -323,9 +339,9 @@ def _along(
     return checked_reference(reference, t, samples, columns.nv), checked_control(control, columns.nv)
 
 
-def _prior_share(best: Estimate, group: Grouping, settings: Mapping[str, Any]) -> np.ndarray:
+def _prior_share(best: Estimate, group: Grouping, settings: FitSettings) -> np.ndarray:
     """What the description's own uncertainty leaves of the values that a ridge draws to it."""
-    within = float(settings["prior_torque"]) / group.sizes
+    within = float(settings["prior_torque"] or 0.0) / group.sizes
     shrink = np.linalg.inv(best.root.T @ best.root + np.diag(within**-2.0)) * within**-2.0
     return shrink @ np.diag(within**2) @ shrink.T
 

@@ -124,7 +124,7 @@ class JointKind:
         """Within the limits, and where there are none within its reach."""
         if not cls.limited:
             lower, upper = -math.inf, math.inf
-        found = []
+        found: list[float] = []
         for reach in cls.reach if isinstance(cls.reach, tuple) else (cls.reach,) * cls.nq:
             low, high = max(lower, -reach), min(upper, reach)
             if low > high:  # the limits lie beyond its reach
@@ -148,8 +148,8 @@ class JointKind:
         """Coordinates after moving with the constant rates step / dt for a time dt."""
         return [x + s for x, s in zip(q, step, strict=True)]
 
-    @staticmethod
-    def difference(q0: Values, q1: Values) -> Values:
+    @classmethod
+    def difference(cls, q0: Values, q1: Values) -> Values:
         """The constant rates that lead from q0 to q1 in a time 1; quaternions have length 1."""
         return [b - a for a, b in zip(q0, q1, strict=True)]
 

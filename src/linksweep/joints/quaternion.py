@@ -69,8 +69,8 @@ class Spherical(AboutPoint, JointKind):
     def integrate(q: Values, step: Values) -> Values:
         return turned(q, Vec(*step))
 
-    @staticmethod
-    def difference(q0: Values, q1: Values) -> Values:
+    @classmethod
+    def difference(cls, q0: Values, q1: Values) -> Values:
         return [*rotation_vector(*missing(q0, q1))]
 
     @classmethod
@@ -123,8 +123,8 @@ class Free(JointKind):
         moved = Vec(*q[4:]) + rotated(q[:4], way(turn, Vec(*step[3:])))
         return [*turned(q[:4], turn), *moved]
 
-    @staticmethod
-    def difference(q0: Values, q1: Values) -> Values:
+    @classmethod
+    def difference(cls, q0: Values, q1: Values) -> Values:
         turn = rotation_vector(*missing(q0[:4], q1[:4]))
         path = rotated(conjugate(q0[:4]), Vec(*q1[4:]) - Vec(*q0[4:]))
         return [*turn, *rate_along(turn, path)]
@@ -157,7 +157,7 @@ def _rotation_slopes(R: Values) -> list[tuple[Scalar, tuple[Scalar | None, ...]]
 
     Entries of a rotation stand for the quaternion, because this costs nothing.
     """
-    found = []
+    found: list[tuple[Scalar, tuple[Scalar | None, ...]]] = []
     for row in range(3):
         x, y, z = R[3 * row : 3 * row + 3]
         found += [(x, (None, -z, y)), (y, (z, None, -x)), (z, (-y, x, None))]

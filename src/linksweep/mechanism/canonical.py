@@ -101,7 +101,7 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
         joints.append({"factors": factors, "quarters": quarters, "angle": angle, "turn": offset, "slide": slide})
     frames = tuple(_carry(frame, aligned, adjust) for frame in model.frames)
     own = {frame.name: frame.placement for frame in frames}
-    result = []
+    result: list[CanonicalLink] = []
     for index, link in enumerate(links):
         m, mp, tensor, com, about_com = _inertia(link.inertial, aligned[index], *adjust[index])
         row, q_start, start = places[index]

@@ -125,7 +125,7 @@ class CanonicalModel:
 
     def path(self, link: int) -> list[int]:
         """The links that carry this one, itself first, the one on the base last."""
-        found = []
+        found: list[int] = []
         while link != BASE:
             found.append(link)
             link = self.links[link].parent

@@ -27,7 +27,7 @@ def neutral(model: CanonicalModel) -> np.ndarray:
     return np.array([x for link in model.joints for x in link.type.neutral()])
 
 
-def random(model: CanonicalModel, described: Model, rng: np.random.Generator) -> np.ndarray:
+def random(model: CanonicalModel, described: Model, rng: object) -> np.ndarray:
     if not isinstance(rng, np.random.Generator):
         raise ArgumentError(f"random got {type(rng).__name__}, expected a Generator: numpy.random.default_rng(seed).")
     q = np.zeros(model.nq)

@@ -4,6 +4,9 @@ A joint with several freedoms makes H a block and D a small symmetric matrix, fa
 else is unchanged. The kinds themselves stand in joints/.
 """
 
+# pyright: reportConstantRedefinition=false
+# (capital letters are the papers' symbols, and no constants)
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -16,6 +16,9 @@ and `kept.field` is that field of every link.
 each step once per kind of joint and makes a loop of it.
 """
 
+# pyright: reportConstantRedefinition=false
+# (capital letters are the papers' symbols, and no constants)
+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -50,6 +53,9 @@ class PerLink(Protocol[T_co]):
     def __getitem__(self, place: int, /) -> T_co: ...
     def __iter__(self) -> Iterator[T_co]: ...
     def __getattr__(self, field: str, /) -> PerLink[Any]: ...
+
+
+PerJoint = PerLink[Coordinates]  # qd, qdd, tau: of every link the freedoms of its joint
 
 
 class LinkView:

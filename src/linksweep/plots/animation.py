@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,8 @@ from linksweep.support.files import write_atomically
 from linksweep.support.progress import ProgressBar
 
 if TYPE_CHECKING:
+    from matplotlib.animation import FFMpegWriter, PillowWriter
+
     from linksweep.robot.robot import Robot
 
 MOST_PICTURES = 100_000  # hours of drawing
@@ -119,7 +121,7 @@ def animate(
     return Animation(path.read_bytes(), path.suffix.lower(), len(moments), float(fps), path)
 
 
-def _writer(path: Path, fps: float) -> Any:
+def _writer(path: Path, fps: float) -> FFMpegWriter | PillowWriter:
     from matplotlib.animation import FFMpegWriter, PillowWriter
 
     kinds = {".gif": PillowWriter, ".mp4": FFMpegWriter}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +24,15 @@ DASHES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)), (0, (10,
 GREY = "0.45"
 
 
-def line_style(index: int) -> dict[str, Any]:
+class LineStyle(TypedDict):
+    """As `Axes.plot` takes it."""
+
+    color: str
+    linestyle: str | tuple[int, tuple[float, ...]]
+    linewidth: float
+
+
+def line_style(index: int) -> LineStyle:
     """Colour and dashes of the curve with this number."""
     return {"color": COLORS[index % len(COLORS)], "linestyle": DASHES[index % len(DASHES)], "linewidth": 1.4}
 
@@ -71,7 +78,7 @@ def save(figure: Figure, path: str | Path, dpi: float = 150) -> None:
             f"the plot {path} has the ending {path.suffix!r}{nearest(ending, known)}, expected a format that "
             f"Matplotlib writes, such as .png, .svg or .pdf."
         )
-    undated: Mapping[str, Mapping[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    undated: dict[str, dict[str, str | None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
     def write(to: Path) -> None:
         with matplotlib.rc_context({"svg.hashsalt": "linksweep"}):  # otherwise names inside an SVG are random

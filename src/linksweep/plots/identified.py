@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from linksweep.plots.series import grid_of, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedLocator
 
     from linksweep.robot.robot import Robot
 
@@ -101,7 +102,7 @@ def intervals(
     return figure
 
 
-def _few_decades(near: float, far: float) -> Any:
+def _few_decades(near: float, far: float) -> FixedLocator:
     """Ticks at 0 and at some powers of ten on both sides: all of them would overlap."""
     from matplotlib.ticker import FixedLocator
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..description.model import Placement
+    from ..simulation.options import Torque
     from ..support.numbers import Named
 
 Row = Mapping[str, object] | Sequence[float]  # of a DH table
@@ -60,7 +61,7 @@ class ViewOptions(TypedDict, total=False):
     quantities: Mapping[str, ArrayLike] | None
     others: Sequence[object]
     placement: ArrayLike | None
-    law: Callable[[np.ndarray], object] | None
+    law: Callable[[np.ndarray], Torque] | None
     frame: str | None
     visuals: str | Path | None
     opacity: float

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ..analysis.base_parameters import BaseParameters
     from ..analysis.wrench import MomentumObserver, Wrench
     from ..explain import Explanation
+    from ..formats.dh_writer import DHTable
     from ..motion import Branches, Followed, InverseKinematics, Path
     from ..viewer import Viewer
     from .options import Flags, FollowOptions, Row, SearchOptions, TableOptions, TracingOptions, ViewOptions
@@ -357,7 +358,7 @@ class Robot:
 
         return to_urdf(self.model)
 
-    def to_dh(self, convention: str | None = None, tip: str | None = None) -> dict[str, Any]:
+    def to_dh(self, convention: str | None = None, tip: str | None = None) -> DHTable:
         """Arguments of `Robot.from_dh` for a serial chain: its Denavit-Hartenberg rows, mount and tool.
 
         Parameters

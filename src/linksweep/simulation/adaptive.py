@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from ..compiled.function import CompiledFunction, Recipe
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
 from ..support.messages import shown
-from .adaptive_rest import Modes, solve_in_modes
+from .adaptive_rest import Crossing, Modes, Watched, solve_in_modes
 from .columns import CompiledDynamics, checked_torque
 from .control.signals import Grid
 from .control.traced import without_friction
@@ -22,13 +22,17 @@ from .resting import Rest
 from .result import Event, LimitCrossing, Simulation, limited_joints
 
 if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
+
     from ..robot.robot import Robot
+    from .control.forms import Given
+    from .options import Settings
 
 
 def integrate_adaptively(
     robot: Robot, law: Law, q0: np.ndarray, qd0: np.ndarray, grid: Grid, request: Request, backend: str,
     *, t: np.ndarray, limits: str, events: Sequence[Callable[..., float]], rtol: float, atol: float, max_steps: int,
-    watch: Callable[[float], None], settings: dict[str, Any], rest: Rest | None = None, push: Law | None = None,
+    watch: Callable[[float], None], settings: Settings, rest: Rest | None = None, push: Law | None = None,
     gains: tuple[float, float] | None = None,
 ) -> Simulation:  # fmt: skip
     """The motion at times t, or up to a limit or terminal event; NaN from where it ends early."""
@@ -76,7 +80,8 @@ def integrate_adaptively(
     _check_start(bounded, q0, limits)
     asked = [_user_event(event, nq) for event in events]
     budget = _Budget(t, max_steps)
-    start, watched = np.concatenate([q0, qd0]), [event for _, _, event in stops] + asked + [budget]
+    start = np.concatenate([q0, qd0])
+    watched: list[Watched] = [*(event for _, _, event in stops), *asked, budget]
     if modes is not None:
         start = modes.after(start)
         modes.choose(0.0, start[:nq], start[nq:])
@@ -135,7 +140,8 @@ class _Budget:
     Where friction or a law jumps at a state that the motion cannot leave, steps get ever shorter and none fails.
     """
 
-    terminal, direction = True, 0
+    terminal: bool = True
+    direction: float = 0
 
     def __init__(self, t: np.ndarray, most: int):
         self.t, self.most = t, most
@@ -171,7 +177,7 @@ def _too_small(end: float, message: str) -> str:
 
 def _stuck(
     rate: Callable[..., np.ndarray], start: np.ndarray, duration: float, rtol: float, atol: float, events: int
-) -> Any:
+) -> OptimizeResult | None:
     """What solve_ivp should say where not even the first step succeeds: it ends in an IndexError, or not at all."""
     from scipy.integrate import DOP853
     from scipy.optimize import OptimizeResult
@@ -195,7 +201,7 @@ def _torques(robot: Robot, law: Law, grid: Grid, dynamics: CompiledDynamics) -> 
     constants = law.constants(robot)
 
     def torque(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        given: dict[str, Any] = {name: np.ravel(value) for name, value in {**at(t), **constants}.items()}
+        given: Given = {name: list(np.ravel(value)) for name, value in {**at(t), **constants}.items()}
         return np.asarray(form.torque(dynamics, q.tolist(), qd.tolist(), given), dtype=float).reshape(robot.nv)
 
     return torque
@@ -208,20 +214,16 @@ def _normalized(robot: Robot, q: np.ndarray) -> np.ndarray:
     return out
 
 
-def _limit_events(
-    joint: tuple[str, int, tuple[float, float]], terminal: bool
-) -> list[tuple[str, str, Callable[..., float]]]:
+def _limit_events(joint: tuple[str, int, tuple[float, float]], terminal: bool) -> list[tuple[str, str, Crossing]]:
     name, place, bounds = joint
-    events = []
+    events: list[tuple[str, str, Crossing]] = []
     for bound, value in zip(("lower", "upper"), bounds, strict=True):
         if np.isfinite(value):
 
             def event(t: float, state: np.ndarray, value: float = value) -> float:
                 return float(state[place] - value)
 
-            event.terminal = terminal  # type: ignore[attr-defined]
-            event.direction = -1 if bound == "lower" else 1  # type: ignore[attr-defined]
-            events.append((name, bound, event))
+            events.append((name, bound, Crossing(event, terminal, -1 if bound == "lower" else 1)))
     return events
 
 
@@ -240,7 +242,7 @@ def _check_start(bounded: list[tuple[str, int, tuple[float, float]]], q0: np.nda
         )
 
 
-def _user_event(event: Callable[..., float], nq: int) -> Callable[..., float]:
+def _user_event(event: Callable[..., float], nq: int) -> Crossing:
     if not callable(event):
         raise ArgumentError(f"events holds {shown(event)}, expected functions event(t, q, qd) that cross 0.")
 
@@ -252,9 +254,7 @@ def _user_event(event: Callable[..., float], nq: int) -> Callable[..., float]:
             )
         return float(found)
 
-    wrapped.terminal = getattr(event, "terminal", False)  # type: ignore[attr-defined]
-    wrapped.direction = getattr(event, "direction", 0)  # type: ignore[attr-defined]
-    return wrapped
+    return Crossing(wrapped, getattr(event, "terminal", False), getattr(event, "direction", 0))
 
 
 def _correction(robot: Robot, q: np.ndarray) -> np.ndarray:

@@ -8,14 +8,41 @@ rest are asked again (resting.py) what moves and what holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from .resting import FAR, Rest, resting_acceleration, settled
 
 if TYPE_CHECKING:
+    from scipy.integrate import OdeSolution
+    from scipy.optimize import OptimizeResult
+
     from ..robot.robot import Robot
+
+
+class Watched(Protocol):
+    """A function of time and state that `solve_ivp` follows through 0, upward (1), downward (-1) or either way (0)."""
+
+    @property
+    def terminal(self) -> bool: ...
+    @property
+    def direction(self) -> float: ...
+    def __call__(self, t: float, y: np.ndarray, /) -> float: ...
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """An event; `let_go`: the joint that can be held no more there, and which way it goes."""
+
+    function: Callable[[float, np.ndarray], float]
+    terminal: bool = True
+    direction: float = -1
+    let_go: tuple[int, float] | None = None
+
+    def __call__(self, t: float, y: np.ndarray, /) -> float:
+        return self.function(t, y)
 
 
 class Modes:
@@ -67,31 +94,29 @@ class Modes:
         self._last = (key, (qdd, force))
         return qdd, force
 
-    def events(self) -> list[Any]:
+    def events(self) -> list[Crossing]:
         """Functions that cross 0 where a mode ends."""
-        found = []
+        found: list[Crossing] = []
         for i in range(self.nv):
             if self.held[i]:
                 found += [self._holding(i, sign) for sign in (-1.0, 1.0)]
             elif self.friction[i] > 0.0 and self.sliding[i]:
-                found.append(_event(lambda t, y, i=i, s=self.sliding[i]: s * y[self.nq + i]))
+                found.append(Crossing(lambda t, y, i=i, s=self.sliding[i]: s * y[self.nq + i]))
         for place, rate, lower, upper in self.rest.stops if self.rest.spring is None else ():
             if not self.held[rate]:
                 if upper < FAR:
-                    found.append(_event(lambda t, y, k=place, u=upper: u - y[k]))
+                    found.append(Crossing(lambda t, y, k=place, u=upper: u - y[k]))
                 if lower > -FAR:
-                    found.append(_event(lambda t, y, k=place, u=lower: y[k] - u))
+                    found.append(Crossing(lambda t, y, k=place, u=lower: y[k] - u))
         return found
 
-    def _holding(self, i: int, sign: float) -> Any:
+    def _holding(self, i: int, sign: float) -> Crossing:
         bound = self.most[i] if sign > 0.0 else -self.least[i]
 
         def spare(t: float, y: np.ndarray) -> float:
             return 1.0 if bound == np.inf else bound - sign * self.accelerations(t, y[: self.nq], y[self.nq :])[1][i]
 
-        found = _event(spare)
-        found.let_go = i, -sign
-        return found
+        return Crossing(spare, let_go=(i, -sign))
 
     def after(self, y: np.ndarray) -> np.ndarray:
         """The state behind an event: at rest what came to rest, speed taken at a stop, by impulses that all feel."""
@@ -113,15 +138,10 @@ class Modes:
         return np.concatenate([q, qd])
 
 
-def _event(function: Callable[..., float]) -> Any:
-    function.terminal, function.direction = True, -1  # type: ignore[attr-defined]
-    return function
-
-
 class Pieces:
     """The motion of all segments, at any times."""
 
-    def __init__(self, pieces: Sequence[Any]):
+    def __init__(self, pieces: Sequence[OdeSolution]):
         self._pieces = pieces
         self._starts = np.array([piece.ts[0] for piece in pieces])
         self.ts = np.concatenate([piece.ts for piece in pieces])
@@ -133,8 +153,8 @@ class Pieces:
 
 def solve_in_modes(
     modes: Modes, rate: Callable[..., np.ndarray], duration: float, start: np.ndarray, t_eval: np.ndarray,
-    watched: Sequence[Any], most: int, **tolerances: Any,
-) -> Any:  # fmt: skip
+    watched: Sequence[Watched], most: int, *, rtol: float, atol: float,
+) -> OptimizeResult:  # fmt: skip
     """What `solve_ivp` gives, of one segment after the other; `modes` have been chosen at the start."""
     from scipy.integrate import solve_ivp
     from scipy.optimize import OptimizeResult
@@ -147,7 +167,7 @@ def solve_in_modes(
         changes = modes.events()
         part = solve_ivp(
             rate, (now, duration), y, method="DOP853", t_eval=t_eval[t_eval > now], events=[*watched, *changes],
-            dense_output=True, **tolerances,
+            dense_output=True, rtol=rtol, atol=atol,
         )  # fmt: skip
         if part.sol is not None:
             pieces.append(part.sol)
@@ -169,7 +189,7 @@ def solve_in_modes(
             break
         y = modes.after(np.asarray(part.y_events[len(watched) + own[0]][-1]))
         now = end
-        modes.choose(now, y[: modes.nq], y[modes.nq :], getattr(changes[own[0]], "let_go", None))
+        modes.choose(now, y[: modes.nq], y[modes.nq :], changes[own[0]].let_go)
         if now >= duration:
             break
     return OptimizeResult(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, SupportsFloat, SupportsIndex, cast
 
 import numpy as np
 
@@ -38,9 +38,9 @@ def real_array(name: str, value: object, size: int | None = None) -> np.ndarray:
     return array
 
 
-def positive(name: str, value: Any) -> float:
+def positive(name: str, value: object) -> float:
     try:
-        number = float(value) if not isinstance(value, (str, bytes)) else math.nan
+        number = float(cast(SupportsFloat, value)) if not isinstance(value, (str, bytes)) else math.nan
     except (TypeError, ValueError):
         number = math.nan
     if not (math.isfinite(number) and number > 0.0):
@@ -48,9 +48,9 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
-def whole(name: str, value: Any) -> int:
+def whole(name: str, value: object) -> int:
     try:
-        number = 0 if isinstance(value, (bool, np.bool_)) else operator.index(value)
+        number = 0 if isinstance(value, (bool, np.bool_)) else operator.index(cast(SupportsIndex, value))
     except TypeError:
         number = 0
     if number < 1:

@@ -198,8 +198,8 @@ def _named(experiment: Callable[..., Mapping[str, ArrayLike]]) -> str:
     own = getattr(experiment, "fingerprint", None)
     if own is not None:
         return str(own)
-    kind: Any = experiment if hasattr(experiment, "__qualname__") else type(experiment)
-    return f"{kind.__module__}.{kind.__qualname__}"
+    name = getattr(experiment, "__qualname__", type(experiment).__qualname__)
+    return f"{experiment.__module__}.{name}"
 
 
 def _folder(folder: str | os.PathLike[str]) -> Path:

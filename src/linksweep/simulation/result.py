@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..viewer import Viewer
     from .answers import LimitExcess, Table, TrackingError
     from .control.signals import Reference
+    from .options import Settings
 
 
 class SimulationWarning(UserWarning):
@@ -59,7 +60,7 @@ class Simulation:
     qd: np.ndarray
     qdd: np.ndarray
     tau: np.ndarray
-    settings: dict[str, Any]
+    settings: Settings
     events: tuple[Event, ...] = ()
     dense: Callable[[ArrayLike], tuple[np.ndarray, np.ndarray]] | None = None
     found_crossings: tuple[LimitCrossing, ...] | None = field(default=None, repr=False)  # exact ones, by events

@@ -6,13 +6,14 @@ import copy
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..support.messages import nearest, shown
+from .options import SimulateOptions
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
@@ -37,7 +38,7 @@ class Rollouts:
     q0: ArrayLike
     qd0: ArrayLike | None = None
     law: Law | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: SimulateOptions = field(default_factory=SimulateOptions)
     vary: Mapping[str, tuple[str, ArrayLike]] = field(default_factory=dict)
     payloads: tuple[float, ...] = ()
     frame: str | None = None
@@ -103,7 +104,8 @@ class Rollouts:
             law = copy.copy(law)
             for name, values in gains.items():
                 setattr(law, name, values)
-        found = simulate(robot, q0, qd0, law, **{"limits": "ignore", **self.options, "progress": False})
+        options: SimulateOptions = {"limits": "ignore", **self.options, "progress": False}
+        found = simulate(robot, q0, qd0, law, **options)
         return {"q": found.q[-1], "qd": found.qd[-1], "tau_peak": np.abs(found.tau).max(axis=0)}
 
     def _robot(self, kind: int) -> Robot:
@@ -113,7 +115,7 @@ class Rollouts:
         return self.robot.with_payload(frame, self.payloads[kind], (0.0, 0.0, 0.0))
 
 
-def _content(value: Any) -> str:
+def _content(value: object) -> str:
     """What a value holds, as text that is the same in every process."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}{value.tobytes().hex()}"
@@ -121,10 +123,11 @@ def _content(value: Any) -> str:
         return "{" + ",".join(f"{key}:{_content(value[key])}" for key in sorted(value)) + "}"
     if isinstance(value, (tuple, list)):
         return "[" + ",".join(map(_content, value)) + "]"
-    if hasattr(value, "canonical") and hasattr(value, "model"):
-        return repr(value.model)
-    if callable(value) and hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
+    model, name = getattr(value, "model", None), getattr(value, "__qualname__", None)
+    if model is not None and hasattr(value, "canonical"):
+        return repr(model)
+    if callable(value) and name is not None:
+        return f"{value.__module__}.{name}"
     if hasattr(value, "__dict__"):
         return type(value).__qualname__ + _content(vars(value))
     return repr(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -29,6 +29,7 @@ from .verdicts import warn_of
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
+    from .options import Settings, Torque
 
 INTEGRATORS = (*STAGES, "adaptive")
 LIMITS = ("record", "stop", "ignore")
@@ -36,7 +37,7 @@ LIMITS = ("record", "stop", "ignore")
 
 def simulate(
     robot: Robot, q0: ArrayLike, qd0: ArrayLike | None = None,
-    torque: Law | Callable[..., ArrayLike] | ArrayLike | None = None, duration: float = 1.0, *, dt: float = 1e-3,
+    torque: Torque = None, duration: float = 1.0, *, dt: float = 1e-3,
     integrator: str = "rk4", every: int = 1, dissipation: bool = False, limits: str = "record",
     method: str | None = None, dtype: DTypeLike = "float64", threads: int = 1, backend: str | None = None,
     events: Sequence[Callable[..., float]] = (), rtol: float = 1e-9, atol: float = 1e-9, max_steps: int = 5_000,
@@ -109,18 +110,23 @@ def simulate(
     grid = Grid(steps, duration / steps, STAGES.get(integrator, 3), request.dissipation)
     t = np.arange(steps // every + 1) * (every * grid.dt)
     t[-1] = duration
-    settings = _settings(law, grid, integrator, every, request.method, dtype)
+    settings: Settings = _settings(law, grid, integrator, every, request.method, dtype)
     if sampled:
-        settings |= {"torque": "policy" if policy is not None else repr(law), "control_period": control_period or dt}
-        settings |= {"sampling": repr(sampling)} if sampling else {}
-    settings |= {"stops": repr(stops)} if stops is not None else {}
-    settings |= {"disturbance": repr(disturbance)} if disturbance is not None else {}
-    settings |= {"constraints": "project" if gains is None else list(gains)} if robot.model.constraints else {}
+        settings["torque"] = "policy" if policy is not None else repr(law)
+        settings["control_period"] = control_period or dt
+        if sampling:
+            settings["sampling"] = repr(sampling)
+    if stops is not None:
+        settings["stops"] = repr(stops)
+    if disturbance is not None:
+        settings["disturbance"] = repr(disturbance)
+    if robot.model.constraints:
+        settings["constraints"] = "project" if gains is None else list(gains)
     with ProgressBar(f"simulating {robot.name}", progress) as watch:
         if adaptive:
             _check_single(batch, dtype)
             rtol, atol, most = positive("rtol", rtol), positive("atol", atol), whole("max_steps", max_steps)
-            settings |= {"rtol": rtol, "atol": atol, "max_steps": most}
+            settings["rtol"], settings["atol"], settings["max_steps"] = rtol, atol, most
             result = integrate_adaptively(
                 robot, law, q0, qd0, grid, request, chosen_backend(backend), t=t, limits=limits, events=events,
                 watch=watch, settings=settings, rest=rest, push=disturbance, gains=gains, rtol=rtol, atol=atol,
@@ -193,7 +199,7 @@ def _sampled(period: float | None, sampling: Sampling | None, grid: Grid, every:
     return schedule(grid.dt if period is None else period, chosen.delay, grid.dt, every), chosen
 
 
-def _settings(law: Law, grid: Grid, integrator: str, every: int, method: str, dtype: str) -> dict[str, Any]:
+def _settings(law: Law, grid: Grid, integrator: str, every: int, method: str, dtype: str) -> Settings:
     from linksweep.support.version import __version__
 
     return {

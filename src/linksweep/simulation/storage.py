@@ -6,7 +6,7 @@ import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from .checks import check_memory
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
+    from .options import Settings
     from .result import Simulation
 
 _ARRAYS = ("t", "q", "qd", "qdd", "tau")
@@ -98,7 +99,7 @@ def load(path: str | Path) -> Simulation:
             check_memory(f"the file {path}", (sum(entry.file_size for entry in stored.zip.infolist()),), 1)
             arrays = {name: stored[name] for name in _ARRAYS}
             metadata = json.loads(str(stored["metadata"]))
-        settings = dict(metadata["settings"])
+        settings = cast("Settings", dict(metadata["settings"]))
         robot_data = metadata["robot"]
     except LinksweepError:
         raise

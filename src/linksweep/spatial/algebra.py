@@ -458,7 +458,7 @@ def _collect(record: Any, out: list[Scalar]) -> None:
         for name in fields:
             _collect(getattr(record, name), out)
     elif isinstance(record, (tuple, list)):
-        for item in record:
+        for item in record:  # pyright: ignore[reportUnknownVariableType]
             _collect(item, out)
     elif record is not None:
         out.append(record)
@@ -480,7 +480,8 @@ def _mapped(function: Callable[[Scalar], Scalar], record: Any) -> Any:
     if fields is not None:
         return type(record)(*(_mapped(function, getattr(record, name)) for name in fields))
     if isinstance(record, (tuple, list)):
-        return type(record)(_mapped(function, item) for item in record)
+        mapped = (_mapped(function, item) for item in record)  # pyright: ignore[reportUnknownVariableType]
+        return type(record)(mapped)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return None if record is None else function(record)
 
 

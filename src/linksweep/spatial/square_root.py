@@ -4,6 +4,9 @@ G. J. Bierman, "Factorization Methods for Discrete Sequential Estimation", Acade
 nonnegative matrix, of a sum of weighted squares, and after a scalar measurement.
 """
 
+# pyright: reportConstantRedefinition=false
+# (capital letters are the papers' symbols, and no constants)
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

@@ -36,7 +36,7 @@ class TreeMatrix:
         return found
 
     def ancestors(self, i: int) -> list[int]:
-        found = []
+        found: list[int] = []
         while (i := self.parents[i]) >= 0:
             found.append(i)
         return found

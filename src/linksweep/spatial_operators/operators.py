@@ -26,7 +26,7 @@ from ..support.lazy import lazy as cached_property
 from ..support.messages import listing, nearest, shown
 from . import kinds
 from .chain import Stack, TurnedChain, TurnedLink, join
-from .linear import Operand, SpatialOperator
+from .linear import SpatialOperator
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
@@ -86,7 +86,7 @@ class SpatialOperators:
         parents = [link.parent for link in reversed(self._chain.model.links)]
         return tuple(self.N - parent if parent != BASE else self.N + 1 for parent in parents)
 
-    def dense(self, a: Operand) -> np.ndarray:
+    def dense(self, a: SpatialOperator | np.ndarray) -> np.ndarray:
         """The matrix of an operator; a matrix is its own."""
         return a if isinstance(a, np.ndarray) else a.todense()
 
@@ -385,7 +385,7 @@ def _checked_vector(what: str, x: ArrayLike, size: int) -> np.ndarray:
     return vector
 
 
-def _checked_tip(robot: Robot, model: CanonicalModel, tip: object) -> Any:
+def _checked_tip(robot: Robot, model: CanonicalModel, tip: object) -> str | tuple[str, ...]:
     """One frame on a moving link, or several as a tuple; without one the last frame of the last link."""
     moving = [frame.name for frame in model.frames if frame.link != BASE]
     last = [frame.name for frame in model.frames if frame.link == len(model.links) - 1]

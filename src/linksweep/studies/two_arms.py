@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from linksweep.studies.report import Check, Study, at_most, markdown_table, time
 if TYPE_CHECKING:
     from linksweep.robot.robot import Robot
 
+# both arms, their contacts, their motions, and the box's
+Parts = tuple["tuple[Robot, Robot]", tuple[FloatArray, FloatArray], tuple[JointMotion, JointMotion], FrameMotion]
 MASS, INERTIA = 6.0, (0.10, 0.06, 0.12)
 HALF = 0.15  # of the box along y, m
 APART = 0.75  # of each base from the middle, m
@@ -74,10 +76,11 @@ def compute(samples: int = SAMPLES, squeeze: float = SQUEEZE, loose: float = LOO
     law = NormalSpline([[0.0], [1.0]], [0.0, DURATION])
     box = Line(start, end, law)(t)
     contacts = contact_frames()
-    motions = tuple(_joints(arm, Line(start @ at, end @ at, law), t) for arm, at in zip(arms, contacts, strict=True))
+    left, right = (_joints(arm, Line(start @ at, end @ at, law), t) for arm, at in zip(arms, contacts, strict=True))
+    motions = left, right
     parts = arms, contacts, motions, box
     return Results(
-        arms, t, box, (motions[0], motions[1]), _carried(parts, "rigid", squeeze),
+        arms, t, box, motions, _carried(parts, "rigid", squeeze),
         _carried(parts, "soft_finger", squeeze), _carried(parts, "soft_finger", loose),
     )  # fmt: skip
 
@@ -90,7 +93,7 @@ def _joints(arm: Robot, path: Line, t: FloatArray) -> JointMotion:
     raise LinksweepError("the two_arms study: a PUMA cannot lead its side of the box along the line.")
 
 
-def _carried(parts: Any, model: str, squeeze: float) -> tuple[list[FloatArray], GraspDynamics]:
+def _carried(parts: Parts, model: str, squeeze: float) -> tuple[list[FloatArray], GraspDynamics]:
     """The torques that move the box as wanted with this internal force, and what comes of them."""
     arms, (left, right), motions, (pose, twist, acceleration) = parts
     limits: dict[str, float] = {} if model == "rigid" else {"friction": FRICTION, "spin": SPIN}

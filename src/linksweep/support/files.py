@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from linksweep.errors import ArgumentError
 from linksweep.support.interrupts import Uninterrupted
 
-Table = dict[str, Any]  # as TOML and JSON have it: texts, numbers, truth values, lists and tables of these
+Table = dict[str, Any]  # read from TOML or JSON: texts, numbers, truth values, lists and tables of these
+Json: TypeAlias = "str | float | Sequence[Json] | Mapping[str, Json] | None"  # to be written so
+Facts = dict[str, Json]
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from linksweep.description.model import Joint, Model
 from linksweep.joints.kind import TURN, unit_of
-from linksweep.support.files import Table
+from linksweep.support.files import Facts
 from linksweep.tables.columns import joint_columns
 
 QUANTITIES = {"q": "position", "qd": "velocity", "tau": "effort"}
@@ -148,7 +148,7 @@ class LimitWatch:
             said.append(f"beyond limits: {len(found) - most} more, which --json lists")
         return [*said, *filter(None, [self.degrees])]
 
-    def as_dict(self) -> Table:
+    def as_dict(self) -> Facts:
         return {"beyond_limits": [asdict(excess) for excess in self.excesses], "hint": self.degrees or None}
 
 

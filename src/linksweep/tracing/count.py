@@ -75,7 +75,7 @@ def _count_body(body: Body) -> Counts:
 
 
 def _ancestors(program: Program, link: int) -> list[int]:
-    found = []
+    found: list[int] = []
     while (link := program.parents[link]) >= 0:
         found.append(link)
     return found

@@ -137,4 +137,5 @@ def _partials(node: Node) -> tuple[Operand, ...]:
             return (cos(args[0]),)
         case "cos":
             return (-sin(args[0]),)
-    raise AssertionError(f"no derivative of {node.op}: differentiate before multiply-adds are fused")
+        case other:
+            raise AssertionError(f"no derivative of {other}: differentiate before multiply-adds are fused")

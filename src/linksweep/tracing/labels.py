@@ -6,6 +6,9 @@ an algorithm returns, its local variables and the fields of what it returns name
 the local `alpha` of link 3 is `alpha_angular_x` of that link.
 """
 
+# pyright: reportPrivateUsage=false
+# (frames of callers are how a node learns which line made it)
+
 from __future__ import annotations
 
 import ast
@@ -13,10 +16,11 @@ import functools
 import linecache
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import cast
 
 from .expression import ONLINE, Data, Graph, Node, Operand, graph_class
 from .program import Label, Program
@@ -86,7 +90,7 @@ class _Watch:
         for name in code.co_varnames[len(arguments) :]:
             self.enter(rank, link, of, name, local.get(name))
         if rank == _ALGORITHM:
-            for record in returned if isinstance(returned, tuple) else (returned,):
+            for record in cast("tuple[object, ...]", returned) if isinstance(returned, tuple) else (returned,):
                 if type(record).__module__.startswith("linksweep.algorithms"):
                     self.enter(rank, link, of, "", record)
         elif code.co_name == "rotation_entries":
@@ -227,7 +231,8 @@ def _statements(filename: str) -> dict[int, _Statement]:
     parts = (part for node in ast.walk(ast.parse("".join(lines))) for _, part in ast.iter_fields(node))
     for block in parts:
         below = ""  # what has no comment feeds what follows it
-        for node in reversed(block if isinstance(block, list) else []):
+        nodes = cast("list[object]", block) if isinstance(block, list) else []
+        for node in reversed(nodes):
             if not isinstance(node, ast.stmt) or hasattr(node, "body"):
                 continue
             last = node.end_lineno or node.lineno
@@ -238,7 +243,7 @@ def _statements(filename: str) -> dict[int, _Statement]:
             for number, comment in comments.items():
                 found[number] = _Statement(_target(node), text, comment or below)
         above = ""
-        for node in block if isinstance(block, list) else []:
+        for node in nodes:
             if isinstance(node, ast.stmt) and node.lineno in found and not hasattr(node, "body"):
                 above = found[node.lineno].comment or above
                 for number in range(node.lineno, (node.end_lineno or node.lineno) + 1):
@@ -269,11 +274,13 @@ def _walk(path: str, record: object) -> Iterator[tuple[str, Node]]:
     elif kind in (float, int, str, bool, type(None)) or kind.__name__ == "Records":
         return  # Records of a sweep are named link by link, when they are kept
     elif isinstance(record, (tuple, list)):
-        for index, item in enumerate(record):
-            yield from _walk(path if len(record) == 1 else _join(path, index), item)
+        row = cast("Sequence[object]", record)
+        for index, item in enumerate(row):
+            yield from _walk(path if len(row) == 1 else _join(path, index), item)
     elif isinstance(record, dict):
-        for key, item in record.items():
-            yield from _walk(_join(path, *(key if isinstance(key, tuple) else (key,))), item)
+        for key, item in cast("dict[object, object]", record).items():
+            keys = cast("tuple[object, ...]", key) if isinstance(key, tuple) else (key,)
+            yield from _walk(_join(path, *keys), item)
     elif hasattr(record, "_link"):  # a LinkView: only its tables have no other name
         for name in ("M", "com", "I_com", "armature", "damping", "friction", "X"):
             yield from (entry for entry in _walk(name, getattr(record, name, None)) if entry[1].op == "table")

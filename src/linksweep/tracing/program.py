@@ -147,7 +147,7 @@ class Program:
     arrays: tuple[int, ...] = ()  # slots of each workspace array
     tables: tuple[tuple[float, ...], ...] = ()
     offsets: tuple[tuple[int, ...], ...] = ()
-    labels: dict[Node, Label] = field(default_factory=dict, compare=False)
+    labels: dict[Node, Label] = field(default_factory=dict["Node", "Label"], compare=False)
 
     @property
     def rolled(self) -> bool:
@@ -190,7 +190,7 @@ class Program:
         def text(x: Operand) -> str:
             return names[x] if isinstance(x, Node) else repr(x)
 
-        lines = []
+        lines: list[str] = []
         for node in body.nodes:
             label = f"    # {self.labels[node]}" if node in self.labels else ""
             value = self._print_leaf(node) if node.op in LEAVES else FORMAT[node.op].format(*map(text, node.args))
@@ -210,7 +210,8 @@ class Program:
 
     def _print_leaf(self, node: Node) -> str:
         if node.op == "input":
-            return self.inputs[node.data[0]].name + _place(node.data[1:])
+            source: int = node.data[0]
+            return self.inputs[source].name + _place(node.data[1:])
         if node.op == "table":
             return f"table{node.data[0]}[link]"
         return f"array{node.data[0]}[{node.data[2]}].{node.data[1]}"

@@ -23,7 +23,7 @@ from ..spatial.scalars import Rows, Values, is_zero, quarter_turns
 from .expression import Graph, Node, Operand
 from .places import parameter_places
 from .program import Add, Array, Block, Body, Effect, Loop, Output, PairLoop, PairOutput, Program, Store
-from .tracer import place_of
+from .tracer import PairBlocks, ParameterColumns, place_of
 
 T = TypeVar("T")
 Bodies = list[Effect]
@@ -153,8 +153,10 @@ class Rolled:
             if value.op == "load":
                 return self.graph.leaf("load", (*value.data[:2], link))
             if value.op == "table":
-                return self.tables[value.data[0]][link]
-            source, offsets, component = value.data
+                table: int = value.data[0]
+                return self.tables[table][link]
+            offsets: int = value.data[1]
+            source, _, component = value.data
             return self.graph.leaf("input", (source, self.offsets[offsets][link] + component))
 
         return map_leaves(entry, per_link[self.kinds[link]])
@@ -181,10 +183,10 @@ class Rolled:
         self._append_pairs(elements, lambda block: [*self._block(output, block), *self._mirrored(output, block)])
 
     def write_pair_blocks(self, elements: Pairs, fields: Mapping[int, str]) -> None:
-        def effects(record: Any) -> list[Effect]:
+        def effects(record: object) -> list[Effect]:
             found: list[Effect] = []
             for output, field in fields.items():
-                blocks = getattr(record, field)
+                blocks: PairBlocks = getattr(record, field)
                 found += self._block(output, blocks.above)
                 found += self._mirrored(output, list(zip(*blocks.below, strict=True)))
             return found
@@ -196,7 +198,7 @@ class Rolled:
         of_i, of_j, at_motor = (self._offsets(table) for table in (places.of_link, places.of_joint, places.motor))
         nothing = self._offsets((0,) * len(self.kinds))
 
-        def effects(record: Any) -> list[Effect]:
+        def effects(record: ParameterColumns) -> list[Effect]:
             found: list[Effect] = [
                 PairOutput(output, (of_i, of_j, freedom * places.row + k), value)
                 for k, forces in enumerate(record.columns)

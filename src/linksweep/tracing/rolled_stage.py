@@ -14,7 +14,7 @@ from ..mechanism.canonical import CanonicalModel
 from ..mechanism.sweeps import PerLink
 from ..spatial.scalars import Values
 from .expression import Graph, Node, Operand
-from .program import Array, Block, Body, Loop, Output, PairLoop, Program, Store
+from .program import Array, Block, Body, Effect, Loop, Output, PairLoop, Program, Store
 from .rolled import Rolled
 
 
@@ -76,7 +76,7 @@ class RolledStage(Rolled):
     def _placed(self, model: CanonicalModel, values: Sequence[Operand], coordinates: bool) -> int:
         """The array with these numbers, one row for each link."""
         array = self._array(max(link.nq for link in model.links))
-        effects = []
+        effects: list[Effect] = []
         for k, link in enumerate(model.links):
             first, count = (link.q_start, link.nq) if coordinates else (link.start, link.nv)
             effects += [Store(array, c, k, values[first + c]) for c in range(count)]
@@ -92,7 +92,7 @@ class RolledStage(Rolled):
         array = self._array(max(link.nv for link in links))
         self._taken.remove(array)
         flat: list[Operand] = [0.0] * self.model.nv
-        effects = []
+        effects: list[Effect] = []
         for k, link in enumerate(links):
             for c, value in enumerate(self.at(per_link, k)):
                 effects.append(Store(array, c, k, value))

@@ -4,6 +4,10 @@ A rule sees the operands (nodes or floats) and answers with what replaces the op
 a result by more than rounding for finite values; `tests/tracing/test_rules.py` fires each one and compares numerically.
 """
 
+# pyright: reportMissingParameterType=false, reportUnknownParameterType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# (a rule is one line, and its operands are nodes or numbers of any kind)
+
 from __future__ import annotations
 
 import math

@@ -15,9 +15,23 @@ from ..mechanism.canonical_model import CanonicalModel
 from ..mechanism.joints import Coordinates
 from ..mechanism.sweeps import Pairs, PerLink, Sweep
 from ..spatial.algebra import Force, Motion
-from ..spatial.scalars import Values
+from ..spatial.scalars import Rows, Values
 from .expression import Operand
 from .program import Array
+
+
+class PairBlocks(Protocol):
+    """Of links i and j inward of it, a field of what `write_pair_blocks` takes: rows of j, and rows of i."""
+
+    above: Rows
+    below: Rows
+
+
+class ParameterColumns(Protocol):
+    """Of links i and j inward of it, what `write_parameters` takes: forces of j by each of i's parameters."""
+
+    columns: Sequence[Values]
+    motor: Values
 
 
 class Tracer(Sweep, Protocol):

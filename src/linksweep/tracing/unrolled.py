@@ -12,7 +12,7 @@ from ..spatial.scalars import Values
 from .expression import Graph, Operand
 from .places import parameter_places
 from .program import Array, Program, block_program
-from .tracer import place_of
+from .tracer import PairBlocks, ParameterColumns, place_of
 
 
 class UnrolledRun(Unrolled):
@@ -53,10 +53,11 @@ class UnrolledRun(Unrolled):
         self.results[output] = self.join_pairs(elements, mirrored)
 
     def write_pair_blocks(self, elements: Pairs, fields: Mapping[int, str]) -> None:
+        pairs: dict[tuple[int, int], object] = elements
         for output, field in fields.items():
             found = SquareSum(self.model.nv)
-            for (i, j), record in elements.items():
-                blocks = getattr(record, field)
+            for (i, j), record in pairs.items():
+                blocks: PairBlocks = getattr(record, field)
                 first, second = self.model.links[i].start, self.model.links[j].start
                 for row, column, block in ((second, first, blocks.above), (first, second, blocks.below)):
                     for a, values in enumerate(block):
@@ -67,7 +68,8 @@ class UnrolledRun(Unrolled):
     def write_parameters(self, output: int, elements: Pairs, packed: bool) -> None:
         places = parameter_places(self.model, packed)
         flat: list[Operand] = [0.0] * places.size
-        for (i, j), record in elements.items():
+        pairs: dict[tuple[int, int], ParameterColumns] = elements
+        for (i, j), record in pairs.items():
             for k, forces in enumerate(record.columns):
                 for freedom, value in enumerate(forces):
                     place = places.of_link[i] + places.of_joint[j] + freedom * places.row + k

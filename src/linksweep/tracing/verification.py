@@ -35,8 +35,9 @@ class _Place:
 @dataclass(slots=True)
 class _Verifier:
     program: Program
-    written: list[list[int]] = field(default_factory=list)  # elements of each result
-    spans: dict[tuple[int, ...], tuple[int, int]] = field(default_factory=dict)  # of offsets, over some links
+    written: list[list[int]] = field(default_factory=list[list[int]])  # elements of each result
+    # of offsets, over some links
+    spans: dict[tuple[int, ...], tuple[int, int]] = field(default_factory=dict[tuple[int, ...], tuple[int, int]])
 
     def run(self) -> None:
         program = self.program
@@ -124,7 +125,8 @@ class _Verifier:
             source, *where = node.data
             self.require(_is_index(source, len(self.program.inputs)), f"input {source}")
             self.require(not early or len(where) == 1, f"{node} is read early")
-            self.check_element(where, self.program.inputs[source].size, place)
+            place_of: int = source
+            self.check_element(where, self.program.inputs[place_of].size, place)
         elif node.op == "table":
             known = _is_index(node.data[0], len(self.program.tables)) and place.in_loop and not early
             self.require(known, f"table {node.data[0]}")

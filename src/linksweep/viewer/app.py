@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,7 @@ from .scene import Scene, embedded
 from .shown_robot import ShownRobot
 
 if TYPE_CHECKING:
+    from linksweep.robot.options import ViewOptions
     from linksweep.robot.robot import Robot
     from linksweep.simulation import Simulation
     from linksweep.support.numbers import Named
@@ -361,16 +362,16 @@ def show(
     return viewer
 
 
-def _other(other: Any) -> tuple[Robot, ArrayLike | None, ArrayLike | None]:
+def _other(other: object) -> tuple[Robot, ArrayLike | None, ArrayLike | None]:
     """A further robot: alone, with q, or with q and a placement."""
     parts = tuple(other) if isinstance(other, (tuple, list)) else (other,)
     if not 1 <= len(parts) <= 3:
         raise ArgumentError(f"show got another robot as {shown(other)}, expected (robot, q, placement).")
     robot, q, placement = (*parts, None, None)[:3]
-    return checked_robot(robot), q, placement
+    return checked_robot(robot), cast("ArrayLike | None", q), cast("ArrayLike | None", placement)
 
 
-def show_run(run: Simulation, *, rollouts: ArrayLike | None = None, **options: Any) -> Viewer:
+def show_run(run: Simulation, *, rollouts: ArrayLike | None = None, **options: Unpack[ViewOptions]) -> Viewer:
     """Show a Simulation: of a batch the first rollouts, one robot for each, with plots of the first."""
     count = int(np.prod(run.batch)) if run.batch else 1
     if count == 0 or len(run.t) < 2:
@@ -391,7 +392,8 @@ def show_run(run: Simulation, *, rollouts: ArrayLike | None = None, **options: A
         )
         energies = {"energy (J)": both[0] + both[1], "kinetic energy (J)": both[0], "potential energy (J)": both[1]}
     others = [(run.robot, flat["q"][:, k], None) for k in which[1:]]
-    return show(run.robot, own.pop("q"), run.t, **own, quantities=energies, others=others, **options)
+    shown_too: ViewOptions = {"qd": own["qd"], "qdd": own["qdd"], "tau": own["tau"], "quantities": energies}
+    return show(run.robot, own["q"], run.t, **{**shown_too, "others": others, **options})
 
 
 def _largest(values: ArrayLike | None) -> float:

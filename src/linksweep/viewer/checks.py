@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from linksweep.robot.robot import Robot
 
 
-def checked_robot(robot: Any) -> Robot:
+def checked_robot(robot: object) -> Robot:
     """A Robot."""
     if isinstance(robot, type) or not hasattr(robot, "joint_names") or not hasattr(robot, "neutral"):
         raise ArgumentError(f"the viewer got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
-    return robot
+    return cast("Robot", robot)
 
 
 def as_numbers(what: str, values: ArrayLike) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import atexit
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -163,7 +163,7 @@ class Scene:
 
     def add_surface(self, name: str, surface: Surface, at: np.ndarray, color: Color, opacity: float = 1.0) -> Handle:
         """A surface as a node of the page."""
-        where: dict[str, Any] = {"position": at[:3, 3], "wxyz": quaternion_wxyz(at[:3, :3])}
+        where = {"position": at[:3, 3], "wxyz": quaternion_wxyz(at[:3, :3])}
         if surface.glb is not None and opacity >= 0.999:
             return self.server.scene.add_glb(name, surface.glb, **where)
         clear = None if opacity * color[3] >= 0.999 else opacity * color[3]

@@ -37,7 +37,8 @@ class Body:
 
 def carried_bodies(model: CanonicalModel) -> list[Body]:
     """The bodies that are loads: on a free joint, nothing on them, held rigidly by a link that is none of them."""
-    parents, found, taken = {link.parent for link in model.links}, [], set()
+    parents, taken = {link.parent for link in model.links}, set[int]()
+    found: list[Body] = []
     for i, link in enumerate(model.links):
         if link.parent != BASE or not link.type.floats or i in parents or not is_zero(link.armature):
             continue
@@ -96,7 +97,7 @@ class Load:
     def put_on(self, force: list[Scalar], known: list[list[Scalar]]) -> None:
         """Forces and drifts of the system without the body."""
         holds, arm = self.body.holds, self.arms[0]
-        drifts = []
+        drifts: list[Motion] = []
         for tie in holds:
             angular, linear = Vec(*known[tie][:3]), Vec(*known[tie][3:])
             linear = linear + angular.cross(self.point - self.mechanism.a[tie].p)
@@ -147,7 +148,7 @@ class Load:
         return Force(self.pose.turn(f.moment) + (self.pose.p - self.point).cross(force), force)
 
 
-def inertias(mechanism: Mechanism) -> PerLink | None:
+def inertias(mechanism: Mechanism) -> PerLink[Inertia] | None:
     """What each link carries, None where none does."""
     if not mechanism.loads:
         return None

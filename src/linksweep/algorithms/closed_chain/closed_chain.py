@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...mechanism.bias import BaseMotion
-from ...mechanism.sweeps import PerLink, Records, Unrolled
+from ...mechanism.sweeps import PerJoint, PerLink, Records, Unrolled
 from ...spatial.algebra import Force
 from ...spatial.scalars import Scalar
 from ..inverse.khalil_kleinfinger import Result as Inverse
@@ -21,13 +21,13 @@ from .mechanism import Mechanism
 
 @dataclass(slots=True)
 class Result:
-    qdd: PerLink  # joint acceleration
+    qdd: PerJoint  # joint acceleration
     multipliers: list[Scalar]  # lambda of each row
     wrenches: list[Force]  # that each constraint exerts on its frame a, at its origin along the base's axes
 
 
 def closed_chain(
-    sweep: Unrolled, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Unrolled, qd: PerJoint, tau: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint accelerations that tau produces, and the constraints' forces; arguments as of filter_smoother."""
     bias = khalil_kleinfinger(sweep, qd, sweep.zeros(), f_ext, base, dissipation)

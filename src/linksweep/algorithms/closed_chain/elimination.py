@@ -83,7 +83,7 @@ class Elimination:
         y = self.M.inward(force)
         free = dict(enumerate(y))
         drifts = [drift for i in self.order for drift in k[i]]
-        known = []
+        known: list[Scalar] = []
         for row, drift in zip(self.rows, drifts, strict=True):
             for sign, part in row:
                 product = self._product(self.Y[part], free)
@@ -104,7 +104,7 @@ class Elimination:
             for j in self.M.ancestors(i):
                 value = value - self.low[i, j] * x[j]
             x.append(value)
-        found, values = [[] for _ in k], iter(multipliers)
+        found, values = [list[Scalar]() for _ in k], iter(multipliers)
         for i in self.order:
             found[i] = [next(values) for _ in k[i]]
         return x, found
@@ -117,7 +117,7 @@ def elimination_order(touched: Sequence[Collection[int]]) -> tuple[list[int], li
     """
     own = [set(each) for each in touched]
     near = [{b for b, other in enumerate(own) if b != a and each & other} for a, each in enumerate(own)]
-    left, order = set(range(len(own))), []
+    left, order = set(range(len(own))), list[int]()
     while left:
         a = min(left, key=lambda i: (len(near[i]), i))
         left.remove(a)

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Collection, Sequence
 
 from ...description.model import BASE, Frame
-from ...mechanism.sweeps import PerLink, Unrolled
+from ...mechanism.sweeps import PerJoint, PerLink, Unrolled
 from ...spatial.algebra import ZERO_MOTION, Force, Motion, Vec
 from ...spatial.scalars import Scalar
 from ...spatial.transforms import Pose
@@ -80,7 +80,7 @@ class Mechanism:
 
     @property
     def K(self) -> list[list[Scalar]]:
-        found = []
+        found: list[list[Scalar]] = []
         for columns, wrenches in zip(self.columns, self.wrenches_of, strict=True):
             places = range(self.sweep.model.nv)
             found += [[wrench.dot(columns.get(j, ZERO_MOTION)) for j in places] for wrench in wrenches]
@@ -100,7 +100,7 @@ class Mechanism:
         return [wrench.dot(motion) for motion, of in zip(moving, self.wrenches_of, strict=True) for wrench in of]
 
     def errors(self) -> list[Scalar]:
-        found = []
+        found: list[Scalar] = []
         for tie, a, b, turned in zip(self.ties, self.a, self.own, self.turned, strict=True):
             own = errors(tie.kind, a, b, tie.numbers[0])
             found += _by_threes(b.turn, own) if turned else own
@@ -108,16 +108,16 @@ class Mechanism:
 
     def along_b(self, multipliers: Sequence[Scalar]) -> list[Scalar]:
         """Multipliers as they belong to rows along the axes of b."""
-        found, values = [], list(multipliers)
+        found, values = list[Scalar](), list(multipliers)
         for tie, b, turned in zip(self.ties, self.own, self.turned, strict=True):
             own, values = values[: tie.rows], values[tie.rows :]
             found += _by_threes(b.turn_back, own) if turned else own
         return found
 
-    def drift(self, qd: PerLink, states: PerLink, base: State) -> list[Scalar]:
+    def drift(self, qd: PerJoint, states: PerLink[State], base: State) -> list[Scalar]:
         """k = dK/dt qd; states: of the links, with no joint acceleration, and of the base."""
         flat = [x for values, link in zip(qd, self.sweep.model.links, strict=True) if link.leads for x in values]
-        found = []
+        found: list[Scalar] = []
         for k, (tie, a, b) in enumerate(zip(self.ties, self.a, self.b, strict=True)):
             spin_a, of_a = self._motion(tie.a, states, Vec(*tie.a.placement.position), base)
             spin, of_b = self._motion(tie.b, states, self._on_link(tie.b, a.p), base)
@@ -125,7 +125,7 @@ class Mechanism:
             found += second_derivatives(tie.kind, a, b, tie.numbers[0], relative, of_a, of_b, spin)
         return found
 
-    def _motion(self, frame: Frame, states: PerLink, point: Vec, base: State) -> tuple[Vec, Motion]:
+    def _motion(self, frame: Frame, states: PerLink[State], point: Vec, base: State) -> tuple[Vec, Motion]:
         """A frame's angular velocity, and its acceleration at a point of its link, along the base's axes."""
         pose, own = self._link(frame), base if frame.link == BASE else self.sweep.at(states, frame.link)
         return pose.turn(own.w), Motion(pose.turn(own.dw), pose.turn(own.dv + own.U @ point))
@@ -162,7 +162,7 @@ class Mechanism:
         columns = self._between(self.path(links[0]), self.path(links[1]), self.about[tie])
         return [[(1.0, {j: wrench.dot(m) for j, m in columns.items()})] for wrench in self.wrenches_of[tie]]
 
-    def solve(self, force: Sequence[Scalar], k: Sequence[Scalar]) -> tuple[PerLink, list[Scalar]]:
+    def solve(self, force: Sequence[Scalar], k: Sequence[Scalar]) -> tuple[PerJoint, list[Scalar]]:
         """x and lambda of M x + K^T lambda = force, K x + k = 0."""
         values = iter(k)
         known = [[next(values) for _ in range(tie.rows)] for tie in self.ties]

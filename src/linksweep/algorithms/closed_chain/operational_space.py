@@ -44,7 +44,7 @@ def operational_space(sweep: Sweep, places: list[Place], parents: list[int]) -> 
     """Omega of every pair of frames; parents: of each link."""
     kept = gains(sweep)
     Omega = compliances(sweep, kept)
-    carried: dict[int, PerLink] = {}
+    carried: dict[int, PerLink[Forces]] = {}
     blocks: dict[tuple[int, int], list[Motion]] = {}
     for i, own in enumerate(places):
         for j in range(i, len(places)):
@@ -63,7 +63,7 @@ def operational_space(sweep: Sweep, places: list[Place], parents: list[int]) -> 
     return Result(blocks)
 
 
-def compliances(sweep: Sweep, kept: PerLink) -> PerLink:
+def compliances(sweep: Sweep, kept: PerLink[Gain]) -> PerLink[Compliance]:
     """Omega(k) = psi^T Omega(parent) psi + H^T D^-1 H of every link, at its origin and in its frame."""
 
     def step(link: LinkView, inner: Compliance, at: Gain) -> tuple[Compliance, Compliance]:
@@ -81,7 +81,7 @@ def compliances(sweep: Sweep, kept: PerLink) -> PerLink:
     return sweep.outward(step, ZERO_COMPLIANCE, kept)                                            # Omega(base) = 0
 
 
-def _inward(sweep: Sweep, kept: PerLink, place: Place) -> PerLink:
+def _inward(sweep: Sweep, kept: PerLink[Gain], place: Place) -> PerLink[Forces]:
     """Unit Forces at a frame as they arrive at each link between it and the base, with the joints between free."""
     start = tuple(place.at.to_parent(unit) for unit in UNITS)
 
@@ -95,7 +95,7 @@ def _inward(sweep: Sweep, kept: PerLink, place: Place) -> PerLink:
 
 def _parting(parents: list[int], a: int, b: int) -> int:
     """The link farthest from the base that carries both."""
-    above = set()
+    above: set[int] = set()
     while a != BASE:
         above.add(a)
         a = parents[a]

@@ -39,7 +39,7 @@ class Row:
 
 def rows(kind: str, a: Pose, b: Pose, length: Scalar) -> list[Row]:
     """The wrenches of a constraint."""
-    found = []
+    found: list[Row] = []
     for held, axes in ROWS[kind]:
         for name in axes:
             axis = getattr(b, name)
@@ -63,7 +63,7 @@ def errors(kind: str, a: Pose, b: Pose, length: Scalar) -> list[Scalar]:
     d = a.p - b.p
     turned = b.x.cross(a.x) + b.y.cross(a.y) + b.z.cross(a.z)
     cosines = b.x.dot(a.x) + b.y.dot(a.y) + b.z.dot(a.z)
-    found = []
+    found: list[Scalar] = []
     for row in rows(kind, a, b, length):
         if row.held == TURN and kind == "soft_finger":
             found.append(0.0)
@@ -88,7 +88,7 @@ def second_derivatives(
     u, s = relative.angular, relative.linear
     turning = of_a.angular - of_b.angular - spin_b.cross(u)  # du/dt seen from b
     sliding = of_a.linear - of_b.linear - spin_b.cross(s) * 2.0  # d2(p_a)/dt2 seen from b: less Coriolis'
-    found = []
+    found: list[Scalar] = []
     for row in rows(kind, a, b, length):
         if row.held == TURN:
             found.append(row.axis.dot(turning))

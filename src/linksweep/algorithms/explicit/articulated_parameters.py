@@ -36,9 +36,9 @@ class Kept:
 
 @dataclass(slots=True)
 class Result:
-    body: PerLink
-    body_plus: PerLink
-    D: PerLink
+    body: PerLink[Parameters]
+    body_plus: PerLink[Parameters]
+    D: PerLink[JointBlock]
 
 
 def articulated_parameters(sweep: Sweep) -> Result:

@@ -30,7 +30,7 @@ class Body:
     L: Vec
 
 
-def augmented_bodies(sweep: Sweep, at: PerLink) -> PerLink:
+def augmented_bodies(sweep: Sweep, at: PerLink[Pose]) -> PerLink[Body]:
     """The Body of every link, in the frame in which `at` gives the links' poses."""
 
     def step(link: LinkView, outer: Body, at: Pose, axis: Axis) -> tuple[Body, Body]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...mechanism.joints import Coordinates
-from ...mechanism.sweeps import LinkView, Pairs, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, Pairs, PerJoint, Sweep
 from ...spatial.algebra import ZERO_INERTIA, ZERO_MOTION, Force, Inertia, Motion, Vec
 from ...spatial.coriolis import ZERO_CORIOLIS, Coriolis, coriolis
 from ..inverse.inverse_derivatives import Blocks, along, cross, products
@@ -54,7 +54,7 @@ class Elements:
     C: Blocks
 
 
-def coriolis_matrix(sweep: Sweep, qd: PerLink) -> Pairs:
+def coriolis_matrix(sweep: Sweep, qd: PerJoint) -> Pairs:
     """The elements of C for each pair of a joint and one of its ancestors. qd: nv scalars per link."""
 
     def outward_step(link: LinkView, v_parent: Motion, qd: Coordinates) -> tuple[Moving, Motion]:

@@ -81,7 +81,7 @@ class Result:
 
     I: dict[tuple[int, int], Scalar]  # noqa: E741  (the paper's symbol)
     P: Power
-    bodies: PerLink
+    bodies: PerLink[Body]
     pairs: Pairs
 
 
@@ -89,8 +89,8 @@ def explicit_model(sweep: Unrolled, base: Axis | None = None) -> Result:
     """`base`: the direction about which the base turns, a joint before the first with the number BASE in P."""
     at = first_joint_poses(sweep)                                                                # step 1
     bodies = augmented_bodies(sweep, at)                                                         # step 2
-    pairs = joint_pairs(sweep, joint_axes(sweep, at), bodies)                                    # steps 3-5
-    inertia = {}
+    pairs: dict[tuple[int, int], Pair] = joint_pairs(sweep, joint_axes(sweep, at), bodies)       # steps 3-5
+    inertia: dict[tuple[int, int], Scalar] = {}
     for (k, i), found in pairs.items():
         armature = sweep.links[k].armature if i == k else 0.0
         inertia[i, k] = inertia[k, i] = found.I1 + found.I2 + armature                           # (P2)
@@ -100,7 +100,7 @@ def explicit_model(sweep: Unrolled, base: Axis | None = None) -> Result:
     return Result(inertia, power, bodies, pairs)
 
 
-def first_joint_poses(sweep: Sweep) -> PerLink:
+def first_joint_poses(sweep: Sweep) -> PerLink[Pose]:
     """The pose of every link in the frame of the first one."""
 
     def step(link: LinkView, parent: Pose | None) -> tuple[Pose, Pose]:
@@ -110,7 +110,7 @@ def first_joint_poses(sweep: Sweep) -> PerLink:
     return sweep.outward(step, None)
 
 
-def joint_pairs(sweep: Sweep, axes: PerLink, bodies: PerLink) -> Pairs:
+def joint_pairs(sweep: Sweep, axes: PerLink[Axis], bodies: PerLink[Body]) -> Pairs:
     """The Pair of every body k and joint j <= k, by (k, j)."""
 
     def start(link: LinkView, axis: Axis, body: Body) -> tuple[Pair, Body]:

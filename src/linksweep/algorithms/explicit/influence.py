@@ -36,7 +36,7 @@ class Result:
     The linear half of H[k, j] is both H_{j;k} and H_{k;j}; the angular half is H_{j;k}, and that of H_{k;j} is 0.
     """
 
-    G: PerLink
+    G: PerLink[Motion]
     H: Pairs
 
     def second(self, j: int, k: int) -> Motion:
@@ -45,7 +45,7 @@ class Result:
         return found if j < k else Motion(ZERO_VEC, found.linear)
 
 
-def joint_axes(sweep: Sweep, at: PerLink) -> PerLink:
+def joint_axes(sweep: Sweep, at: PerLink[Pose]) -> PerLink[Axis]:
     """The Axis of every joint, in the frame in which `at` gives the poses of the links."""
 
     def step(link: LinkView, nothing: tuple[()], at: Pose) -> tuple[Axis, tuple[()]]:
@@ -66,7 +66,7 @@ def second_order(inner: Motion, outer: Motion) -> Motion:
     return Motion(angular, inner.angular.cross(outer.linear))                                    # Appendix 1, translat.
 
 
-def influence(sweep: Sweep, axes: PerLink, on_path: PerLink, point: Vec) -> Result:
+def influence(sweep: Sweep, axes: PerLink[Axis], on_path: PerLink[Scalar], point: Vec) -> Result:
     """Both orders at `point`; on_path: 1 for the links that carry the point, 0 for the others (k > n of the tables)."""
 
     def first_step(link: LinkView, nothing: tuple[()], axis: Axis, on_path: Scalar) -> tuple[Motion, tuple[()]]:

@@ -14,7 +14,7 @@ from ...mechanism.bias import BaseMotion, local_bias_acceleration, local_bias_fo
 from ...mechanism.joints import Coordinates, JointInertia, updated_inertia
 from ...spatial.algebra import ZERO_ARTICULATED, ZERO_COMPLIANCE, ZERO_FORCE, ZERO_MOTION
 from ...spatial.algebra import ArticulatedInertia, Compliance, Force, Motion, sandwich
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Sweep
 
 
 @dataclass(slots=True)
@@ -67,14 +67,14 @@ class Components:
 
 @dataclass(slots=True)
 class Result:
-    qdd: PerLink
-    velocity: PerLink
-    components: PerLink
-    filtered: PerLink
+    qdd: PerJoint
+    velocity: PerLink[Velocity]
+    components: PerLink[Components]
+    filtered: PerLink[Filtered]
 
 
 def closed_form(
-    sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Sweep, qd: PerJoint, tau: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint accelerations that the joint forces tau produce; arguments as of filter_smoother."""
 

@@ -10,21 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...mechanism.bias import BaseMotion
-from ...mechanism.sweeps import Pairs, PerLink, Sweep
+from ...mechanism.sweeps import Pairs, PerJoint, PerLink, Sweep
+from ...spatial.algebra import Force
 from ..mass_matrix.composite_inertia import mass_matrix
 from ..inverse.khalil_kleinfinger import khalil_kleinfinger
 
 
 @dataclass(slots=True)
 class Result:
-    qdd: PerLink  # joint acceleration
-    T_bias: PerLink  # joint force that holds the joints unaccelerated
-    T_free: PerLink  # T': joint force less that
+    qdd: PerJoint  # joint acceleration
+    T_bias: PerJoint  # joint force that holds the joints unaccelerated
+    T_free: PerJoint  # T': joint force less that
     M: Pairs  # the mass matrix
 
 
 def composite(
-    sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Sweep, qd: PerJoint, tau: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint accelerations that the joint forces tau produce; arguments as of filter_smoother."""
     bias = khalil_kleinfinger(sweep, qd, sweep.zeros(), f_ext, base, dissipation)

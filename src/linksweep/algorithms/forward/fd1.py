@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ...mechanism.bias import BaseMotion, classical_bias_acceleration, classical_bias_force
 from ...mechanism.joints import Coordinates, JointBlock, JointInertia, Span, updated_inertia
 from ...spatial.algebra import ZERO_ARTICULATED, ZERO_FORCE, ZERO_MOTION, ArticulatedInertia, Force, Motion
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Sweep
 
 
 @dataclass(slots=True)
@@ -61,16 +61,16 @@ class Smoothed:
 
 @dataclass(slots=True)
 class Result:
-    qdd: PerLink
-    alpha: PerLink
-    costate: PerLink
-    bias: PerLink
-    free: PerLink
-    filtered: PerLink
-    carried: PerLink
+    qdd: PerJoint
+    alpha: PerLink[Motion]
+    costate: PerLink[Motion]
+    bias: PerLink[Moving]
+    free: PerLink[Free]
+    filtered: PerLink[Filtered]
+    carried: PerLink[Motion]
 
 
-def bias_sweep(sweep: Sweep, qd: PerLink, base: BaseMotion) -> PerLink:
+def bias_sweep(sweep: Sweep, qd: PerJoint, base: BaseMotion) -> PerLink[Moving]:
     """V and zeta of every link: the first sweep of FD1, FD2 and FD3."""
 
     def bias_step(link: LinkView, parent: Bias, qd: Coordinates) -> tuple[Moving, Bias]:
@@ -84,7 +84,7 @@ def bias_sweep(sweep: Sweep, qd: PerLink, base: BaseMotion) -> PerLink:
 
 
 def fd1(
-    sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Sweep, qd: PerJoint, tau: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint accelerations that the joint forces tau produce; arguments as of filter_smoother."""
 

@@ -8,12 +8,13 @@ sweeps already carry both.
 from __future__ import annotations
 
 from ...mechanism.bias import BaseMotion
-from ...mechanism.sweeps import PerLink, Sweep
+from ...mechanism.sweeps import PerJoint, PerLink, Sweep
+from ...spatial.algebra import Force
 from .fd1 import Result, fd1
 
 
 def fd2(
-    sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Sweep, qd: PerJoint, tau: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint accelerations, and alpha of every link, (4.22b); arguments as of filter_smoother."""
     return fd1(sweep, qd, tau, f_ext, base, dissipation)                                         # (5.5), (5.6)

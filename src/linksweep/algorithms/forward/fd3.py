@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ...mechanism.bias import BaseMotion, classical_bias_force
 from ...mechanism.joints import Coordinates, JointBlock, JointInertia, Span, updated_inertia
 from ...spatial.algebra import ZERO_ARTICULATED, ZERO_FORCE, ZERO_MOTION, ArticulatedInertia, Force, Motion
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Sweep
 from .fd1 import Moving, bias_sweep
 
 
@@ -44,16 +44,16 @@ class Smoothed:
 
 @dataclass(slots=True)
 class Result:
-    qdd: PerLink
-    alpha: PerLink
-    costate: PerLink
-    bias: PerLink
-    filtered: PerLink
-    carried: PerLink
+    qdd: PerJoint
+    alpha: PerLink[Motion]
+    costate: PerLink[Motion]
+    bias: PerLink[Moving]
+    filtered: PerLink[Filtered]
+    carried: PerLink[Motion]
 
 
 def fd3(
-    sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Sweep, qd: PerJoint, tau: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint accelerations that the joint forces tau produce; arguments as of filter_smoother."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ...mechanism.bias import BaseMotion, classical_bias_acceleration, classical_bias_force
 from ...mechanism.joints import Coordinates, JointBlock, JointInertia, Span, updated_inertia
 from ...spatial.algebra import ZERO_ARTICULATED, ZERO_FORCE, ArticulatedInertia, Force, Motion
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Sweep
 
 
 @dataclass(slots=True)
@@ -49,17 +49,17 @@ class Smoothed:
 
 @dataclass(slots=True)
 class Result:
-    qdd: PerLink
-    alpha: PerLink
-    V: PerLink
-    a: PerLink
-    V_plus: PerLink
-    filtered: PerLink
-    carried: PerLink
+    qdd: PerJoint
+    alpha: PerLink[Motion]
+    V: PerLink[Motion]
+    a: PerLink[Motion]
+    V_plus: PerLink[Motion]
+    filtered: PerLink[Filtered]
+    carried: PerLink[Motion]
 
 
 def fd4(
-    sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Sweep, qd: PerJoint, tau: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint accelerations that the joint forces tau produce; arguments as of filter_smoother."""
 

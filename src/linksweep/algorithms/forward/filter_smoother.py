@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from ...mechanism.bias import BaseMotion, local_bias_acceleration, local_bias_force
 from ...mechanism.joints import Coordinates, JointBlock, JointInertia, Span, updated_inertia
 from ...spatial.algebra import ZERO_ARTICULATED, ZERO_FORCE, ArticulatedInertia, Force, Motion
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Sweep
 
 
 @dataclass(slots=True)
@@ -60,17 +60,17 @@ class Smoothed:
 
 @dataclass(slots=True)
 class Result:
-    qdd: PerLink
-    costate: PerLink
-    V: PerLink
-    n: PerLink
-    V_plus: PerLink
-    filtered: PerLink
-    carried: PerLink
+    qdd: PerJoint
+    costate: PerLink[Motion]
+    V: PerLink[Motion]
+    n: PerLink[Motion]
+    V_plus: PerLink[Motion]
+    filtered: PerLink[Filtered]
+    carried: PerLink[Motion]
 
 
 def filter_smoother(
-    sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False,
+    sweep: Sweep, qd: PerJoint, tau: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False,
     update: str = "43",
 ) -> Result:
     """Joint accelerations that the joint forces tau produce.

@@ -6,6 +6,9 @@ reference for stable filters: the prediction (37) is a weighted Gram-Schmidt ort
 Bierman's. P stays symmetric and nonnegative whatever the rounding. Serial chains of one-freedom joints.
 """
 
+# pyright: reportConstantRedefinition=false
+# (capital letters are the papers' symbols, and no constants)
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -15,7 +18,7 @@ from ...mechanism.joints import Coordinates
 from ...spatial.scalars import Scalar
 from ...spatial.algebra import ZERO_ARTICULATED, ZERO_FORCE, ZERO_VEC, ArticulatedInertia, Force, Motion, Vec, leaves
 from ...spatial.square_root import bierman_update, factored, orthogonalised
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Sweep
 
 
 @dataclass(slots=True)
@@ -59,15 +62,15 @@ class Smoothed:
 
 @dataclass(slots=True)
 class Result:
-    qdd: PerLink
-    costate: PerLink
-    velocity: PerLink
-    filtered: PerLink
-    carried: PerLink
+    qdd: PerJoint
+    costate: PerLink[Motion]
+    velocity: PerLink[Velocity]
+    filtered: PerLink[Filtered]
+    carried: PerLink[Motion]
 
 
 def filter_smoother_ud(
-    sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Sweep, qd: PerJoint, tau: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint accelerations that the joint forces tau produce; arguments as of filter_smoother."""
 

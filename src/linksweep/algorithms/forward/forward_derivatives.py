@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ...mechanism.bias import BaseMotion
-from ...mechanism.sweeps import Pairs, PerLink, Sweep
+from ...mechanism.sweeps import Pairs, PerJoint, PerLink, Sweep
+from ...spatial.algebra import Force
 from ..inverse.inverse_derivatives import inverse_dynamics_derivatives
 from .composite import composite
 
@@ -23,19 +24,19 @@ from .composite import composite
 class Accelerated(Protocol):
     """What every forward dynamics finds."""
 
-    qdd: PerLink
+    qdd: PerJoint
 
 
 @dataclass(slots=True)
 class Result:
     """qdd, and what (1)-(3) are made of: the elements of dtau/dq, dtau/dqd and M at that qdd."""
 
-    qdd: PerLink
+    qdd: PerJoint
     elements: Pairs
 
 
 def forward_dynamics_derivatives(
-    sweep: Sweep, qd: PerLink, tau: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False,
+    sweep: Sweep, qd: PerJoint, tau: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False,
     forward: Callable[..., Accelerated] = composite,
 ) -> Result:
     """Accelerations, and the derivatives of inverse dynamics at them; arguments as of composite.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ...mechanism.bias import BaseMotion, local_bias_acceleration, local_bias_force
 from ...mechanism.joints import Coordinates
 from ...spatial.algebra import ZERO_FORCE, Force, Motion
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Sweep
 
 
 @dataclass(slots=True)
@@ -42,18 +42,18 @@ class Kept:
 
 @dataclass(slots=True)
 class Result:
-    tau: PerLink
-    V: PerLink
-    costate: PerLink
-    x: PerLink
-    V_plus: PerLink
-    costate_plus: PerLink
-    n: PerLink
-    b: PerLink
+    tau: PerJoint
+    V: PerLink[Motion]
+    costate: PerLink[Motion]
+    x: PerLink[Force]
+    V_plus: PerLink[Motion]
+    costate_plus: PerLink[Motion]
+    n: PerLink[Motion]
+    b: PerLink[Force]
 
 
 def boundary_value(
-    sweep: Sweep, qd: PerLink, qdd: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Sweep, qd: PerJoint, qdd: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint forces that produce the accelerations qdd.
 

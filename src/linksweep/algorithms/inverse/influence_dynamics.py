@@ -15,24 +15,24 @@ from ...mechanism.joints import Coordinates
 from ...description.model import BASE
 from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force
 from ...spatial.scalars import Scalar
-from ...mechanism.sweeps import LinkView, PerLink, Records, Unrolled
+from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Records, Unrolled
 from ..explicit.explicit_model import Power, explicit_model, joint_pair
 from ..explicit.influence import Axis
 
 
 @dataclass(slots=True)
 class Result:
-    tau: PerLink  # joint force: the sum of the four
-    inertial: PerLink  # joint force for the joints' accelerations
-    velocity: PerLink  # joint force for the velocities
-    gravity: PerLink  # joint force for gravity and the base's acceleration
-    applied: PerLink  # joint force against external forces and, if asked for, dissipation
+    tau: PerJoint  # joint force: the sum of the four
+    inertial: PerJoint  # joint force for the joints' accelerations
+    velocity: PerJoint  # joint force for the velocities
+    gravity: PerJoint  # joint force for gravity and the base's acceleration
+    applied: PerJoint  # joint force against external forces and, if asked for, dissipation
     I: dict[tuple[int, int], Scalar]  # noqa: E741  # I* of (8): effective inertia, armature included
     P: Power  # P* of (8): inertia power, P*_ijk at [i, j, k]
 
 
 def influence_dynamics(
-    sweep: Unrolled, qd: PerLink, qdd: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Unrolled, qd: PerJoint, qdd: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint forces that produce the accelerations qdd.
 

@@ -20,6 +20,9 @@ l = sum m u and K = sum m u p^T:
     (8)  2 B [w; v] = 2 [tr(K) w - K w; w x l]
 """
 
+# pyright: reportConstantRedefinition=false
+# (capital letters are the papers' symbols, and no constants)
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +34,7 @@ from ...mechanism.joints import Coordinates
 from ...spatial.algebra import ZERO_FORCE, ZERO_INERTIA, Force, Inertia, Motion, Vec
 from ...spatial.scalars import Rows, Scalar
 from ...spatial.coriolis import ZERO_CORIOLIS, Coriolis, coriolis
-from ...mechanism.sweeps import LinkView, Pairs, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, Pairs, PerJoint, PerLink, Sweep
 
 
 @dataclass(slots=True)
@@ -86,11 +89,11 @@ class Elements:
 @dataclass(slots=True)
 class Result:
     elements: Pairs
-    tau: PerLink
+    tau: PerJoint
 
 
 def inverse_dynamics_derivatives(
-    sweep: Sweep, qd: PerLink, qdd: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Sweep, qd: PerJoint, qdd: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """dtau/dq, dtau/dqd and dtau/dqdd = M for each pair of a joint and one of its ancestors, and tau itself.
 

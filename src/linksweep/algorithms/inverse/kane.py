@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ...mechanism.bias import BaseMotion, joint_bias_acceleration, rotation_tensor
 from ...mechanism.joints import Coordinates
 from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Mat, Motion, Vec
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Sweep
 
 
 @dataclass(slots=True)
@@ -39,21 +39,21 @@ class Kept:
 
 @dataclass(slots=True)
 class Result:
-    tau: PerLink
-    w: PerLink
-    dw: PerLink
-    pdd: PerLink
-    moment: PerLink
-    force: PerLink
-    W: PerLink
-    rho: PerLink
-    hd: PerLink
-    u: PerLink
-    k: PerLink
+    tau: PerJoint
+    w: PerLink[Vec]
+    dw: PerLink[Vec]
+    pdd: PerLink[Vec]
+    moment: PerLink[Vec]
+    force: PerLink[Vec]
+    W: PerLink[Mat]
+    rho: PerLink[Vec]
+    hd: PerLink[Vec]
+    u: PerLink[Vec]
+    k: PerLink[Vec]
 
 
 def kane(
-    sweep: Sweep, qd: PerLink, qdd: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Sweep, qd: PerJoint, qdd: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint forces that produce the accelerations qdd.
 

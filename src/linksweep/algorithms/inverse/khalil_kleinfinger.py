@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ...mechanism.bias import BaseMotion, joint_bias_acceleration, rotation_tensor
 from ...mechanism.joints import Coordinates
 from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Inertia, Mat, Motion, Sym, Vec
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Sweep
 
 
 @dataclass(slots=True)
@@ -47,19 +47,19 @@ class Kept:
 
 @dataclass(slots=True)
 class Result:
-    tau: PerLink
-    w: PerLink
-    dw: PerLink
-    dv: PerLink
-    moment: PerLink
-    force: PerLink
-    dv_foot: PerLink
-    U: PerLink  # tensor dw~ + w~ w~: the accelerations of a link's points, by their places
-    f_link: PerLink
+    tau: PerJoint
+    w: PerLink[Vec]
+    dw: PerLink[Vec]
+    dv: PerLink[Vec]
+    moment: PerLink[Vec]
+    force: PerLink[Vec]
+    dv_foot: PerLink[Vec]
+    U: PerLink[Mat]  # tensor dw~ + w~ w~: the accelerations of a link's points, by their places
+    f_link: PerLink[Force]
 
 
 def khalil_kleinfinger(
-    sweep: Sweep, qd: PerLink, qdd: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Sweep, qd: PerJoint, qdd: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint forces that produce the accelerations qdd.
 
@@ -82,7 +82,7 @@ def khalil_kleinfinger(
     return Result(kept.tau, at.w, at.dw, at.dv, kept.moment, kept.force, at.dv_foot, at.U, kept.f_link)
 
 
-def motion_of_links(sweep: Sweep, qd: PerLink, qdd: PerLink, base: BaseMotion) -> PerLink:
+def motion_of_links(sweep: Sweep, qd: PerJoint, qdd: PerJoint, base: BaseMotion) -> PerLink[Moving]:
     """State of every link, from the base outward."""
 
     def outward_step(link: LinkView, inner: State, qd: Coordinates, qdd: Coordinates) -> tuple[Moving, State]:

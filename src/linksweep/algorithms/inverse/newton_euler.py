@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ...mechanism.bias import BaseMotion, classical_bias_force, joint_bias_acceleration
 from ...mechanism.joints import Coordinates
 from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Motion, centripetal
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Sweep
 
 
 @dataclass(slots=True)
@@ -41,17 +41,17 @@ class Kept:
 
 @dataclass(slots=True)
 class Result:
-    tau: PerLink
-    V: PerLink
-    alpha: PerLink
-    f: PerLink
-    V_plus: PerLink
-    a: PerLink
-    b: PerLink
+    tau: PerJoint
+    V: PerLink[Motion]
+    alpha: PerLink[Motion]
+    f: PerLink[Force]
+    V_plus: PerLink[Motion]
+    a: PerLink[Motion]
+    b: PerLink[Force]
 
 
 def newton_euler(
-    sweep: Sweep, qd: PerLink, qdd: PerLink, f_ext: PerLink, base: BaseMotion, dissipation: bool = False
+    sweep: Sweep, qd: PerJoint, qdd: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint forces that produce the accelerations qdd.
 

@@ -21,10 +21,10 @@ class Result:
     """elements: m(k, i) for each link i and every k from i to the base; r: composite inertia of each link."""
 
     elements: Pairs
-    r: PerLink
+    r: PerLink[Composite]
 
 
-def mass_matrix(sweep: Sweep, ten_parameters: bool = True, loads: PerLink | None = None) -> Result:
+def mass_matrix(sweep: Sweep, ten_parameters: bool = True, loads: PerLink[Inertia] | None = None) -> Result:
     """Elements of M, the block of joints (k, i) in entry [a][b] for freedom a of k and b of i.
 
     ten_parameters: r as a composite rigid body, (33); otherwise as a covariance of 21 numbers, (28).

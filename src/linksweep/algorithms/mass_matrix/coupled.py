@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ...mechanism.joints import Coordinates
 from ...mechanism.sweeps import LinkView, PerLink, Unrolled
-from ...spatial.algebra import Inertia, leaves
+from ...spatial.algebra import Inertia, Motion, leaves
 from ...spatial.scalars import Scalar, where
 from ...spatial.tree_matrix import TreeMatrix
 from .composite_inertia import mass_matrix
@@ -29,7 +29,7 @@ def coupled_inverse(sweep: Unrolled) -> list[list[Scalar]]:
     return [[columns[max(r, c)][min(r, c)] for c in range(n)] for r in range(n)]
 
 
-def coupled_operational_space(sweep: Unrolled, columns: Sequence[PerLink]) -> list[list[Scalar]]:
+def coupled_operational_space(sweep: Unrolled, columns: Sequence[PerLink[Sequence[Motion]]]) -> list[list[Scalar]]:
     """J M_r^-1 J^T of frames, J by the columns of each frame: Y = L^-T J^T, Y^T D^-1 Y."""
     M = coupled_matrix(sweep)
     rows = [row for one in columns for row in zip(*(leaves(c) for c in sweep.summed(one)), strict=True)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ...mechanism.joints import Coordinates, JointInertia, Span, solve_upper, updated_inertia
 from ...spatial.algebra import ZERO_ARTICULATED, ZERO_FORCE, ArticulatedInertia, Force
-from ...mechanism.sweeps import LinkView, Pairs, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, Pairs, PerJoint, PerLink, Sweep
 from ...spatial.scalars import Rows
 
 
@@ -32,11 +32,11 @@ class Gain:
 class Result:
     """gain: P, D, G of each link; inverse: U^-1 (I - H Psi L), by pairs (i, ancestor)."""
 
-    gain: PerLink
+    gain: PerLink[Gain]
     inverse: Pairs
 
 
-def gains(sweep: Sweep) -> PerLink:
+def gains(sweep: Sweep) -> PerLink[Gain]:
     def step(link: LinkView, outer: ArticulatedInertia) -> tuple[Gain, ArticulatedInertia]:
         P = outer + link.M.articulated()                                                         # (4.5)
         P_H = P @ link.H_T
@@ -68,7 +68,7 @@ def factorization(sweep: Sweep) -> Result:
     return Result(kept, sweep.pairs(inverse_start, inverse_step, kept))                          # (4.14)
 
 
-def joint_inertia_times(sweep: Sweep, x: PerLink) -> PerLink:
+def joint_inertia_times(sweep: Sweep, x: PerJoint) -> PerJoint:
     """D x, joint by joint."""
 
     def step(link: LinkView, nothing: tuple[()], at: Gain, x: Coordinates) -> tuple[Coordinates, tuple[()]]:
@@ -77,7 +77,7 @@ def joint_inertia_times(sweep: Sweep, x: PerLink) -> PerLink:
     return sweep.outward(step, (), gains(sweep), x)
 
 
-def colour(sweep: Sweep, innovations: PerLink) -> PerLink:
+def colour(sweep: Sweep, innovations: PerJoint) -> PerJoint:
     """y = (I + H Phi L) e: a causal sweep that gives white innovations of covariance D the covariance M, (4.13)."""
 
     def step(link: LinkView, z: Force, at: Gain, e: Coordinates) -> tuple[Coordinates, Force]:
@@ -87,7 +87,7 @@ def colour(sweep: Sweep, innovations: PerLink) -> PerLink:
     return y
 
 
-def whiten(sweep: Sweep, y: PerLink) -> PerLink:
+def whiten(sweep: Sweep, y: PerJoint) -> PerJoint:
     """e = (I - H Psi L) y: the Kalman filter as a whitening filter, (4.15)."""
 
     def step(link: LinkView, z: Force, at: Gain, y: Coordinates) -> tuple[Coordinates, Force]:

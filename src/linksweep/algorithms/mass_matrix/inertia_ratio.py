@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...mechanism.joints import Coordinates, JointInertia, updated_inertia
 from ...spatial.scalars import Scalar, where
 from ...spatial.algebra import ZERO_ARTICULATED, ArticulatedInertia, Sym
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Sweep
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ def half_trace(a: Sym) -> Scalar:
     return (a.xx + a.yy + a.zz) * 0.5
 
 
-def joint_sizes(sweep: Sweep) -> PerLink:
+def joint_sizes(sweep: Sweep) -> PerLink[Kept]:
     def step(link: LinkView, outer: Outer) -> tuple[Kept, Outer]:
         own = link.M.articulated()
         P = outer.P + own                                                                        # (4.5)
@@ -58,7 +58,7 @@ def joint_sizes(sweep: Sweep) -> PerLink:
     return kept
 
 
-def inertia_ratio(sweep: Sweep) -> PerLink:
+def inertia_ratio(sweep: Sweep) -> PerJoint:
     """d over its size for every freedom: 1 at most or little more, and 0 where nothing is there to be moved."""
 
     def step(link: LinkView, nothing: tuple[()], at: Kept) -> tuple[Coordinates, tuple[()]]:

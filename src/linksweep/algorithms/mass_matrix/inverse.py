@@ -34,8 +34,8 @@ class Costate:
 @dataclass(slots=True)
 class Result:
     elements: Pairs
-    filtered: PerLink
-    Delta: PerLink
+    filtered: PerLink[Filtered]
+    Delta: PerLink[Compliance]
 
 
 def mass_matrix_inverse(sweep: Sweep) -> Result:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ...mechanism.joints import Coordinates
 from ...spatial.algebra import ZERO_MOTION, Motion, Vec
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Sweep
 from ...spatial.scalars import Scalar
 from ...spatial.transforms import WORLD, Pose
 
@@ -38,7 +38,7 @@ class Observer:
     spin: Vec
 
 
-def poses(sweep: Sweep) -> PerLink:
+def poses(sweep: Sweep) -> PerLink[Pose]:
     """The Pose of every link's canonical frame in the base frame."""
 
     def step(link: LinkView, parent: Pose) -> tuple[Pose, Pose]:
@@ -48,7 +48,7 @@ def poses(sweep: Sweep) -> PerLink:
     return sweep.outward(step, WORLD)
 
 
-def velocities(sweep: Sweep, qd: PerLink) -> PerLink:
+def velocities(sweep: Sweep, qd: PerJoint) -> PerLink[Motion]:
     """V(k) of every link, in its own frame, (2.25) on a base at rest."""
 
     def step(link: LinkView, V_parent: Motion, qd: Coordinates) -> tuple[Motion, Motion]:
@@ -58,7 +58,9 @@ def velocities(sweep: Sweep, qd: PerLink) -> PerLink:
     return sweep.outward(step, ZERO_MOTION, qd)
 
 
-def jacobian(sweep: Sweep, at: PerLink, on_path: PerLink, point: Vec, axes: Pose = WORLD) -> PerLink:
+def jacobian(
+    sweep: Sweep, at: PerLink[Pose], on_path: PerLink[Scalar], point: Vec, axes: Pose = WORLD
+) -> PerLink[Column]:
     """Columns of the Jacobian at `point` (in the base frame) along `axes`: (3.7) of Rodriguez & Kreutz.
 
     at: the pose of every link; on_path: 1 for links between the base and the frame, 0 for the others.
@@ -72,8 +74,8 @@ def jacobian(sweep: Sweep, at: PerLink, on_path: PerLink, point: Vec, axes: Pose
 
 
 def jacobian_derivative(
-    sweep: Sweep, at: PerLink, V: PerLink, qd: PerLink, on_path: PerLink, observer: Observer
-) -> PerLink:
+    sweep: Sweep, at: PerLink[Pose], V: PerLink[Motion], qd: PerJoint, on_path: PerLink[Scalar], observer: Observer
+) -> PerLink[Column]:
     """Columns of dJ/dt, the derivative in time of each entry of `jacobian`; V as of `velocities`."""
     o, axes = observer, observer.axes
 
@@ -81,7 +83,7 @@ def jacobian_derivative(
         link: LinkView, nothing: tuple[()], at: Pose, V: Motion, qd: Coordinates, on_path: Scalar
     ) -> tuple[Column, tuple[()]]:
         w, v = at.turn(V.angular), at.turn(V.linear)
-        motions = []
+        motions: list[Motion] = []
         for h, h_rate in zip(link.H_T.columns, link.H_T_rate(qd).columns, strict=True):
             now = _moved(h, at, on_path, o.point)
             slide = at.turn(h.linear) * on_path

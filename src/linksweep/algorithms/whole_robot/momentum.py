@@ -13,7 +13,7 @@ from .kinematics import velocities
 from ...mechanism.joints import Coordinates
 from ...spatial.scalars import Scalar
 from ...spatial.algebra import ZERO_FORCE, ZERO_INERTIA, ZERO_VEC, Force, Inertia, Motion, Vec
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Sweep
 from ...spatial.transforms import Pose
 
 
@@ -24,7 +24,7 @@ class Columns:
     momenta: tuple[Force, ...]
 
 
-def composite_inertias(sweep: Sweep) -> tuple[PerLink, Inertia]:
+def composite_inertias(sweep: Sweep) -> tuple[PerLink[Inertia], Inertia]:
     """The inertia R(k) of all that is outward of each joint, and that of the whole robot in the base frame."""
 
     def step(link: LinkView, outer: Inertia) -> tuple[Inertia, Inertia]:
@@ -34,7 +34,7 @@ def composite_inertias(sweep: Sweep) -> tuple[PerLink, Inertia]:
     return sweep.inward(step, ZERO_INERTIA)
 
 
-def momentum(sweep: Sweep, qd: PerLink) -> Force:
+def momentum(sweep: Sweep, qd: PerJoint) -> Force:
     """[angular; linear] momentum about the base's origin, in the base's directions."""
 
     def step(link: LinkView, outer: Force, V: Motion) -> tuple[tuple[()], Force]:
@@ -48,11 +48,11 @@ def seen_from(point: Vec, momentum: Force) -> Force:
     return Force(momentum.moment - point.cross(momentum.force), momentum.force)
 
 
-def momentum_matrix(sweep: Sweep, at: PerLink, R: PerLink, point: Vec = ZERO_VEC) -> PerLink:
+def momentum_matrix(sweep: Sweep, at: PerLink[Pose], R: PerLink[Inertia], point: Vec = ZERO_VEC) -> PerLink[Columns]:
     """Columns of the matrix that takes rates to momentum about `point`; at as of `poses`, R of `composite_inertias`."""
 
     def step(link: LinkView, nothing: tuple[()], at: Pose, R: Inertia) -> tuple[Columns, tuple[()]]:
-        momenta = []
+        momenta: list[Force] = []
         for h in link.H_T.columns:
             own = R @ h
             linear = at.turn(own.force)
@@ -62,7 +62,7 @@ def momentum_matrix(sweep: Sweep, at: PerLink, R: PerLink, point: Vec = ZERO_VEC
     return sweep.outward(step, (), at, R)
 
 
-def kinetic_energy(sweep: Sweep, qd: PerLink) -> Scalar:
+def kinetic_energy(sweep: Sweep, qd: PerJoint) -> Scalar:
     """Half of V(k) M(k) V(k), summed, and of the motors' own inertias: qd^T M qd / 2."""
 
     def step(link: LinkView, outer: tuple[Scalar], V: Motion, qd: Coordinates) -> tuple[tuple[()], tuple[Scalar]]:

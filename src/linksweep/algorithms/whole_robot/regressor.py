@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ...mechanism.bias import BaseMotion
 from ...mechanism.joints import Coordinates
-from ...mechanism.sweeps import LinkView, Pairs, PerLink, Sweep
+from ...mechanism.sweeps import LinkView, Pairs, PerJoint, Sweep
 from ...spatial.algebra import ZERO_VEC, Force, Inertia, Motion, Sym, Vec
 from ...spatial.scalars import Values
 from ...spatial.transforms import Pose
@@ -38,7 +38,7 @@ class Elements:
     motor: Values
 
 
-def regressor(sweep: Sweep, qd: PerLink, qdd: PerLink, base: BaseMotion) -> Pairs:
+def regressor(sweep: Sweep, qd: PerJoint, qdd: PerJoint, base: BaseMotion) -> Pairs:
     """The Elements of every link and joint that moves it. qd, qdd: nv scalars per link."""
 
     def axes_step(link: LinkView, nothing: tuple[()], at: Pose) -> tuple[tuple[Motion, ...], tuple[()]]:

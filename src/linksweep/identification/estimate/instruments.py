@@ -8,9 +8,9 @@ are enough; the covariance is (Z^T X)^-1 Z^T Z (X^T Z)^-1 with the noise of each
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,7 @@ from linksweep.simulation import PD, ComputedTorque, simulate
 from linksweep.support.messages import shown
 
 if TYPE_CHECKING:
+    from linksweep.identification.log.reading import Logged
     from linksweep.robot.robot import Robot
 
 ROUNDS = 5
@@ -103,12 +104,13 @@ def _simulated(robot: Robot, samples: Samples, reference: np.ndarray, control: G
     return replace(samples, q=q, qd=qd, qdd=qdd)
 
 
-def checked_reference(reference: Any, t: Any, samples: Samples, nv: int) -> np.ndarray:
+def checked_reference(reference: Logged, t: Logged, samples: Samples, nv: int) -> np.ndarray:
     """The reference at the rows of the samples."""
     from scipy.interpolate import CubicSpline
 
     several = isinstance(t, (list, tuple)) and np.ndim(t[0]) == 1
-    times, wanted = (t, reference) if several else ([t], [reference])
+    times = cast("Sequence[ArrayLike]", t if several else [t])
+    wanted: object = reference if several else [reference]
     found = np.empty_like(samples.q)
     if not isinstance(wanted, (list, tuple)) or len(wanted) != len(times):
         raise ArgumentError(f"reference is {shown(reference)}, expected positions for each trajectory, as q.")

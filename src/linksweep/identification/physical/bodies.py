@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -58,17 +58,17 @@ class Physical:
 
 @one_thread()
 def consistent(
-    columns: Columns, group: Grouping, found: Estimate, method: str, settings: Mapping[str, Any]
+    columns: Columns, group: Grouping, found: Estimate, method: str, torque: float, prior_weight: float
 ) -> Physical:
     """The numbers of a fit by `method`, "entropic" or "log_cholesky"."""
     owners, bodies = _bodies(columns)
-    prior, invented = _prior(columns, group, bodies, owners, float(settings["torque"]))
+    prior, invented = _prior(columns, group, bodies, owners, torque)
     positive = np.array([k for k, column in enumerate(columns.columns) if column.what in NOT_NEGATIVE], int)
     # one factor for all joints: their weights against each other stay
-    certain = min(1.0, float(found.noise.min()) / (CERTAIN * float(settings["torque"])) if settings["torque"] else 1.0)
+    certain = min(1.0, float(found.noise.min()) / (CERTAIN * torque) if torque else 1.0)
     problem = Problem(
         certain * found.root, certain * found.target, group.matrix, bodies, positive, prior,
-        float(settings["prior_weight"]),
+        float(prior_weight),
     )  # fmt: skip
     return Physical(columns, SOLVERS[method](problem), invented, _left_out(columns))
 

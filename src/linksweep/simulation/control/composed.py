@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-Target = Callable[[np.ndarray], ArrayLike | tuple[ArrayLike, ArrayLike]] | ArrayLike  # poses, or with their twists
+Path = Callable[[np.ndarray], ArrayLike | tuple[ArrayLike, ArrayLike]]  # poses, or with their twists
+Target = Path | ArrayLike
 
 
 class GravityCompensation(Law):
@@ -104,7 +105,7 @@ class OperationalSpace(Law):
     ):  # fmt: skip
         name = "OperationalSpace"
         self.frame, self.gravity, self.decoupled = frame, bool(gravity), bool(decoupled)
-        self.target: Any = target if callable(target) else _poses(name, target)
+        self.target: Path | np.ndarray = target if callable(target) else _poses(name, target)
         self.stiffness = real_array(f"{name}: stiffness", stiffness)
         self.damping = real_array(f"{name}: damping", damping)
         self.posture = None if posture is None else real_array(f"{name}: posture", posture)
@@ -121,31 +122,21 @@ class OperationalSpace(Law):
 
     def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
         if callable(self.target):
-            poses, twists = self._along(grid.times)
+            poses, twists = _along(self.target, grid.times)
             return {"pose_ref": Signal(poses, grid.rows), "twist_ref": Signal(twists, grid.rows)}
         return {"pose_ref": Signal(self.target[None], 0), "twist_ref": Signal(np.zeros((1, 6)), 0)}
 
     def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, np.ndarray]]:
-        if not callable(self.target):
-            fixed = {"pose_ref": self.target, "twist_ref": np.zeros(6)}
+        target = self.target
+        if not callable(target):
+            fixed = {"pose_ref": target, "twist_ref": np.zeros(6)}
             return lambda t: fixed
 
         def values(t: float) -> dict[str, np.ndarray]:
-            poses, twists = self._along(np.array([t]))
+            poses, twists = _along(target, np.array([t]))
             return {"pose_ref": poses[0], "twist_ref": twists[0]}
 
         return values
-
-    def _along(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        name, found = "OperationalSpace: what target(t) gives", self.target(t)
-        found, twists = found if isinstance(found, tuple) and len(found) == 2 else (found, np.zeros((len(t), 6)))
-        poses, twists = _poses(name, found), real_array(f"{name} as twists", twists, 6)
-        for what, array in (("poses", poses), ("twists", twists)):
-            if array.ndim != 2 or len(array) != len(t):
-                raise ArgumentError(
-                    f"{name} as {what} has {array.shape[:-1]} of them at {len(t)} times, expected ({len(t)},)."
-                )
-        return poses, twists
 
     def constants(self, robot: Robot) -> dict[str, np.ndarray]:
         found = {"stiffness": gain(self, "stiffness", 6), "damping": gain(self, "damping", 6)}
@@ -220,8 +211,11 @@ class Admittance(OperationalSpace):
             raise ArgumentError(
                 f"Admittance: wrench is a push at {wrench.frame!r}, expected one at the law's frame {frame!r}."
             )
-        sensed = isinstance(wrench, Push) or callable(wrench)
-        self.wrench: Any = wrench if sensed else real_array("Admittance: wrench", wrench, 6)
+        self.wrench: Push | Callable[[np.ndarray], ArrayLike] | np.ndarray
+        if isinstance(wrench, Push) or callable(wrench):
+            self.wrench = wrench
+        else:
+            self.wrench = real_array("Admittance: wrench", wrench, 6)
 
     def form(self, robot: Robot) -> Form:
         return self._seen(TaskSpace(self.frame, self.posture is not None, self.gravity, True, True))
@@ -230,25 +224,19 @@ class Admittance(OperationalSpace):
         if isinstance(self.wrench, Push):
             sensed = self.wrench.signals(robot, grid)["wrench"]
         elif callable(self.wrench):
-            sensed = Signal(self._sensed(grid.times), grid.rows)
+            sensed = Signal(_sensed(self.wrench, grid.times), grid.rows)
         else:
             sensed = Signal(self.wrench[None], 0)
         return super().signals(robot, grid) | {"wrench": sensed}
 
     def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, np.ndarray]]:
-        wanted = super().at(robot, grid)
-        if isinstance(self.wrench, Push):
-            pushed = self.wrench.at(robot, grid)
+        wanted, wrench = super().at(robot, grid), self.wrench
+        if isinstance(wrench, Push):
+            pushed = wrench.at(robot, grid)
             return lambda t: wanted(t) | pushed(t)
-        if callable(self.wrench):
-            return lambda t: wanted(t) | {"wrench": self._sensed(np.array([t]))[0]}
-        return lambda t: wanted(t) | {"wrench": self.wrench}
-
-    def _sensed(self, t: np.ndarray) -> np.ndarray:
-        found = real_array("Admittance: what wrench(t) gives", self.wrench(t), 6)
-        if found.ndim != 2 or len(found) != len(t):
-            raise ArgumentError(f"Admittance: wrench(t) gives shape {found.shape}, expected ({len(t)}, 6).")
-        return found
+        if callable(wrench):
+            return lambda t: wanted(t) | {"wrench": _sensed(wrench, np.array([t]))[0]}
+        return lambda t: wanted(t) | {"wrench": wrench}
 
     def constants(self, robot: Robot) -> dict[str, np.ndarray]:
         return super().constants(robot) | {"mass": gain(self, "mass", 6)}
@@ -408,6 +396,26 @@ def _part(where: str, law: object) -> Law:
 
 def _numbered(parts: Sequence[Mapping[str, T]]) -> dict[str, T]:
     return {f"{name}_{k}": value for k, part in enumerate(parts) for name, value in part.items()}
+
+
+def _along(target: Path, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Poses and twists of a path at these times."""
+    name, found = "OperationalSpace: what target(t) gives", target(t)
+    found, twists = found if isinstance(found, tuple) and len(found) == 2 else (found, np.zeros((len(t), 6)))
+    poses, twists = _poses(name, found), real_array(f"{name} as twists", twists, 6)
+    for what, array in (("poses", poses), ("twists", twists)):
+        if array.ndim != 2 or len(array) != len(t):
+            raise ArgumentError(
+                f"{name} as {what} has {array.shape[:-1]} of them at {len(t)} times, expected ({len(t)},)."
+            )
+    return poses, twists
+
+
+def _sensed(wrench: Callable[[np.ndarray], ArrayLike], t: np.ndarray) -> np.ndarray:
+    found = real_array("Admittance: what wrench(t) gives", wrench(t), 6)
+    if found.ndim != 2 or len(found) != len(t):
+        raise ArgumentError(f"Admittance: wrench(t) gives shape {found.shape}, expected ({len(t)}, 6).")
+    return found
 
 
 def _poses(name: str, value: ArrayLike) -> np.ndarray:

@@ -10,7 +10,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -125,14 +125,16 @@ def policy_of(function: Callable[..., object], batch: tuple[int, ...], nv: int) 
     return policy
 
 
-def _shared(given: Any) -> np.ndarray:
+def _shared(given: object) -> np.ndarray:
     """An array of NumPy over the memory of any array library that lends it."""
     if isinstance(given, np.ndarray):
         return given
-    if hasattr(given, "detach"):  # a tensor that wants gradients lends nothing
-        given = given.detach()
+    detach = getattr(given, "detach", None)
+    if detach is not None:  # a tensor that wants gradients lends nothing
+        given = detach()
     try:
-        return np.from_dlpack(given) if hasattr(given, "__dlpack__") else np.asarray(given)
+        lends = hasattr(given, "__dlpack__")  # as an array of NumPy does
+        return np.from_dlpack(cast(np.ndarray, given)) if lends else np.asarray(given)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise ArgumentError(
             f"policy(t, q, qd) gave {shown(given)}, expected an array in the memory of NumPy ({error})."

@@ -26,7 +26,7 @@ class _Factoring:
         self.graph = Graph()
         self.new: dict[Node, Operand] = {}
         self.uses: Counter[Node] = Counter()
-        inside = set()  # sums that go into one other sum, and nowhere else
+        inside: set[Operand] = set()  # sums that go into one other sum, and nowhere else
         for node in old.nodes:
             self.uses.update(arg for arg in node.args if isinstance(arg, Node))
         self.uses.update(effect.value for effect in old.effects if isinstance(effect.value, Node))
@@ -72,7 +72,7 @@ class _Factoring:
     def _factors(self, x: Operand) -> tuple[Operand, ...]:
         """The factors of a product that goes nowhere else, numbers without their sign."""
         if isinstance(x, Node) and x.op == "mul" and self.uses[x] == 1:
-            return tuple(arg if isinstance(arg, Node) else abs(arg) for arg in x.args)  # pyright: ignore[reportArgumentType]
+            return tuple(arg if isinstance(arg, Node) else abs(arg) for arg in x.args)  # pyright: ignore
         return ()
 
     def _shared(self, terms: list[Term]) -> Operand | None:

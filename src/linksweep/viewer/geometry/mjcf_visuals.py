@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from linksweep.errors import DescriptionError
-from linksweep.formats.mujoco_names import body_names
+from linksweep.formats.mujoco_names import MjModel, MuJoCo, body_names
 
 from .matrices import moved
 from .shapes import Box, Capsule, Color, Cylinder, Ellipsoid, Shape, Sphere, Triangles, Visual
@@ -24,7 +23,7 @@ DEFAULT_COLOR = (0.5, 0.5, 0.5, 1.0)  # of a geom that says nothing: then its ma
 def mjcf_visuals(path: Path) -> list[Visual]:
     """Every geom but planes and height fields, by the body to which it is fixed."""
     try:
-        mujoco: Any = import_module("mujoco")
+        mujoco: MuJoCo = import_module("mujoco")
     except ImportError:
         return []
     before = mujoco.get_mju_user_warning()
@@ -47,7 +46,7 @@ def mjcf_visuals(path: Path) -> list[Visual]:
     return found
 
 
-def _shape(mujoco: Any, compiled: Any, geom: int) -> Shape | None:
+def _shape(mujoco: MuJoCo, compiled: MjModel, geom: int) -> Shape | None:
     kinds, kind = mujoco.mjtGeom, int(compiled.geom_type[geom])
     a, b, c = (float(x) for x in compiled.geom_size[geom])
     if kind == kinds.mjGEOM_SPHERE:
@@ -68,7 +67,7 @@ def _shape(mujoco: Any, compiled: Any, geom: int) -> Shape | None:
     return Triangles(np.array(compiled.mesh_vert[vertices], dtype=float), np.array(compiled.mesh_face[faces]))
 
 
-def _color(compiled: Any, geom: int) -> Color:
+def _color(compiled: MjModel, geom: int) -> Color:
     own, material = compiled.geom_rgba[geom], int(compiled.geom_matid[geom])
     if material >= 0 and np.allclose(own, DEFAULT_COLOR):
         own = compiled.mat_rgba[material]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -127,7 +126,7 @@ def _pattern(name: str) -> Surface:
     from trimesh import creation  # pyright: ignore[reportMissingImports]
 
     if name == "box":
-        made: Any = creation.box((1.0, 1.0, 1.0))
+        made = creation.box((1.0, 1.0, 1.0))
     elif name == "cylinder":
         made = creation.cylinder(1.0, 1.0, sections=36)
     elif name == "sphere":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,12 +19,13 @@ from linksweep.support.messages import shown
 
 if TYPE_CHECKING:
     from linksweep.robot.robot import Robot
+    from linksweep.simulation.options import Torque
 
 STEP = 1e-3  # seconds
 LONGEST = 0.05  # seconds simulated at once: a page that was held up does not leap
 QUICKNESS = 8.0  # 1/s: how fast errors decay under the laws given here
 
-Law = Callable[[np.ndarray], Any]
+Law = Callable[[np.ndarray], "Torque"]
 
 
 def tracking(robot: Robot, quickness: float = QUICKNESS) -> Law:
@@ -59,7 +60,7 @@ class LiveSimulation:
         """Bring the robot to rest where it stands."""
         self.qd = np.zeros(self.robot.nv)
 
-    def _torque(self) -> Any:
+    def _torque(self) -> Torque:
         """What `simulate` takes; a function of time goes on from now."""
         torque = None if self.law is None else self.law(self.target)
         return _later(torque, self.t) if callable(torque) and not hasattr(torque, "signals") else torque
@@ -82,6 +83,6 @@ class LiveSimulation:
         self.t += steps * STEP
 
 
-def _later(torque: Callable[..., Any], start: float) -> Callable[..., ArrayLike]:
+def _later(torque: Callable[..., ArrayLike], start: float) -> Callable[..., ArrayLike]:
     """A function of time whose time has run for a while."""
     return lambda t, q, qd: torque(start + t, q, qd)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -105,10 +105,10 @@ class Plots:
         labels = self._curves(name)
         which = range(len(labels)) if self.joint.value == ALL else [labels.index(self.joint.value)]
         t, columns = thinned(self.motion.t, values[:, list(which)])
-        series: list[dict[str, Any]] = [{"label": "t (s)"}]
+        series: list[dict[str, object]] = [{"label": "t (s)"}]
         for k in which:
             series.append({"label": labels[k], "stroke": COLORS[k % len(COLORS)], "width": 1.5})
-        arguments: dict[str, Any] = {
+        arguments: dict[str, object] = {
             "data": (t, *columns.T.copy()), "series": tuple(series), "title": _title(name),
             "legend": {"show": len(series) <= MOST_NAMED + 1}, "scales": {"x": {"time": False}},
             "cursor": {"drag": {"x": True, "y": False}},
