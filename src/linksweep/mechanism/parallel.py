@@ -16,9 +16,7 @@ from .canonical_model import CanonicalModel
 def still_links(model: CanonicalModel) -> frozenset[int]:
     """Links that carry one with a parallel axis, and are themselves carried by one whose axis is not parallel: in a
     plane vectors have two entries, and there is little to turn."""
-    found = {
-        link.parent for i, link in enumerate(model.links) if _turns(model, i) and _is_parallel(model, i)
-    }
+    found = {link.parent for i, link in enumerate(model.links) if _turns(model, i) and _is_parallel(model, i)}
     return frozenset(i for i in found if any(not _is_parallel(model, k) for k in model.path(i)[:-1]))
 
 

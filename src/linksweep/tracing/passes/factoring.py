@@ -25,7 +25,6 @@ class _Factoring:
         self.old = old
         self.graph = Graph()
         self.new: dict[Node, Operand] = {}
-        self.copied: set[Node] = set()  # nodes whose operands are what they were, down to the leaves
         self.uses: Counter[Node] = Counter()
         inside = set()  # sums that go into one other sum, and nowhere else
         for node in old.nodes:
@@ -43,18 +42,13 @@ class _Factoring:
 
     def _renewed(self, node: Node) -> Operand:
         if not node.args:
-            self.copied.add(node)
             return self.graph.leaf(node.op, node.data, node.level)
         if node.op in ("add", "sub") and node not in self.inside:
             terms = self._terms(node)
             shared = self._shared(terms)
             if shared is not None:
                 return self._sum(terms, shared)
-        args = [self._value(arg) for arg in node.args]
-        if all(arg in self.copied for arg in node.args if isinstance(arg, Node)):  # the rules have seen it
-            self.copied.add(node)
-            return self.graph.make(node.op, *args)
-        return self.graph.apply(node.op, *args)
+        return self.graph.apply(node.op, *(self._value(arg) for arg in node.args))
 
     def _value(self, x: Operand) -> Operand:
         return self.new[x] if isinstance(x, Node) else x
