@@ -24,8 +24,8 @@ def arm(*joints: tuple[str, str, tuple[float, float, float]], base: str = "base"
     for k, (parent, kind, axis) in enumerate(joints):
         place = Placement(position=tuple(rng.uniform(-0.5, 0.5, 3)))
         points = rng.uniform(-0.2, 0.2, (8, 3))
-        tensor = np.sum(points**2) * np.eye(3) - points.T @ points
-        body = Inertial(2.0 + k, tuple(rng.uniform(-0.2, 0.2, 3)), tuple(map(tuple, tensor.tolist())))
+        x, y, z = map(tuple, (np.sum(points**2) * np.eye(3) - points.T @ points).tolist())
+        body = Inertial(2.0 + k, tuple(rng.uniform(-0.2, 0.2, 3)), (x, y, z))
         parts.append(Part(f"l{k}", parent, Joint(f"j{k}", kind, axis, place, pitch=0.1 * (kind == "helical")), body))
     return ls.Robot(assemble("arm", parts, base=base))
 
@@ -36,7 +36,8 @@ ROBOTS = {
     "turned round": arm(("base", "revolute", ACROSS), ("l0", "revolute", UP), ("l1", "revolute", DOWN),
                         ("l2", "revolute", UP), ("l3", "revolute", ACROSS)),
     "branches": arm(("base", "revolute", ACROSS), ("l0", "revolute", UP), ("l1", "revolute", UP),
-                    ("l1", "revolute", DOWN), ("l1", "revolute", ACROSS), ("l2", "revolute", ACROSS), ("l3", "prismatic", UP)),
+                    ("l1", "revolute", DOWN), ("l1", "revolute", ACROSS), ("l2", "revolute", ACROSS),
+                    ("l3", "prismatic", UP)),
     "screws and a slider": arm(("base", "revolute", ACROSS), ("l0", "helical", UP), ("l1", "helical", UP),
                                ("l2", "prismatic", UP), ("l3", "revolute", UP)),
     "a free base": arm(("base", "free", UP), ("l0", "revolute", UP), ("l1", "revolute", UP),
