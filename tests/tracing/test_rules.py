@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import linksweep as ls
 from linksweep.backends.interpreter import Interpreter
 from linksweep.spatial import scalars
+from linksweep.tracing import expression
 from linksweep.tracing.expression import ONLINE, PARAMETER, Graph, Node
 from linksweep.tracing.program import Array, block_program
 from linksweep.tracing.rules import RULES
@@ -183,3 +185,13 @@ def test_random_expressions_keep_their_values(steps: list[tuple[int, int, int, i
     # sums cancel, and sin(large) sees the rounding of its argument: small against the largest value on the way, or
     # a branch of `where` at equality; such samples are rare and differ by much more
     assert np.median(difference / (1e-9 * scale + 1e-12)) <= 1.0
+
+
+def test_rules_that_are_not_tried_would_not_fit(monkeypatch: pytest.MonkeyPatch):
+    """UNMATCHED only saves time: without it the same programs come out."""
+    for bot in (ls.robots.puma560(), ls.robots.stanford()):
+        items = ["forward_dynamics", ("derivative", "forward_dynamics", "q"), ("derivative", "forward_dynamics", "tau")]
+        short = str(bot.compile(items, backend="interpreter").program)
+        with monkeypatch.context() as patch:
+            patch.setattr(expression, "UNMATCHED", {})
+            assert str(ls.Robot(bot.model).compile(items, backend="interpreter").program) == short

@@ -50,6 +50,7 @@ def _groups(e: Emitter) -> None:
     """The loops over blocks and groups of lanes, around the program."""
     inputs = [(e.pointer("%in", k), e.integer("%in_strides", k)) for k in range(len(e.program.inputs))]
     outputs = [(e.pointer("%out", k), e.integer("%out_strides", k)) for k in range(len(e.program.outputs))]
+    e.out_strides = [stride for _, stride in outputs]
     e.do("%last = sub i64 %n, 1")
     e.prologue(inputs)
     e.do("br label %take")

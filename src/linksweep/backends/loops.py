@@ -367,7 +367,7 @@ class LoopEmitter(Emitter):
         helper = _FILL if self.scattered else ""
         for name, text in names.items():
             helper = helper.replace(name, text)
-        return [*lines, helper]
+        return [*super().globals(), *lines, helper]
 
     @staticmethod
     def integers(name: str, values: Sequence[int]) -> str:

@@ -50,7 +50,7 @@ class PartEmitter(Emitter):
         self.places, self.workspace = self._placed(self.poisoned + 1)
 
     def globals(self) -> list[str]:
-        return self.functions
+        return [*super().globals(), *self.functions]
 
     def _placed(self, start: int) -> tuple[dict[Node, int], int]:
         """Where values that go from one part to another are kept, from `start` on, and where that ends."""

@@ -33,10 +33,12 @@ class Target:
     def lanes(self, dtype: str) -> int:
         return self.vector_bytes // (4 if dtype == "float32" else 8)
 
-    def machine(self) -> LLVM:
+    def machine(self, opt: int = 2) -> LLVM:
         llvm = initialized_llvm()
         target = llvm.Target.from_triple(self.triple)
-        return target.create_target_machine(cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="small")
+        return target.create_target_machine(
+            cpu=self.cpu, features=self.features, opt=opt, reloc="pic", codemodel="small"
+        )
 
 
 @functools.cache

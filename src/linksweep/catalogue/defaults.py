@@ -8,12 +8,14 @@ and tests/catalogue/test_defaults.py holds them against operation counts and tho
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..algorithms.closed_chain.elimination import elimination_order
 from ..description.model import BASE
 from ..mechanism.canonical import CanonicalLink, CanonicalModel
+from ..mechanism.parallel import still_links
 from ..spatial.transforms import Screw
+from .table import Request
 
 ROLL_ABOVE = 60  # links; below, a written-out program of real geometry is faster (benchmarks/rolled.py)
 WRITTEN_OUT = 30_000  # operations; LLVM takes some seconds for a written-out program of so many
@@ -26,6 +28,7 @@ OTHERS, RESULT = (200, 0), 3  # of what is not listed, and for each entry of its
 DERIVATIVE = (606, 90)  # of torques, by one input
 FOLDED = 0.4  # of the operations that are left where axes are parallel or at right angles
 COMMON_FRAME = ("regressor", "packed_regressor")  # where nothing folds: all meet in one frame
+TORQUES = ("inverse_dynamics", "bias_forces", "gravity_forces", "forward_dynamics", "mass_matrix")
 SHALLOW = 6  # freedoms; up to there differentiated torques cost less where only the derivative by q is asked for
 DEEP = 9  # freedoms between base and tip; beyond, the solve with M costs more than a filter (benchmarks/defaults.py)
 
@@ -134,6 +137,13 @@ def sweeps_serve(model: CanonicalModel, by: Collection[str]) -> bool:
     """Whether derivatives of inverse dynamics by these inputs are taken by sweeps of their own, not by differentiating
     the torques: together they share most of their work."""
     return "qd" in by or "qdd" in by or depth(model) > SHALLOW
+
+
+def with_still_frames(model: CanonicalModel, requests: Collection[Request]) -> CanonicalModel:
+    """The model with frames that do not turn between parallel axes, where that saves operations: where derivatives of
+    joint forces or accelerations are asked for, and nothing else. Springs and constraints hold on to turning frames."""
+    serves = all(request.function in TORQUES for request in requests) and any(request.by for request in requests)
+    return replace(model, still=still_links(model)) if serves and not (model.ties or model.springs) else model
 
 
 def depth(model: CanonicalModel) -> int:

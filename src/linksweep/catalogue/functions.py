@@ -63,7 +63,7 @@ from .body_traces import (
     trace_potential_energy,
 )
 from .closed_chain_functions import CLOSED_CHAIN, with_springs
-from .defaults import ROLL_ABOVE, WRITTEN_OUT, predicted_operations
+from .defaults import ROLL_ABOVE, WRITTEN_OUT, predicted_operations, with_still_frames
 from .derivatives import directions, loops_serve, product_inputs, product_result, trace_all
 from .explicit_traces import trace_explicit, trace_influence, trace_regressor
 from .factor_traces import FACTORS
@@ -96,7 +96,7 @@ def trace(
         found = model
         for chosen, values in zip(parameters, given[len(inputs) - len(parameters) :], strict=True):
             found = chosen.apply(found, values)
-        return prepared(found)
+        return with_still_frames(prepared(found), requests)
 
     tracer = Rolled(prepared(model), inputs) if rolled else UnrolledTrace(model, inputs, described)
 

@@ -21,6 +21,7 @@ from ..catalogue.parameters import ParameterSet
 from ..errors import ArgumentError, BackendError
 from ..mechanism.canonical import CanonicalModel
 from ..support import settings
+from ..support.collection import uncollected
 from ..support.lazy import Making, Once, lazy
 from ..support.messages import shown
 from ..tracing.count import Counts, count
@@ -324,7 +325,7 @@ def _object(function: CompiledFunction, dtype: str, target: Target, key: str) ->
     found = store.get(key)
     if found is not None:
         return found[1], int(found[0]["workspace"]), float(found[0]["cost"])
-    code, workspace = _compile(function, dtype, target)
+    code, workspace = uncollected(_compile, function, dtype, target)
     cost = _predicted_cost(function.program, target.lanes(dtype))
     store.put(key, {"workspace": workspace, "cost": cost}, code)
     return code, workspace, cost

@@ -97,6 +97,7 @@ class CanonicalModel:
     gravity: tuple[float, float, float]
     ties: tuple[Tie, ...] = ()  # the constraints
     springs: tuple[Tie, ...] = ()
+    still: frozenset[int] = frozenset()  # links whose frames do not turn with their joints, see parallel.py
 
     @property
     def nq(self) -> int:

@@ -27,7 +27,7 @@ from typing import Any, Concatenate, Protocol, Self, TypeVar
 from ..description.model import BASE
 from ..spatial.algebra import Force, Inertia, Inward, Mat, Motion, Outward, Sym, Transform, Vec, add_records
 from ..spatial.scalars import Rows, Scalar, Values, is_zero, sign
-from ..spatial.transforms import Rotation, Shift
+from ..spatial.transforms import Rotation, Screw, Shift, taken_through
 from ..spatial.tree_matrix import TreeMatrix
 from .canonical import CanonicalLink, CanonicalModel
 from .joints import Coordinates, Span
@@ -59,20 +59,35 @@ PerJoint = PerLink[Coordinates]  # qd, qdd, tau: of every link the freedoms of i
 
 
 class LinkView:
-    """One link as a step sees it, in its canonical frame."""
+    """One link as a step sees it, in its canonical frame; or, `still`, in one that has not taken the joint's turn.
 
-    __slots__ = ("H_T", "I_com", "M", "X", "_kept", "_link", "armature", "com", "damping", "friction", "joint")
+    untaken: that turn, for the next link to take; `inner` is the parent's.
+    """
 
-    def __init__(self, link: CanonicalLink, kept: Values):
+    __slots__ = (
+        "H_T", "I_com", "M", "X", "_kept", "_link", "armature", "com", "damping", "friction", "joint", "untaken"
+    )  # fmt: skip
+
+    def __init__(self, link: CanonicalLink, kept: Values, inner: Screw | None = None, still: bool = False):
         self._link = link
         self.joint, self._kept = link.type, kept
-        motion = self.joint.motion(kept, link.quarters, link.turn, link.slide, link.pitch)
-        self.X = Transform((*link.factors, *motion))
+        self.untaken: Screw | None = None
+        factors = (*link.factors, *self.joint.motion(kept, link.quarters, link.turn, link.slide, link.pitch))
+        if inner is not None:
+            factors = taken_through(inner, factors)
+        if still:
+            *before, turn = factors
+            assert isinstance(turn, Screw)
+            self.untaken, factors = turn.without_slide(), (*before, Shift(turn.slide()))
+        self.X = Transform(factors)
         columns = self.joint.columns(kept, link.pitch)
         self.H_T = Span(columns if link.leads else [column * link.ratio for column in columns])
         self.M = Inertia(link.mass, Vec(*link.mp), Sym(*link.I))
         self.com = Vec(*link.com)
         self.I_com = Sym(*link.I_com)
+        if self.untaken is not None:
+            self.M, self.com = self.M.turned(self.untaken), self.untaken.turn(self.com)
+            self.I_com = self.untaken.turn_sym(self.I_com)
         self.armature = link.armature
         self.damping = link.damping
         self.friction = link.friction
@@ -116,9 +131,10 @@ class LinkView:
 
     @property
     def described(self) -> Transform:
-        """Where the link frame of the description stands in the canonical frame."""
+        """Where the link frame of the description stands in this one."""
         axes = Mat(*(Vec(*row) for row in self._link.axes))
-        return Transform((Shift(Vec(*self._link.origin)), Rotation(axes)))
+        turns = () if self.untaken is None else (self.untaken,)
+        return Transform((*turns, Shift(Vec(*self._link.origin)), Rotation(axes)))
 
 
 class Sweep(Protocol):
@@ -190,11 +206,12 @@ class Unrolled:
     def __init__(self, model: CanonicalModel, q: Values):
         self.model = model
         self.links: list[LinkView] = []
-        for link in model.links:
+        for i, link in enumerate(model.links):
             own = q[link.coordinates]
             if not link.leads:
                 own = [own[0] * link.ratio + link.shift]
-            self.links.append(LinkView(link, link.type.kept(own, link.angle)))
+            inner = None if link.parent == BASE else self.links[link.parent].untaken
+            self.links.append(LinkView(link, link.type.kept(own, link.angle), inner, i in model.still))
         leading = [i for i, link in enumerate(model.links) if link.leads]
         self.rates = {model.links[i].start: i for i in leading}  # the link whose joint has the rates from there on
 

@@ -7,6 +7,7 @@ Constants that are exactly 0 or 1 fold away where the scalar allows it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .algebra import ZERO_VEC, Inward, Mat, Outward, Sym, Transform, Vec
@@ -198,6 +199,32 @@ class Rotation:
 
 
 Factor = Shift | Screw | Rotation
+
+
+def keeps_z(factor: Factor) -> bool:
+    """Whether z stays parallel, or turns round, on the way through this factor."""
+    return isinstance(factor, Shift) or (isinstance(factor, Screw) and (factor.axis == 2 or is_zero(factor.s)))
+
+
+def taken_through(turn: Screw, factors: Sequence[Factor]) -> tuple[Factor, ...]:
+    """turn * factors, the turn about z taken outward through all that keep z, into the next screw about z."""
+    taken: list[Factor] = []
+    for place, factor in enumerate(factors):
+        if isinstance(factor, Screw) and factor.axis == 2:
+            c, s = turn.c * factor.c - turn.s * factor.s, turn.s * factor.c + turn.c * factor.s
+            turn = Screw(2, c, s, factor.t)
+            if place == len(factors) - 1:
+                return (*taken, turn)
+            taken.append(Shift(turn.slide()))
+            turn = turn.without_slide()
+        elif keeps_z(factor):
+            taken.append(Shift(turn.turn(factor.slide())))
+            if isinstance(factor, Screw):  # about x or y by no or half a turn: then z turns round
+                taken.append(factor.without_slide())
+                turn = Screw(2, turn.c, turn.s * factor.c, 0.0)
+        else:
+            return (*taken, turn, *factors[place:])
+    return (*taken, turn)
 
 
 def _congruent(R: Mat, a: Mat) -> Mat:

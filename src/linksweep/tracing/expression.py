@@ -117,19 +117,29 @@ class Graph:
         key = (op, *args)
         node = self.nodes.get(key)
         if node is None:
-            level = max(arg.level for arg in args if type(arg) is Node)
+            level = 0
+            for arg in args:
+                if type(arg) is Node and arg.level > level:
+                    level = arg.level
             node = self.nodes[key] = Node(self, op, args, (), level, len(self.nodes) if order is None else order)
         return node
 
     def apply(self, op: str, *args: Operand) -> Value:
         """The operation after every rule that fits: a node, or a float."""
-        for rule in RULES[op]:
-            found = rule(self, *args)
-            if found is not None:
-                return found
+        if op not in UNMATCHED or not self._is_plain(op, *args):
+            for rule in RULES[op]:
+                found = rule(self, *args)
+                if found is not None:
+                    return found
         if op in COMMUTATIVE and _comes_first(args[1], args[0]):
             args = (args[1], args[0])
         return self.make(op, *args)
+
+    def _is_plain(self, op: str, a: Operand, b: Operand) -> bool:
+        """Whether no rule can fit, seen at once: most products and sums of a long program are of this kind."""
+        if type(a) is not Node or type(b) is not Node or a is b or a.level != ONLINE or b.level != ONLINE:
+            return False
+        return a.op in UNMATCHED[op] and b.op in UNMATCHED[op] and (op != "sub" or ("sub", b, a) not in self.nodes)
 
 
 def number(x: Operand) -> float:
@@ -159,4 +169,4 @@ def _comes_first(a: Operand, b: Operand) -> bool:
     return isinstance(b, Node) and a.order < b.order
 
 
-from .rules import RULES  # noqa: E402  (the rules are written over nodes)
+from .rules import RULES, UNMATCHED  # noqa: E402  (the rules are written over nodes)
