@@ -98,8 +98,8 @@ class Rollout:
     """
 
     def __init__(self, robot: Robot, dt: float, recipe: StepRecipe, backend: str, threads: int):
-        self.robot, self.dt, self._recipe, self._backend, self._threads = robot, dt, recipe, backend, threads
-        self._kernels: dict[type[StepRecipe], Kernel] = {}
+        self.robot, self.dt, self._recipe, self.backend, self.threads = robot, dt, recipe, backend, threads
+        self._functions: dict[type[StepRecipe], CompiledFunction] = {}
 
     def __call__(self, q0: ArrayLike, qd0: ArrayLike, tau: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """The states before the first step and after each."""
@@ -173,18 +173,21 @@ class Rollout:
             feeds = [_backward(x[:count]) for x in passed]
             feeds += [Feed(np.full((1, 1, 1), self.dt)), _backward(torques[span])]
             feeds += [_backward(w[span]) for w in weights]
-            run(self._kernel(StepAdjointRecipe), Recording(record[:2], record[2:], 1), feeds, 0, count, self._threads)
+            run(self._kernel(StepAdjointRecipe), Recording(record[:2], record[2:], 1), feeds, 0, count, self.threads)
             after = [x[count].copy() for x in record[:2]]
             slopes[span] = record[2][:count][::-1]
         by_q, by_qd = (x.reshape(*batch, x.shape[-1]) for x in after)
         return by_q, by_qd, slopes.reshape(steps, *batch, slopes.shape[-1])
 
-    def _kernel(self, kind: type[StepRecipe]) -> Kernel:
-        """Of a step or of its adjoint, compiled when first asked for."""
-        if kind not in self._kernels:
+    def function(self, kind: type[StepRecipe]) -> CompiledFunction:
+        """A step, or its adjoint."""
+        if kind not in self._functions:
             recipe = kind(**{field.name: getattr(self._recipe, field.name) for field in fields(StepRecipe)})
-            self._kernels[kind] = CompiledFunction(recipe, "float64", 1, self._backend).kernel("float64")
-        return self._kernels[kind]
+            self._functions[kind] = CompiledFunction(recipe, "float64", 1, self.backend)
+        return self._functions[kind]
+
+    def _kernel(self, kind: type[StepRecipe]) -> Kernel:
+        return self.function(kind).kernel("float64")
 
     def _states(self, start: list[np.ndarray], torques: np.ndarray, every: int) -> list[np.ndarray]:
         """The states of every so many steps, the start among them."""
@@ -193,7 +196,7 @@ class Rollout:
         for x, value in zip(states, start, strict=True):
             x[0] = value
         feeds = [Feed(np.full((1, 1, 1), self.dt)), Feed(torques, 0, 1)]
-        run(self._kernel(BareStepRecipe), Recording(states, (), every), feeds, 0, records, self._threads)
+        run(self._kernel(BareStepRecipe), Recording(states, (), every), feeds, 0, records, self.threads)
         return states
 
     def _checked(self, q0: ArrayLike, qd0: ArrayLike, tau: ArrayLike) -> list[np.ndarray]:
