@@ -5,21 +5,48 @@
 The frame's fields are read where XLA's C interface (version 0.1) has them. Buffers may have leading axes besides those
 of one sample, each of full length or 1: with 1, all samples of that axis share the row (stride 0, nothing is copied).
 All types and shapes are checked before anything is read or written.
+
+Results of some megabytes are memory that nobody has touched: the kernel of Linux is asked for large pages there, as
+NumPy asks for its arrays, because 4 KiB at a time it takes as long as the dynamics do.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
+import sys
 from collections.abc import Sequence
 
 TYPES = {"float32": 11, "float64": 12}
 _EXECUTE = 3
 _INVALID_ARGUMENT = 3
 
-_HELPERS = """
+_LARGE = 1 << 22  # bytes of a result
+_HUGE_PAGES = 14  # MADV_HUGEPAGE of Linux
+COMMON = f"""
 declare ptr @malloc(i64)
 declare void @free(ptr)
+declare ptr @memcpy(ptr, ptr, i64)
+declare i32 @madvise(ptr, i64, i32)
+
+define internal void @expect(ptr %data, i64 %bytes) {{
+  %large = icmp sge i64 %bytes, {_LARGE if sys.platform == "linux" else 2**63 - 1}
+  br i1 %large, label %ask, label %done
+ask:
+  %begin = ptrtoint ptr %data to i64
+  %end = add i64 %begin, %bytes
+  %after = add i64 %begin, 4095
+  %first = and i64 %after, -4096
+  %way = sub i64 %end, %first
+  %length = and i64 %way, -4096
+  %page = inttoptr i64 %first to ptr
+  %told = call i32 @madvise(ptr %page, i64 %length, i32 {_HUGE_PAGES})
+  br label %done
+done:
+  ret void
+}}
+"""
+_HELPERS = """
 
 define internal i64 @leading(ptr %dims, ptr %full, i64 %b) {
 entry:
@@ -112,6 +139,7 @@ def handler_ir(
     scalar = "float" if dtype == "float32" else "double"
     shapes = [*(("arg", k, s) for k, s in enumerate(inputs)), *(("ret", k, s) for k, s in enumerate(outputs))]
     lines = [
+        COMMON,
         _HELPERS,
         message_ir(f"{name}: a buffer has another type or shape than {dtype} of the sizes that it was compiled for."),
         "define ptr @handler(ptr %frame) {",
@@ -191,6 +219,8 @@ def handler_ir(
         ]
     for k, shape in enumerate(outputs):
         lines += [
+            f"  %ret{k}_bytes = mul i64 %total, {math.prod(shape) * (4 if dtype == 'float32' else 8)}",
+            f"  call void @expect(ptr %ret{k}_data, i64 %ret{k}_bytes)",
             f"  %ret{k}_sp = getelementptr i64, ptr %out_strides, i64 {k}",
             f"  store i64 {math.prod(shape)}, ptr %ret{k}_sp",
         ]
@@ -300,7 +330,8 @@ def opening(inputs: int, outputs: int) -> list[str]:
 def handler_symbols() -> dict[str, int]:
     """Addresses that a handler needs, of this process."""
     libc = ctypes.CDLL(None)
-    return {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in ("malloc", "free", "memcpy")}
+    names = ("malloc", "free", "memcpy", "madvise")
+    return {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in names}
 
 
 def capsule(address: int) -> object:

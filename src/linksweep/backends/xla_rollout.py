@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .rollout import _BLOCK, rollout_ir
-from .xla import ENDING, TYPES, message_ir, opening
+from .xla import COMMON, ENDING, TYPES, message_ir, opening
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,7 @@ def rollout_handler_ir(name: str, plan: Plan, dtype: str, workspace: int) -> str
     lengths = [len(places)] * 3 + [len(plan.inputs), len(plan.outputs)]
     lines = [
         rollout_ir(len(plan.inputs), len(plan.outputs)),
-        "declare ptr @malloc(i64)",
-        "declare void @free(ptr)",
-        "declare ptr @memcpy(ptr, ptr, i64)",
+        COMMON,
         message_ir(f"{name}: a buffer has another type or shape than {dtype} of the sizes that it was compiled for."),
         "define ptr @handler(ptr %frame) {",
         "entry:",
@@ -102,6 +100,12 @@ def rollout_handler_ir(name: str, plan: Plan, dtype: str, workspace: int) -> str
             f"  %{a}_stride = select i1 %{a}_own, i64 {buffer.size}, i64 0",
             f"  %{a}_row = mul i64 %{a}_stride, {width}",
         ]
+        if a.startswith("ret"):
+            moments = "1" if buffer.more is None else f"%{a}_moments"
+            lines += [
+                f"  %{a}_bytes = mul i64 %{a}_moment, {moments}",
+                f"  call void @expect(ptr %{a}_data, i64 %{a}_bytes)",
+            ]
     for k, (to, source) in enumerate(plan.starts):
         lines += [
             *_address(f"to{k}", to),
