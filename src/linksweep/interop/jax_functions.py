@@ -179,8 +179,9 @@ def _run_product(*args: JaxArray, products: _Products) -> JaxArray:
 
 @_product.def_abstract_eval
 def _shapes_of_product(*args: JaxArray, products: _Products) -> JaxArray:
-    cores = [argument.shape for argument in products.function.signature.inputs]
-    batch = jnp.broadcast_shapes(*(a.shape[: a.ndim - len(c)] for a, c in zip(args, cores, strict=False)))
+    inputs = products.function.signature.inputs  # tangents may be mapped alone, as jacfwd does
+    cores = [argument.shape for argument in (*inputs, *(x for x in inputs if x.name in products.by))]
+    batch = jnp.broadcast_shapes(*(a.shape[: a.ndim - len(c)] for a, c in zip(args, cores, strict=True)))
     outputs = products.function.signature.outputs
     return [jax.core.ShapedArray((*batch, *output.shape), args[0].dtype) for output in outputs]
 
