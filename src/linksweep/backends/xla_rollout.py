@@ -10,7 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .rollout import _BLOCK, rollout_ir
+from .threads import SHARE
 from .xla import COMMON, ENDING, TYPES, message_ir, opening
+from .xla_pool import HEAD, POOL_IR
+
+_LEAST = 16  # rollouts that a thread takes at a time: whole groups of lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +46,24 @@ class Plan:
     outputs: tuple[Place, ...]
 
 
-def rollout_handler_ir(name: str, plan: Plan, dtype: str, workspace: int) -> str:
-    """IR of `handler`, for a kernel with so many bytes of workspace."""
+def rollout_handler_ir(name: str, plan: Plan, dtype: str, cost: float, workspace: int) -> str:
+    """IR of `handler`, for a kernel with so many bytes of workspace and so many nanoseconds for a sample."""
     width = 4 if dtype == "float32" else 8
     named = {buffer.name: buffer for buffer in plan.buffers}
     counts = [sum(buffer.name.startswith(side) for buffer in plan.buffers) for side in ("arg", "ret")]
     places, copied = (*plan.inputs, *plan.outputs), {source.buffer for _, source in plan.starts}
     tables = {"bases": "ptr", "rows": "i64", "advances": "i64", "in_strides": "i64", "out_strides": "i64"}
-    lengths = [len(places)] * 3 + [len(plan.inputs), len(plan.outputs)]
+    job = _Job(len(plan.inputs), len(plan.outputs))
     lines = [
         rollout_ir(len(plan.inputs), len(plan.outputs)),
         COMMON,
+        POOL_IR,
+        "declare i64 @llvm.smin.i64(i64, i64)",
+        "declare i64 @llvm.smax.i64(i64, i64)",
+        *_part(job, workspace),
         message_ir(f"{name}: a buffer has another type or shape than {dtype} of the sizes that it was compiled for."),
         "define ptr @handler(ptr %frame) {",
         "entry:",
-        *(f"  %{t} = alloca [{n} x {kind}]" for (t, kind), n in zip(tables.items(), lengths, strict=True)),
-        f"  %scratch = alloca [{len(places)} x ptr]",  # read, and never used: every step is kept
-        "  %counter = alloca i64",
         *opening(*counts),
         "  %fine0 = icmp eq i32 0, 0",
     ]
@@ -112,6 +117,27 @@ def rollout_handler_ir(name: str, plan: Plan, dtype: str, workspace: int) -> str
             *_address(f"source{k}", source),
             f"  call ptr @memcpy(ptr %to{k}, ptr %source{k}, i64 %{named[to.buffer].name}_moment)",
         ]
+    lines += [
+        f"  %job = call ptr @malloc(i64 {job.bytes})",
+        "  %none = icmp eq ptr %job, null",
+        "  br i1 %none, label %refuse, label %write",
+        "write:",
+        *job.addresses(),
+        "  %work = mul i64 %n, %steps",
+        f"  %shares = sdiv i64 %work, {max(round(SHARE / cost), 1)}",
+        "  %pieces = call i64 @threads(ptr %frame, i64 %shares)",
+        "  %twice = mul i64 %pieces, 2",
+        "  %each = sdiv i64 %n, %twice",
+        f"  %more = add i64 %each, {_LEAST - 1}",
+        f"  %even = and i64 %more, {-_LEAST}",
+        f"  %block = call i64 @llvm.smin.i64(i64 %even, i64 {_BLOCK})",
+        f"  %block_or_least = call i64 @llvm.smax.i64(i64 %block, i64 {_LEAST})",
+        *(
+            line
+            for k, value in enumerate(("1", "0", "0", "%n", "%steps", "%block_or_least"))
+            for line in (f"  %head{k} = getelementptr i64, ptr %job, i64 {k}", f"  store i64 {value}, ptr %head{k}")
+        ),
+    ]
     for k, place in enumerate(places):
         a = place.buffer
         side, own = ("in_strides", k) if k < len(plan.inputs) else ("out_strides", k - len(plan.inputs))
@@ -125,22 +151,60 @@ def rollout_handler_ir(name: str, plan: Plan, dtype: str, workspace: int) -> str
                 f"  store {tables[table]} {value}, ptr %{table}_at{k}",
             ]
     lines += [
+        "  %done = call i1 @share(ptr %frame, ptr %job, i64 %pieces)",
+        "  br i1 %done, label %success, label %refuse",
+        *ENDING,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+class _Job:
+    """What threads share: the head of xla_pool.py, steps and samples of a block, and the tables that `rollout` takes."""
+
+    def __init__(self, inputs: int, outputs: int):
+        both = inputs + outputs
+        lengths = {
+            "bases": both, "rows": both, "advances": both, "scratch": both, "in_strides": inputs, "out_strides": outputs
+        }  # fmt: skip
+        self.offsets, self.bytes = {}, HEAD + 16
+        for name, length in lengths.items():
+            self.offsets[name] = self.bytes
+            self.bytes += 8 * length
+
+    def addresses(self) -> list[str]:
+        return [f"  %{name} = getelementptr i8, ptr %job, i64 {offset}" for name, offset in self.offsets.items()]
+
+
+def _part(job: _Job, workspace: int) -> list[str]:
+    """`part`: rollouts with a workspace of its own. The scratch rows are never used: every step is kept."""
+    return [
+        "define internal i1 @part(ptr %job) {",
         f"  %memory = call ptr @malloc(i64 {workspace + 64})",
         "  %none = icmp eq ptr %memory, null",
-        "  br i1 %none, label %refuse, label %go",
+        "  br i1 %none, label %poor, label %go",
+        "poor:",
+        "  ret i1 false",
         "go:",
         "  %address = ptrtoint ptr %memory to i64",
         "  %below = sub i64 0, %address",
         "  %pad = and i64 %below, 63",
         "  %work = getelementptr i8, ptr %memory, i64 %pad",
-        "  store i64 0, ptr %counter",
+        "  %counter = getelementptr i64, ptr %job, i64 1",
+        *(
+            line
+            for name, k in (("n", 3), ("steps", 4), ("block", 5))
+            for line in (
+                f"  %{name}_at = getelementptr i64, ptr %job, i64 {k}",
+                f"  %{name} = load i64, ptr %{name}_at",
+            )
+        ),
+        *job.addresses(),
         "  call void @rollout(ptr @kernel, i64 %n, i64 %steps, i64 1, ptr %bases, ptr %rows, ptr %advances, "
-        f"ptr %scratch, ptr %in_strides, ptr %out_strides, ptr %work, ptr %counter, i64 {_BLOCK})",
+        "ptr %scratch, ptr %in_strides, ptr %out_strides, ptr %work, ptr %counter, i64 %block)",
         "  call void @free(ptr %memory)",
-        "  br label %success",
-        *ENDING,
+        "  ret i1 true",
+        "}",
     ]
-    return "\n".join(lines) + "\n"
 
 
 class _Conditions:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..backends import llvm, xla
 from ..backends.target import host_target
 from ..backends.trig import libm_addresses
+from ..backends.xla_pool import pool_symbols
 from ..backends.xla_rollout import Plan, rollout_handler_ir
 from ..support.lazy import Making
 from . import function as compiled
@@ -34,7 +35,7 @@ def _loaded(function: CompiledFunction, dtype: str, plan: Plan | None, key: str)
     if found is None:
         sides = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
         extra = (
-            functools.partial(rollout_handler_ir, function.name, plan, dtype)
+            functools.partial(rollout_handler_ir, function.name, plan, dtype, compiled._predicted_cost(function.program, target.lanes(dtype)))
             if plan
             else functools.partial(xla.handler_ir, function.name, *sides, dtype)
         )
@@ -42,4 +43,4 @@ def _loaded(function: CompiledFunction, dtype: str, plan: Plan | None, key: str)
         store.put(key, {"workspace": 0}, code)
     else:
         code = found[1]
-    return llvm.LoadedCode(code, ("handler",), {**libm_addresses(), **xla.handler_symbols()})
+    return llvm.LoadedCode(code, ("handler",), {**libm_addresses(), **xla.handler_symbols(), **pool_symbols()})

@@ -1,6 +1,6 @@
 """Rollouts in JAX: all steps as one foreign function of XLA, its gradient by the compiled adjoint.
 
-Where that cannot be, in float32, with several threads and without machine code, a callback runs them in float64.
+Long ones run in the threads of XLA's own pool. In float32 and without machine code a callback runs them, in float64.
 """
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
@@ -59,7 +59,7 @@ def _mapped(roll: Rollout, foreign: Array, on_host: Callable[..., Array], firsts
     def call(*arrays: Array) -> Array:
         shapes, dtype = result_shapes(roll, [x.shape for x in arrays]), arrays[0].dtype
         results = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
-        if roll.backend == "llvm" and roll.threads == 1 and dtype == jnp.float64:
+        if roll.backend == "llvm" and dtype == jnp.float64:
             return tuple(x.reshape(to.shape) for x, to in zip(foreign(results, *arrays), results, strict=True))
 
         def converted(*given: Array) -> Array:
