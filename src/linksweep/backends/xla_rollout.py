@@ -159,7 +159,7 @@ def rollout_handler_ir(name: str, plan: Plan, dtype: str, cost: float, workspace
 
 
 class _Job:
-    """What threads share: the head of xla_pool.py, steps and samples of a block, and the tables that `rollout` takes."""
+    """What threads share: the head of xla_pool.py, steps, samples of a block, and the tables that `rollout` takes."""
 
     def __init__(self, inputs: int, outputs: int):
         both = inputs + outputs
