@@ -1,12 +1,17 @@
 """Forward dynamics of UR5 inside JAX against packages that are written in JAX, and the gradient of a rollout.
 
     pip install frax adam-robotics mujoco-mjx        (frax is the fastest of them)
-    python benchmarks/frameworks.py [--quick] [--peer frax] [--peer adam] [--peer mjx]
+    python benchmarks/frameworks.py [--quick] [--cores 1] [--rk4] [--peer frax] [--peer adam] [--peer mjx]
 
 Every package gives its own forward dynamics, checked against ours; all run in this process and take turns. A call in a
 loop, a mapped batch, a scan, what each takes to compile (ours from nothing, without the disk cache), and the gradient
 of a loss through 1000 steps of 256 rollouts: theirs by JAX through a scan, ours by that and by
-`wrap(ls.rollout(...))`. Steps are semi-implicit Euler's, in float64.
+`wrap(ls.rollout(...))`. Steps are semi-implicit Euler's, or with --rk4 Runge and Kutta's, in float64.
+
+All run on the same processors, those that the process may use (--cores takes fewer), in the threads of XLA's one pool,
+ours too. The clock and the time of all processors are both printed; with --cores 1 they are the same but for what else
+runs. Arrays of some megabytes are new memory at every call. What it takes to get that from the system is part of every
+figure; GLIBC_TUNABLES=glibc.malloc.hugetlb=1 makes it cheaper for all.
 """
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
@@ -100,12 +105,17 @@ def timed(side: Callable[[], Any]) -> Taken:
 
 
 def taking_turns(sides: dict[str, Callable[[], Any]], rounds: int) -> dict[str, tuple[Taken, Taken]]:
-    """Of the first call, which compiles, and the best of some more."""
+    """Of the first call, which compiles, and the best of some more.
+
+    Each turn has a call before the one that is timed: XLA frees the memory of the side before it after that has ended,
+    which would be counted here (17 ms after a call with 80 MB), and caches are the side's own again.
+    """
     first = {name: timed(side) for name, side in sides.items()}
     turns: dict[str, list[Taken]] = {name: [] for name in sides}
     for _ in range(rounds):
         for name, side in sides.items():
             if sum(taken[0] for taken in turns[name]) < PATIENCE:
+                timed(side)
                 turns[name].append(timed(side))
     best = {name: tuple(map(min, zip(*taken, strict=True))) for name, taken in turns.items()}
     return {name: (first[name], best[name]) for name in sides}  # type: ignore[misc]
@@ -126,26 +136,42 @@ def report(what: str, count: int, found: dict[str, tuple[Taken, Taken]]) -> None
         print(f"{what}, {name}: {text}", flush=True)
 
 
-def step_of(forward: Forward) -> Any:
-    def step(state: Any, tau: Any) -> Any:
+def step_of(forward: Forward, rk4: bool = False) -> Any:
+    def euler(state: Any, tau: Any) -> Any:
         q, qd = state
         qd = qd + DT * forward(q, qd, tau)
         q = q + DT * qd
         return (q, qd), (q, qd)
 
-    return step
+    def runge_kutta(state: Any, tau: Any) -> Any:
+        q, v1 = state
+        a1 = forward(q, v1, tau)
+        v2 = v1 + 0.5 * DT * a1
+        a2 = forward(q + 0.5 * DT * v1, v2, tau)
+        v3 = v1 + 0.5 * DT * a2
+        a3 = forward(q + 0.5 * DT * v2, v3, tau)
+        v4 = v1 + DT * a3
+        a4 = forward(q + DT * v3, v4, tau)
+        after = q + DT / 6 * (v1 + 2 * (v2 + v3) + v4), v1 + DT / 6 * (a1 + 2 * (a2 + a3) + a4)
+        return after, after
+
+    return runge_kutta if rk4 else euler
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer turns, and 100 steps in the place of 1000")
+    parser.add_argument("--cores", type=int, help="processors for all sides (Linux); all unless told")
+    parser.add_argument("--rk4", action="store_true", help="steps of the scan and the gradient by RK4")
     parser.add_argument("--peer", choices=PEERS, action="append", help="against these; frax unless told")
     options = parser.parse_args()
+    if options.cores:  # before JAX counts them, which it does at the first array
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
     rounds, steps = (3, 100) if options.quick else (9, 1000)
     path = example("ur5_robot.urdf")
     robot = load_quietly(path)
     q, qd, tau = map(jnp.asarray, np.random.default_rng(0).uniform(-1, 1, (3, 4096, robot.nv)))
-    print(heading(), f"jax {jax.__version__}")
+    print(heading(), f"jax {jax.__version__}, {len(os.sched_getaffinity(0))} processors for all")
     forwards: dict[str, Forward] = {"linksweep": wrap(robot.compile("forward_dynamics"))}
     for name in options.peer or ["frax"]:
         module, make = PEERS[name]
@@ -173,13 +199,13 @@ def main() -> None:
     start, torques = (q[:256], qd[:256]), jnp.asarray(np.random.default_rng(1).uniform(-5, 5, (steps, 256, robot.nv)))
 
     def scanned(forward: Forward) -> Any:
-        return lambda q, qd, taus: jax.lax.scan(step_of(jax.vmap(forward)), (q, qd), taus)[1]
+        return lambda q, qd, taus: jax.lax.scan(step_of(jax.vmap(forward), options.rk4), (q, qd), taus)[1]
 
     rolls = {k: scanned(f) for k, f in forwards.items()}
     sides = {k: partial(jax.jit(f), *start, torques) for k, f in rolls.items()}
     report(f"scan of {steps} steps, vmap 256, a step", 256 * steps, taking_turns(sides, rounds))
 
-    whole = wrap(ls.rollout(robot, DT, integrator="semi_implicit_euler"))
+    whole = wrap(ls.rollout(robot, DT, integrator="rk4" if options.rk4 else "semi_implicit_euler"))
 
     def states(q: Any, qd: Any, taus: Any) -> Any:
         return tuple(x[1:] for x in whole(q, qd, taus))

@@ -88,6 +88,77 @@ def test_jax(jax, roll):
     assert f(Q0[:0], QD0[:0], TAU[:, :0])[0].shape == (STEPS + 1, 0, 3)
 
 
+def test_jax_in_threads_of_xla(jax):
+    """Enough work for several threads, by batches that are no whole number of blocks: the same numbers."""
+    from linksweep.jax import wrap
+
+    roll, random = ls.rollout(robot("puma560"), 1e-3, integrator="semi_implicit_euler"), np.random.default_rng(3)
+    f = jax.jit(wrap(roll))
+    pull = jax.jit(lambda given, weights: jax.vjp(wrap(roll), *given)[1](weights))
+    for count, steps in ((301, 100), (37, 400), (1, 3000)):
+        given = *random.uniform(-1, 1, (2, count, 6)), random.uniform(-1, 1, (steps, count, 6))
+        weights = tuple(random.uniform(-1, 1, (2, steps + 1, count, 6)))
+        expected = (*roll(*given), *roll.vjp(*given, *weights))
+        found = (*f(*given), *pull(given, weights))
+        assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+ABUSE = """
+import sys
+import jax, numpy as np
+jax.config.update("jax_enable_x64", True)
+import linksweep as ls
+from linksweep.interop import jax_rollouts
+made = []
+real = jax_rollouts.registered
+jax_rollouts.registered = lambda *args: made.append(real(*args)) or made[-1]
+roll = jax_rollouts.wrap_rollout(ls.rollout(ls.robots.planar(2), 0.01))
+z, tau = np.zeros((3, 2)), np.zeros((4, 3, 2))
+jax.grad(lambda tau: roll(z, z, tau)[0].sum())(tau)
+states, slopes = made
+S, rng, refused, right = jax.ShapeDtypeStruct, np.random.default_rng(0), 0, 0
+whole = {
+    states: ([(3, 2), (3, 2), (1, 1), (4, 3, 2)], [(5, 3, 2), (5, 3, 2)]),
+    slopes: ([(5, 3, 2)] * 4 + [(1, 1), (4, 3, 2)], [(3, 2), (3, 2), (4, 3, 2)]),
+}
+for k in range(int(sys.argv[1])):
+    name = made[k % 2]
+    given, out = (list(x) for x in whole[name])
+    kinds = ["float64"] * (len(given) + len(out))
+    if k % 3:
+        place = rng.integers(len(kinds))
+        shapes, at = (given, place) if place < len(given) else (out, place - len(given))
+        what = rng.integers(4)
+        if what == 0:
+            kinds[place] = "float32"
+        elif what == 1:
+            shapes[at] = tuple(rng.choice([0, 1, 2, 3, 4, 5], size=rng.integers(0, 4)).tolist())
+        elif what == 2:
+            axis = rng.integers(len(shapes[at]))
+            shapes[at] = tuple(n + (rng.choice([-1, 1, 2]) if i == axis else 0) for i, n in enumerate(shapes[at]))
+        else:
+            del shapes[at], kinds[place]
+    results = [S(shape, kind) for shape, kind in zip(out, kinds[len(given):])]
+    arrays = [np.zeros(shape, kind) for shape, kind in zip(given, kinds)]
+    try:
+        jax.block_until_ready(jax.ffi.ffi_call(name, results)(*arrays))
+        right += 1
+    except jax.errors.JaxRuntimeError as error:
+        assert "another type or shape" in str(error), error
+        refused += 1
+print(right, refused)
+"""
+
+
+@pytest.mark.parametrize("count", [150])
+def test_jax_refuses_buffers_of_other_shapes(jax, count: int):
+    """Only results that are written in full, or arguments that all rollouts share, may differ from what was meant."""
+    done = subprocess.run([sys.executable, "-c", ABUSE, str(count)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    right, refused = map(int, done.stdout.split())
+    assert right >= count // 3 and refused >= count // 2
+
+
 def test_jax_nan_stays_in_its_rollout(jax, roll):
     from linksweep.jax import wrap
 

@@ -143,9 +143,9 @@ import sys
 import jax, numpy as np
 jax.config.update("jax_enable_x64", True)
 import linksweep as ls
-from linksweep.interop.jax_functions import _register
+from linksweep.interop.jax_functions import registered
 from linksweep.interop.derived import checked
-name = _register(checked(ls.robots.puma560().compile("forward_dynamics")), "float64")
+name = registered(checked(ls.robots.puma560().compile("forward_dynamics")), "float64")
 rng, refused, right = np.random.default_rng(0), 0, 0
 S = jax.ShapeDtypeStruct
 for k in range(int(sys.argv[1])):

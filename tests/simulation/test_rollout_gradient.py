@@ -8,6 +8,7 @@ from robots_for_tests import robot
 
 import linksweep as ls
 from linksweep.errors import ArgumentError
+from linksweep.simulation import gradient
 
 
 def differences(loss, step: float = 1e-4) -> float:
@@ -36,6 +37,23 @@ def test_gradients_are_slopes_of_the_rollouts(name: str, steps: int, integrator:
     found = (by_q0 * ways[0] + by_qd0 * ways[1]).sum(-1) + (by_tau * ways[2]).sum((0, 2))
     expected = differences(loss)
     assert np.abs(found - expected).max() <= 1e-8 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("steps", [1, 2, 9, 11])
+@pytest.mark.parametrize("backend", ["llvm", "interpreter"])
+def test_states_that_are_not_kept_are_run_again(monkeypatch: pytest.MonkeyPatch, steps: int, backend: str):
+    bot, random = robot("mixed3"), np.random.default_rng(4)
+    roll = ls.rollout(bot, 0.01, integrator="semi_implicit_euler", backend=backend)
+    given = *random.uniform(-1, 1, (2, 5, 3)), random.uniform(-1, 1, (steps, 5, 3))
+    weights = random.uniform(-1, 1, (2, steps + 1, 5, 3))
+    before = [x.copy() for x in (*given, *weights)]
+    kept = roll.vjp(*given, *weights)
+    monkeypatch.setattr(gradient, "KEPT", 0)
+    again = roll.vjp(*given, *weights)
+    known = roll.backward(*given, *weights, states=roll(*given))
+    for found in (again, known):
+        assert all(np.array_equal(a, b) for a, b in zip(found, kept, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip((*given, *weights), before, strict=True))
 
 
 def test_floating_base_by_the_numbers_of_q():

@@ -48,7 +48,9 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """States (records + 1, n, size), of which the first record is given, and results of the same length."""
+    """States (records + 1, n, size), of which the first record is given, and results of the same length.
+
+    Records may stand anywhere, the last one first as well: `x[::-1]`; each is contiguous."""
 
     states: Sequence[np.ndarray]
     results: Sequence[np.ndarray]
@@ -56,8 +58,11 @@ class Recording:
 
     def __post_init__(self):
         arrays = (*self.states, *self.results)  # machine code goes through them without looking
-        alike = {(x.ndim, x.shape[:2], x.dtype, x.flags.c_contiguous) for x in arrays}
-        if len(self.states) != STATES or len(alike) != 1 or arrays[0].ndim != 3 or not arrays[0].flags.c_contiguous:
+        alike = {(x.ndim, x.shape[:2], x.dtype) for x in arrays}
+        if (
+            len(self.states) != STATES or len(alike) != 1 or arrays[0].ndim != 3
+            or not all(x[0].flags.c_contiguous for x in arrays)
+        ):  # fmt: skip
             raise BackendError("a rollout got arrays that do not belong together: please report this.")
 
     @property
@@ -65,11 +70,16 @@ class Recording:
         return self.states[0].shape[1]
 
 
+def staying(x: np.ndarray, records: int) -> np.ndarray:
+    """So many records of a state (n, size) of which only the last one is wanted: all of them in its own memory."""
+    return np.lib.stride_tricks.as_strided(x, (records, *x.shape), (0, *x.strides))
+
+
 def run(
     kernel: Callable[..., None], recording: Recording, feeds: Sequence[Feed], first: int, last: int, threads: int
 ) -> None:
     """Fill the records first + 1 ... last of the states, and first ... last - 1 of the results."""
-    if not recording.count:
+    if not recording.count or first == last:
         return
     if isinstance(kernel, MachineKernel):
         _run_machine(kernel, recording, feeds, first, last, threads)
@@ -83,7 +93,7 @@ def _run_python(
     """The same loop in Python, around any kernel."""
     spare = [np.empty_like(x[0]) for x in recording.results]
     for record in range(first, last):
-        states = [x[record] for x in recording.states]
+        states = [x[record].copy() for x in recording.states]  # the next one may take its place
         for j in range(recording.every):
             final = j + 1 == recording.every
             after = [x[record + 1] if final else np.empty_like(x[0]) for x in recording.states]
@@ -125,7 +135,7 @@ class _SharedRollout:
         self._places = (
             _pointers([data_address(x) for x in arrays]),
             _integers([0 if k in shared else x[0].nbytes // x.shape[1] for k, x in enumerate(arrays)]),
-            _integers([m * x[0].nbytes for m, x in zip(moments, arrays, strict=True)]),
+            _integers([m * x.strides[0] for m, x in zip(moments, arrays, strict=True)]),
         )
         self._strides = (
             _integers([0 if k in shared else x.shape[2] for k, x in enumerate(inputs)]),

@@ -5,21 +5,48 @@
 The frame's fields are read where XLA's C interface (version 0.1) has them. Buffers may have leading axes besides those
 of one sample, each of full length or 1: with 1, all samples of that axis share the row (stride 0, nothing is copied).
 All types and shapes are checked before anything is read or written.
+
+Results of some megabytes are memory that nobody has touched: the kernel of Linux is asked for large pages there, as
+NumPy asks for its arrays, because 4 KiB at a time it takes as long as the dynamics do.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
+import sys
 from collections.abc import Sequence
 
-_TYPES = {"float32": 11, "float64": 12}
+TYPES = {"float32": 11, "float64": 12}
 _EXECUTE = 3
 _INVALID_ARGUMENT = 3
 
-_HELPERS = """
+_LARGE = 1 << 22  # bytes of a result
+_HUGE_PAGES = 14  # MADV_HUGEPAGE of Linux
+COMMON = f"""
 declare ptr @malloc(i64)
 declare void @free(ptr)
+declare ptr @memcpy(ptr, ptr, i64)
+declare i32 @madvise(ptr, i64, i32)
+
+define internal void @expect(ptr %data, i64 %bytes) {{
+  %large = icmp sge i64 %bytes, {_LARGE if sys.platform == "linux" else 2**63 - 1}
+  br i1 %large, label %ask, label %done
+ask:
+  %begin = ptrtoint ptr %data to i64
+  %end = add i64 %begin, %bytes
+  %after = add i64 %begin, 4095
+  %first = and i64 %after, -4096
+  %way = sub i64 %end, %first
+  %length = and i64 %way, -4096
+  %page = inttoptr i64 %first to ptr
+  %told = call i32 @madvise(ptr %page, i64 %length, i32 {_HUGE_PAGES})
+  br label %done
+done:
+  ret void
+}}
+"""
+_HELPERS = """
 
 define internal i64 @leading(ptr %dims, ptr %full, i64 %b) {
 entry:
@@ -111,53 +138,17 @@ def handler_ir(
     """IR of `handler`, for a kernel with these shapes of one sample and so many bytes of workspace."""
     scalar = "float" if dtype == "float32" else "double"
     shapes = [*(("arg", k, s) for k, s in enumerate(inputs)), *(("ret", k, s) for k, s in enumerate(outputs))]
-    message = f"{name}: a buffer has another type or shape than {dtype} of the sizes that it was compiled for."
-    text = message.encode("ascii", "replace") + b"\0"
-    literal = "".join(chr(c) if 32 <= c < 127 and c not in (34, 92) else f"\\{c:02X}" for c in text)
     lines = [
+        COMMON,
         _HELPERS,
-        f'@message = internal constant [{len(text)} x i8] c"{literal}"',
+        message_ir(f"{name}: a buffer has another type or shape than {dtype} of the sizes that it was compiled for."),
         "define ptr @handler(ptr %frame) {",
         "entry:",
         *(f"  %{side} = alloca [{max(len(s), 1)} x ptr]" for side, s in (("in", inputs), ("out", outputs))),
         *(f"  %{side}_strides = alloca [{max(len(s), 1)} x i64]" for side, s in (("in", inputs), ("out", outputs))),
         "  %counter = alloca i64",
-        "  %error = alloca [4 x i64]",
-        *_load("extension", "ptr", "%frame", 8),
-        "  %plain = icmp eq ptr %extension, null",
-        "  br i1 %plain, label %stage_check, label %extended",
-        "extended:",
-        *_load("kind", "i32", "%extension", 8),
-        "  %metadata = icmp eq i32 %kind, 1",
-        "  br i1 %metadata, label %describe, label %stage_check",
-        "describe:",
-        *_load("m", "ptr", "%extension", 24),
-        *(line for k, value in ((24, 0), (28, 1), (32, 0)) for line in _store(f"m{k}", "i32", value, "%m", k)),
-        "  ret ptr null",
-        "stage_check:",
-        *_load("stage", "i32", "%frame", 32),
-        f"  %execute = icmp eq i32 %stage, {_EXECUTE}",
-        "  br i1 %execute, label %count_check, label %success",
-        "count_check:",
-        *_load("argc", "i64", "%frame", 56),
-        *_load("retc", "i64", "%frame", 96),
-        f"  %argc_ok = icmp eq i64 %argc, {len(inputs)}",
-        f"  %retc_ok = icmp eq i64 %retc, {len(outputs)}",
-        "  %counts_ok = and i1 %argc_ok, %retc_ok",
-        "  br i1 %counts_ok, label %buffers, label %refuse",
-        "buffers:",
-        *_load("args", "ptr", "%frame", 72),
-        *_load("rets", "ptr", "%frame", 112),
+        *opening(len(inputs), len(outputs)),
     ]
-    for side, k, _ in shapes:
-        lines += [
-            f"  %{side}{k}_at = getelementptr ptr, ptr %{side}s, i64 {k}",
-            f"  %{side}{k} = load ptr, ptr %{side}{k}_at",
-            *_load(f"{side}{k}_type", "i32", f"%{side}{k}", 16),
-            *_load(f"{side}{k}_data", "ptr", f"%{side}{k}", 24),
-            *_load(f"{side}{k}_rank", "i64", f"%{side}{k}", 32),
-            *_load(f"{side}{k}_dims", "ptr", f"%{side}{k}", 40),
-        ]
     lines += [
         f"  %b = sub i64 %ret0_rank, {len(outputs[0])}",
         "  %b_ok = icmp sge i64 %b, 0",
@@ -167,7 +158,7 @@ def handler_ir(
         a = f"{side}{k}"
         lines += [
             f"check{number}:",
-            f"  %{a}_type_ok = icmp eq i32 %{a}_type, {_TYPES[dtype]}",
+            f"  %{a}_type_ok = icmp eq i32 %{a}_type, {TYPES[dtype]}",
             f"  %{a}_core = add i64 %b, {len(shape)}",
             f"  %{a}_rank_ok = icmp eq i64 %{a}_rank, %{a}_core",
             f"  %{a}_ok = and i1 %{a}_type_ok, %{a}_rank_ok",
@@ -228,6 +219,8 @@ def handler_ir(
         ]
     for k, shape in enumerate(outputs):
         lines += [
+            f"  %ret{k}_bytes = mul i64 %total, {math.prod(shape) * (4 if dtype == 'float32' else 8)}",
+            f"  call void @expect(ptr %ret{k}_data, i64 %ret{k}_bytes)",
             f"  %ret{k}_sp = getelementptr i64, ptr %out_strides, i64 {k}",
             f"  store i64 {math.prod(shape)}, ptr %ret{k}_sp",
         ]
@@ -279,26 +272,66 @@ def handler_ir(
         "finished:",
         *(["  call void @free(ptr %memory)"] if workspace else []),
         "  br label %success",
-        "success:",
-        "  ret ptr null",
-        "refuse:",
-        *_load("api", "ptr", "%frame", 16),
-        *_load("create", "ptr", "%api", 48),
-        *_store("e0", "i64", 28, "%error", 0),
-        *_store("e1", "ptr", "null", "%error", 8),
-        *_store("e2", "ptr", "@message", "%error", 16),
-        *_store("e3", "i32", _INVALID_ARGUMENT, "%error", 24),
-        "  %made = call ptr %create(ptr %error)",
-        "  ret ptr %made",
-        "}",
+        *ENDING,
     ]
     return "\n".join(lines) + "\n"
+
+
+def message_ir(message: str) -> str:
+    """What a handler says when it refuses."""
+    text = message.encode("ascii", "replace") + b"\0"
+    literal = "".join(chr(c) if 32 <= c < 127 and c not in (34, 92) else f"\\{c:02X}" for c in text)
+    return f'@message = internal constant [{len(text)} x i8] c"{literal}"'
+
+
+def opening(inputs: int, outputs: int) -> list[str]:
+    """The begin of a handler: it describes itself to XLA, and where it is to run finds its buffers. Of each, arg0 ...
+    and ret0 ..., the values %arg0_type, _data, _rank and _dims are known from here on."""
+    lines = [
+        "  %error = alloca [4 x i64]",
+        *_load("extension", "ptr", "%frame", 8),
+        "  %plain = icmp eq ptr %extension, null",
+        "  br i1 %plain, label %stage_check, label %extended",
+        "extended:",
+        *_load("kind", "i32", "%extension", 8),
+        "  %metadata = icmp eq i32 %kind, 1",
+        "  br i1 %metadata, label %describe, label %stage_check",
+        "describe:",
+        *_load("m", "ptr", "%extension", 24),
+        *(line for k, value in ((24, 0), (28, 1), (32, 0)) for line in _store(f"m{k}", "i32", value, "%m", k)),
+        "  ret ptr null",
+        "stage_check:",
+        *_load("stage", "i32", "%frame", 32),
+        f"  %execute = icmp eq i32 %stage, {_EXECUTE}",
+        "  br i1 %execute, label %count_check, label %success",
+        "count_check:",
+        *_load("argc", "i64", "%frame", 56),
+        *_load("retc", "i64", "%frame", 96),
+        f"  %argc_ok = icmp eq i64 %argc, {inputs}",
+        f"  %retc_ok = icmp eq i64 %retc, {outputs}",
+        "  %counts_ok = and i1 %argc_ok, %retc_ok",
+        "  br i1 %counts_ok, label %buffers, label %refuse",
+        "buffers:",
+        *_load("args", "ptr", "%frame", 72),
+        *_load("rets", "ptr", "%frame", 112),
+    ]
+    for side, k in (*(("arg", k) for k in range(inputs)), *(("ret", k) for k in range(outputs))):
+        lines += [
+            f"  %{side}{k}_at = getelementptr ptr, ptr %{side}s, i64 {k}",
+            f"  %{side}{k} = load ptr, ptr %{side}{k}_at",
+            *_load(f"{side}{k}_type", "i32", f"%{side}{k}", 16),
+            *_load(f"{side}{k}_data", "ptr", f"%{side}{k}", 24),
+            *_load(f"{side}{k}_rank", "i64", f"%{side}{k}", 32),
+            *_load(f"{side}{k}_dims", "ptr", f"%{side}{k}", 40),
+        ]
+    return lines
 
 
 def handler_symbols() -> dict[str, int]:
     """Addresses that a handler needs, of this process."""
     libc = ctypes.CDLL(None)
-    return {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in ("malloc", "free")}
+    names = ("malloc", "free", "memcpy", "madvise")
+    return {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in names}
 
 
 def capsule(address: int) -> object:
@@ -316,3 +349,19 @@ def _load(name: str, kind: str, base: str, offset: int) -> list[str]:
 def _store(name: str, kind: str, value: object, base: str, offset: int) -> list[str]:
     where = f"%{name}_where"
     return [f"  {where} = getelementptr i8, ptr {base}, i64 {offset}", f"  store {kind} {value}, ptr {where}"]
+
+
+ENDING = (
+    "success:",
+    "  ret ptr null",
+    "refuse:",
+    *_load("api", "ptr", "%frame", 16),
+    *_load("create", "ptr", "%api", 48),
+    *_store("e0", "i64", 28, "%error", 0),
+    *_store("e1", "ptr", "null", "%error", 8),
+    *_store("e2", "ptr", "@message", "%error", 16),
+    *_store("e3", "i32", _INVALID_ARGUMENT, "%error", 24),
+    "  %made = call ptr %create(ptr %error)",
+    "  ret ptr %made",
+    "}",
+)

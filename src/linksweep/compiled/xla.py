@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from ..backends import llvm, xla
 from ..backends.target import host_target
 from ..backends.trig import libm_addresses
+from ..backends.xla_pool import pool_symbols
+from ..backends.xla_rollout import Plan, rollout_handler_ir
 from ..support.lazy import Making
 from . import function as compiled
 
@@ -19,23 +21,26 @@ _handlers: Making[llvm.LoadedCode] = Making()
 _kept: dict[str, llvm.LoadedCode] = {}  # XLA keeps the address for good, so the code stays
 
 
-def handler(function: CompiledFunction, dtype: str) -> tuple[str, int]:
-    """A name for the handler of a function, the same in every process, and its address."""
-    target = host_target()
-    key = compiled._key(("xla", function.recipe), dtype, target)
+def handler(function: CompiledFunction, dtype: str, plan: Plan | None = None) -> tuple[str, int]:
+    """A name for the handler of a function, the same in every process, and its address. `plan`: of many steps."""
+    key = compiled._key(("xla", function.recipe, plan), dtype, host_target())
     if key not in _kept:
-        _kept[key] = _handlers.get(key, lambda: _loaded(function, dtype, key))
+        _kept[key] = _handlers.get(key, lambda: _loaded(function, dtype, plan, key))
     return f"linksweep_{function.name[:60]}_{key[:24]}", _kept[key]["handler"]
 
 
-def _loaded(function: CompiledFunction, dtype: str, key: str) -> llvm.LoadedCode:
+def _loaded(function: CompiledFunction, dtype: str, plan: Plan | None, key: str) -> llvm.LoadedCode:
     store, target = compiled._disk_cache(os.environ.get("LINKSWEEP_CACHE")), host_target()
     found = store.get(key)
     if found is None:
-        sides = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
-        extra = functools.partial(xla.handler_ir, function.name, *sides, dtype)
+        if plan is None:
+            sides = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
+            extra = functools.partial(xla.handler_ir, function.name, *sides, dtype)
+        else:
+            cost = compiled._predicted_cost(function.program, target.lanes(dtype))
+            extra = functools.partial(rollout_handler_ir, function.name, plan, dtype, cost)
         code = llvm.compile_object(compiled._for_target(function.program, target), dtype, target, extra)[0]
         store.put(key, {"workspace": 0}, code)
     else:
         code = found[1]
-    return llvm.LoadedCode(code, ("handler",), {**libm_addresses(), **xla.handler_symbols()})
+    return llvm.LoadedCode(code, ("handler",), {**libm_addresses(), **xla.handler_symbols(), **pool_symbols()})

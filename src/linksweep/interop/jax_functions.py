@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import functools
 
-from ..backends.xla import capsule
 from ..compiled.function import CompiledFunction
-from ..compiled.xla import handler
 from ..errors import ArgumentError
 from ..simulation.gradient import Rollout
 from .derived import by_products, checked, jacobian, product, product_arguments
@@ -27,9 +25,8 @@ except ImportError as error:
     ) from error
 
 from .jax_rollouts import wrap_rollout
+from .jax_targets import registered
 from .rollouts import Array as JaxArray
-
-_registered: set[str] = set()
 
 
 def wrap(f: CompiledFunction | Rollout) -> JaxArray:
@@ -39,7 +36,7 @@ def wrap(f: CompiledFunction | Rollout) -> JaxArray:
     several. It works under jit, vmap (without copies), scan, grad, jacfwd, jacrev and hessian, in float32 and float64,
     on the CPU. Derivatives by q are by its numbers, as JAX understands them: with quaternions not along the rates.
 
-    A rollout takes q0, qd0, tau and gives q, qd. It works under jit, vmap, grad and jacrev, through a callback.
+    A rollout takes q0, qd0, tau and gives q, qd. It works under jit, vmap, grad and jacrev.
     """
     if isinstance(f, Rollout):
         return wrap_rollout(f)
@@ -182,8 +179,9 @@ def _run_product(*args: JaxArray, products: _Products) -> JaxArray:
 
 @_product.def_abstract_eval
 def _shapes_of_product(*args: JaxArray, products: _Products) -> JaxArray:
-    cores = [argument.shape for argument in products.function.signature.inputs]
-    batch = jnp.broadcast_shapes(*(a.shape[: a.ndim - len(c)] for a, c in zip(args, cores, strict=False)))
+    inputs = products.function.signature.inputs  # tangents may be mapped alone, as jacfwd does
+    cores = [argument.shape for argument in (*inputs, *(x for x in inputs if x.name in products.by))]
+    batch = jnp.broadcast_shapes(*(a.shape[: a.ndim - len(c)] for a, c in zip(args, cores, strict=True)))
     outputs = products.function.signature.outputs
     return [jax.core.ShapedArray((*batch, *output.shape), args[0].dtype) for output in outputs]
 
@@ -231,15 +229,5 @@ def _foreign_call(function: CompiledFunction, arrays: tuple[JaxArray, ...]) -> t
     cores = [argument.shape for argument in function.signature.inputs]
     batch = jnp.broadcast_shapes(*(a.shape[: a.ndim - len(core)] for a, core in zip(arrays, cores, strict=True)))
     results = [jax.ShapeDtypeStruct((*batch, *output.shape), dtype) for output in function.signature.outputs]
-    name = _register(function, dtype.name)
+    name = registered(function, dtype.name)
     return tuple(jax.ffi.ffi_call(name, results, vmap_method="expand_dims")(*arrays))
-
-
-def _register(function: CompiledFunction, dtype: str) -> str:
-    """The target of this name is registered once, for good; XLA must be awake before."""
-    name, address = handler(function, dtype)
-    if name not in _registered:
-        jax.devices("cpu")
-        jax.ffi.register_ffi_target(name, capsule(address), platform="cpu")
-        _registered.add(name)
-    return name

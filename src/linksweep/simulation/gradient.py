@@ -1,8 +1,8 @@
 """`rollout`: many steps with torques that hold for each, and the gradient of a loss through all of them.
 
 In reverse, by the adjoint of a step: lambda = (d next / d state)^T lambda + what the loss has of the state itself.
-States are kept at the begin of about as many stretches as there are steps in one; a stretch is run again when its turn
-comes.
+All states are kept where they fit into some memory; otherwise those at the begin of about as many stretches as there
+are steps in one, and a stretch is run again when its turn comes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..backends.rollout import STATES, Feed, Recording, run
+from ..backends.rollout import STATES, Feed, Recording, run, staying
 from ..backends.threads import checked_threads
 from ..catalogue.defaults import ROLL_ABOVE
 from ..catalogue.requests import checked_flag, make_request
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ..robot.robot import Robot
 
 Shape = tuple[int, ...]
+KEPT = 1 << 27  # numbers: a gibibyte of states
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,8 @@ class Rollout:
     """
 
     def __init__(self, robot: Robot, dt: float, recipe: StepRecipe, backend: str, threads: int):
-        self.robot, self.dt, self._recipe, self._backend, self._threads = robot, dt, recipe, backend, threads
-        self._kernels: dict[type[StepRecipe], Kernel] = {}
+        self.robot, self.dt, self._recipe, self.backend, self.threads = robot, dt, recipe, backend, threads
+        self._functions: dict[type[StepRecipe], CompiledFunction] = {}
 
     def __call__(self, q0: ArrayLike, qd0: ArrayLike, tau: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """The states before the first step and after each."""
@@ -159,32 +160,32 @@ class Rollout:
         steps, n = torques.shape[:2]
         weights = [_in_rows(w, batch) for w in (w_q, w_qd)]
         known = None if states is None else [_in_rows(x, batch) for x in states]
-        stretch = math.ceil(math.sqrt(steps))
-        kept = [] if known else self._states(start, torques[: steps // stretch * stretch], stretch)
-        slopes = np.empty_like(torques)
-        after = [w[steps] for w in weights]
-        record = [np.empty((stretch + 1, n, x.shape[-1])) for x in (*start, start[1])]
+        all_kept = known or (steps + 1) * n * (self.robot.nq + self.robot.nv) <= KEPT
+        stretch = steps if all_kept else math.ceil(math.sqrt(steps))
+        kept = [] if known else self._states(start, torques[: (steps - 1) // stretch * stretch], stretch)
+        slopes = np.empty((steps + 1, *torques.shape[1:]))  # a row more: records are the states before and after
+        after = [w[steps].copy() for w in weights]
         for k in reversed(range(math.ceil(steps / stretch))):
             span = slice(k * stretch, min((k + 1) * stretch, steps))
             count = span.stop - span.start
             passed = [x[span] for x in known] if known else self._states([x[k] for x in kept], torques[span], 1)
-            for x, value in zip(record, after, strict=False):
-                x[0] = value
             feeds = [_backward(x[:count]) for x in passed]
             feeds += [Feed(np.full((1, 1, 1), self.dt)), _backward(torques[span])]
             feeds += [_backward(w[span]) for w in weights]
-            run(self._kernel(StepAdjointRecipe), Recording(record[:2], record[2:], 1), feeds, 0, count, self._threads)
-            after = [x[count].copy() for x in record[:2]]
-            slopes[span] = record[2][:count][::-1]
+            recording = Recording([staying(x, count + 1) for x in after], [slopes[span.start : span.stop + 1][::-1]], 1)
+            run(self._kernel(StepAdjointRecipe), recording, feeds, 0, count, self.threads)
         by_q, by_qd = (x.reshape(*batch, x.shape[-1]) for x in after)
-        return by_q, by_qd, slopes.reshape(steps, *batch, slopes.shape[-1])
+        return by_q, by_qd, slopes[1:].reshape(steps, *batch, slopes.shape[-1])
+
+    def function(self, kind: type[StepRecipe]) -> CompiledFunction:
+        """A step, or its adjoint."""
+        if kind not in self._functions:
+            recipe = kind(**{field.name: getattr(self._recipe, field.name) for field in fields(StepRecipe)})
+            self._functions[kind] = CompiledFunction(recipe, "float64", 1, self.backend)
+        return self._functions[kind]
 
     def _kernel(self, kind: type[StepRecipe]) -> Kernel:
-        """Of a step or of its adjoint, compiled when first asked for."""
-        if kind not in self._kernels:
-            recipe = kind(**{field.name: getattr(self._recipe, field.name) for field in fields(StepRecipe)})
-            self._kernels[kind] = CompiledFunction(recipe, "float64", 1, self._backend).kernel("float64")
-        return self._kernels[kind]
+        return self.function(kind).kernel("float64")
 
     def _states(self, start: list[np.ndarray], torques: np.ndarray, every: int) -> list[np.ndarray]:
         """The states of every so many steps, the start among them."""
@@ -193,7 +194,7 @@ class Rollout:
         for x, value in zip(states, start, strict=True):
             x[0] = value
         feeds = [Feed(np.full((1, 1, 1), self.dt)), Feed(torques, 0, 1)]
-        run(self._kernel(BareStepRecipe), Recording(states, (), every), feeds, 0, records, self._threads)
+        run(self._kernel(BareStepRecipe), Recording(states, (), every), feeds, 0, records, self.threads)
         return states
 
     def _checked(self, q0: ArrayLike, qd0: ArrayLike, tau: ArrayLike) -> list[np.ndarray]:
