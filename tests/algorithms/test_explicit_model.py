@@ -199,7 +199,7 @@ def test_augmented_bodies_and_partial_momenta(name: str):
         angular += spin + link.inertial.mass * np.cross(at.c, v)
     P = sum(rate * np.array(list(body.P)) for rate, body in zip(rates, bodies, strict=True))
     L = sum(
-        rate * (np.array(list(body.L)) + np.cross(list(body.C), list(body.P)))
+        rate * (np.array(list(body.L)) + np.cross(np.array(list(body.C)), np.array(list(body.P))))
         for rate, body in zip(rates, bodies, strict=True)
     )
     assert close(P, linear, 1e-12) and close(L, angular, 1e-12)

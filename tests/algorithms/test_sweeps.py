@@ -205,7 +205,7 @@ def test_forces_of_a_described_frame():
         f = random.normal(size=6)
         moved = np.array(leaves(sweep.links[i].from_described_frame(Force(Vec(*f[:3]), Vec(*f[3:])))))
         T = bot.pose(q, link.name)
-        R = np.column_stack([list(at[i].x), list(at[i].y), list(at[i].z)])
+        R = np.array([list(at[i].x), list(at[i].y), list(at[i].z)]).T
         force = T[:3, :3] @ f[3:]
         moment = T[:3, :3] @ f[:3] + np.cross(T[:3, 3] - list(at[i].p), force)
         assert close(R @ moved[3:], force, 1e-13) and close(R @ moved[:3], moment, 1e-13)

@@ -8,6 +8,7 @@ from robots_for_tests import close, robot
 
 import linksweep as ls
 from linksweep.backends import parts
+from linksweep.backends.emitter import straight_body
 from linksweep.backends.interpreter import Interpreter
 from linksweep.backends.llvm import MachineKernel, compile_object
 from linksweep.backends.target import host_target
@@ -43,7 +44,7 @@ def test_parts_compute_what_the_whole_does(monkeypatch: pytest.MonkeyPatch, long
 
 def test_places_are_used_again(monkeypatch: pytest.MonkeyPatch):
     f = robot("puma560").compile(("derivative", "forward_dynamics", "q"), backend="interpreter")
-    monkeypatch.setattr(parts, "LONGEST", len(f.program.steps[0].body.nodes))
+    monkeypatch.setattr(parts, "LONGEST", len(straight_body(f.program).nodes))
     whole = parts.PartEmitter(f.program, "float64", host_target())
     assert len(whole.parts) == 1
     monkeypatch.setattr(parts, "LONGEST", 100)

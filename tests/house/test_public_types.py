@@ -92,7 +92,7 @@ def resolved(place: Place) -> tuple[Place, ast.AST | None]:
     return place, None
 
 
-def annotations(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+def annotated(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """Of a function those of its arguments and its result; of a class those of what is public in it."""
     if isinstance(node, ast.FunctionDef):
         given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg)
@@ -104,7 +104,7 @@ def annotations(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         for member in node.body:
             if isinstance(member, ast.FunctionDef):
                 if not member.name.startswith("_") or member.name.endswith("__"):
-                    yield from ((f"{member.name}: {name}", found) for name, found in annotations(member))
+                    yield from ((f"{member.name}: {name}", found) for name, found in annotated(member))
             elif isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name):
                 yield from () if member.target.id.startswith("_") else ((member.target.id, member.annotation),)
 
@@ -145,7 +145,7 @@ def walked() -> tuple[dict[Place, ast.AST], dict[Place, str]]:
         if node is None or place in seen:
             continue
         seen[place] = node
-        found = list(annotations(node))
+        found = list(annotated(node))
         if isinstance(node, ast.expr):  # an alias, or another value
             found = [("", node)]
         for what, expression in found:

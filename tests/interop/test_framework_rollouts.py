@@ -96,9 +96,10 @@ def test_jax_in_threads_of_xla(jax):
     f = jax.jit(wrap(roll))
     pull = jax.jit(lambda given, weights: jax.vjp(wrap(roll), *given)[1](weights))
     for count, steps in ((301, 100), (37, 400), (1, 3000)):
-        given = *random.uniform(-1, 1, (2, count, 6)), random.uniform(-1, 1, (steps, count, 6))
-        weights = tuple(random.uniform(-1, 1, (2, steps + 1, count, 6)))
-        expected = (*roll(*given), *roll.vjp(*given, *weights))
+        q, qd = random.uniform(-1, 1, (2, count, 6))
+        given = q, qd, random.uniform(-1, 1, (steps, count, 6))
+        w_q, w_qd = weights = tuple(random.uniform(-1, 1, (2, steps + 1, count, 6)))
+        expected = (*roll(*given), *roll.vjp(*given, w_q, w_qd))
         found = (*f(*given), *pull(given, weights))
         assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
 

@@ -58,7 +58,7 @@ def test_what_a_run_that_ends_early_leaves():
         )  # fmt: skip
     assert len(said) == 1 and said[0].filename == __file__
     assert len(run.t) == 101 and not run.finite and np.isfinite(run.q[:5]).all() and np.isnan(run.q[6:]).all()
-    assert run.settings["failure"] == run.ended_early and run.settings["max_steps"] == 200
+    assert run.settings.get("failure") == run.ended_early and run.settings.get("max_steps") == 200
     slowing = (6 * LOAD - LOAD) / (0.01 + 0.04)
     assert run.qd[3, 0] == pytest.approx(1.0 - slowing * 0.003, rel=1e-3)
     assert len(run.events) == 1 and run.events[0].t == pytest.approx(0.5 / slowing, rel=1e-3)

@@ -44,16 +44,17 @@ def test_gradients_are_slopes_of_the_rollouts(name: str, steps: int, integrator:
 def test_states_that_are_not_kept_are_run_again(monkeypatch: pytest.MonkeyPatch, steps: int, backend: str):
     bot, random = robot("mixed3"), np.random.default_rng(4)
     roll = ls.rollout(bot, 0.01, integrator="semi_implicit_euler", backend=backend)
-    given = *random.uniform(-1, 1, (2, 5, 3)), random.uniform(-1, 1, (steps, 5, 3))
-    weights = random.uniform(-1, 1, (2, steps + 1, 5, 3))
-    before = [x.copy() for x in (*given, *weights)]
-    kept = roll.vjp(*given, *weights)
+    q, qd = random.uniform(-1, 1, (2, 5, 3))
+    given = q, qd, random.uniform(-1, 1, (steps, 5, 3))
+    w_q, w_qd = random.uniform(-1, 1, (2, steps + 1, 5, 3))
+    before = [x.copy() for x in (*given, w_q, w_qd)]
+    kept = roll.vjp(*given, w_q, w_qd)
     monkeypatch.setattr(gradient, "KEPT", 0)
-    again = roll.vjp(*given, *weights)
-    known = roll.backward(*given, *weights, states=roll(*given))
+    again = roll.vjp(*given, w_q, w_qd)
+    known = roll.backward(*given, w_q, w_qd, states=roll(*given))
     for found in (again, known):
         assert all(np.array_equal(a, b) for a, b in zip(found, kept, strict=True))
-    assert all(np.array_equal(a, b) for a, b in zip((*given, *weights), before, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip((*given, w_q, w_qd), before, strict=True))
 
 
 def test_floating_base_by_the_numbers_of_q():

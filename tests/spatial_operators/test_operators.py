@@ -94,7 +94,7 @@ def bodies_of(o: SpatialOperators) -> list[Body]:
 def phi_of(o: SpatialOperators, i: int, j: int) -> np.ndarray:
     """(3.1): phi(i, j) from l(i, j) = O(j) - O(i); 0 is the tip, N+1 the base."""
     bodies = bodies_of(o)
-    tip = frame_pose(o.robot.model, bodies[::-1], o.tip)[:3, 3]
+    tip = frame_pose(o.robot.model, bodies[::-1], str(o.tip))[:3, 3]
     origins = [tip, *(body.p for body in bodies), np.zeros(3)]
     return np.block([[np.eye(3), cross(origins[j] - origins[i])], [np.zeros((3, 3)), np.eye(3)]])
 
@@ -235,7 +235,7 @@ class Motion:
         rate, T = random.uniform(-2, 2, (2, o.N))
         f0 = random.uniform(-2, 2, 6)
         model, bodies = o.robot.model, kinematics(o.robot.model, o.q)
-        turn = frame_pose(model, bodies, o.tip)[:3, :3]
+        turn = frame_pose(model, bodies, str(o.tip))[:3, :3]
         on_robot = -np.concatenate([turn.T @ f0[:3], turn.T @ f0[3:]])  # f(0) acts on the environment
         bias = inverse_dynamics(model, o.q, o.from_paper(rate), f_ext={o.tip: on_robot})
         expected = np.linalg.solve(mass_matrix(model, o.q), o.from_paper(T) - bias)
@@ -520,7 +520,7 @@ def test_order_of_a_shuffled_document():
     assert list(o.to_paper(bot.joint_names)) == ["joint4", "joint3", "joint2", "joint1", "joint0"]
     assert (o.from_paper(o.to_paper(np.arange(10.0).reshape(2, 5))) == np.arange(10.0).reshape(2, 5)).all()
     assert_equal(o.mass, bot.mass_matrix(q)[np.ix_(o.order, o.order)])
-    assert_equal(o.J, bot.jacobian(q, o.tip)[:, o.order])
+    assert_equal(o.J, bot.jacobian(q, str(o.tip))[:, o.order])
     bias = bot.bias_forces(q, qd)
     assert_equal(o.from_paper(o.C(o.to_paper(qd)) + o.gravity_forces()), bias)
     V = o.V(o.to_paper(qd)).reshape(5, 6)
