@@ -42,6 +42,24 @@ def test_parts_compute_what_the_whole_does(monkeypatch: pytest.MonkeyPatch, long
     assert all(np.isnan(x[0]).all() and np.isfinite(x[1:]).all() for x in found)
 
 
+@pytest.mark.parametrize("longest", [1, 2, 5, 30])
+def test_comparisons_are_made_again_where_another_part_needs_them(monkeypatch: pytest.MonkeyPatch, longest: int):
+    """Truth values have no place in the workspace; friction takes its sign by them."""
+    rubbing = ls.robots.puma560().with_dissipation(damping=0.1, friction=[0.3] * 6)
+    items = ["inverse_dynamics", ("derivative", "inverse_dynamics", "qd")]
+    f = rubbing.compile(items, backend="interpreter", dissipation=True, parameters=("payload",))
+    assert any(node.op == "lt" for node in straight_body(f.program).nodes)
+    monkeypatch.setattr(parts, "CUT", 0)
+    monkeypatch.setattr(parts, "LONGEST", longest)
+    code, workspace, _ = compile_object(f.program, "float64", host_target())
+    random = np.random.default_rng(0)
+    inputs = [random.uniform(-1, 1, (1 if array.level < 2 else 9, array.size)) for array in f.program.inputs]
+    found, expected = ([np.empty((9, array.size)) for array in f.program.outputs] for _ in range(2))
+    MachineKernel(code, workspace)(inputs, found)
+    Interpreter(f.program)(inputs, expected)
+    assert all(close(a, b, 1e-12) for a, b in zip(found, expected, strict=True))
+
+
 def test_places_are_used_again(monkeypatch: pytest.MonkeyPatch):
     f = robot("puma560").compile(("derivative", "forward_dynamics", "q"), backend="interpreter")
     monkeypatch.setattr(parts, "LONGEST", len(straight_body(f.program).nodes))

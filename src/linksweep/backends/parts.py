@@ -22,6 +22,7 @@ from .transpose import load_columns
 # forward dynamics of 7 joints (1,334) 100 against 93.
 CUT = 2000  # operations, beyond which a program is cut
 LONGEST = 300  # operations of a part
+COMPARISONS = ("lt",)  # are made again where they are needed: truth values have no place in the workspace
 
 
 def is_long(program: Program) -> bool:
@@ -62,11 +63,13 @@ class PartEmitter(Emitter):
                 read: list[Operand] = list(self.work[step].args)
                 for _, _, values in self.ready.get(step, ()):
                     read += values
+                read += [y for x in read if isinstance(x, Node) and x.op in COMPARISONS for y in x.args]
                 last.update((x, k) for x in read if isinstance(x, Node))
         places: dict[Node, int] = {}
         free: list[int] = []
         ending: dict[int, list[int]] = {}
-        crossing = sorted((made.get(x, -1), x.order, k, x) for x, k in last.items() if k > made.get(x, -1))
+        kept = ((made.get(x, -1), x.order, k, x) for x, k in last.items() if x.op not in COMPARISONS)
+        crossing = sorted(one for one in kept if one[2] > one[0])
         for begin, _, end, node in crossing:
             for past in [k for k in ending if k < begin]:
                 free += ending.pop(past)
@@ -121,7 +124,9 @@ class PartEmitter(Emitter):
         self.store_ready([chunk], rows, poison)
 
     def operand(self, x: Operand, values: dict[Node, str]) -> str:
-        if isinstance(x, Node) and x not in values:
+        if isinstance(x, Node) and x not in values and x.op in COMPARISONS:
+            self.operation(x, values)
+        elif isinstance(x, Node) and x not in values:
             values[x] = self.emit(f"load {self.vector}, ptr {self._place(self.places[x])}")
         return super().operand(x, values)
 
