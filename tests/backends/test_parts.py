@@ -11,7 +11,7 @@ from linksweep.backends import parts
 from linksweep.backends.emitter import straight_body
 from linksweep.backends.interpreter import Interpreter
 from linksweep.backends.llvm import MachineKernel, compile_object
-from linksweep.backends.target import host_target
+from linksweep.backends.target import Target, host_target
 
 ITEMS = ["forward_dynamics", ("derivative", "forward_dynamics", "q"), ("jacobian", "tool")]
 
@@ -20,9 +20,9 @@ ITEMS = ["forward_dynamics", ("derivative", "forward_dynamics", "q"), ("jacobian
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_parts_compute_what_the_whole_does(monkeypatch: pytest.MonkeyPatch, longest: int, dtype: str):
     f = robot("puma560").compile(ITEMS, backend="interpreter", parameters=("payload", "gravity"))
-    monkeypatch.setattr(parts, "CUT", 0)
+    monkeypatch.setattr(parts, "CUT", {16: 0, 32: 0})
     monkeypatch.setattr(parts, "LONGEST", longest)
-    assert parts.is_long(f.program)
+    assert parts.is_long(f.program, host_target())
     code, workspace, ir = compile_object(f.program, dtype, host_target())
     assert ir.count("define internal void @part") == -(
         -len(parts.PartEmitter(f.program, dtype, host_target()).work) // longest
@@ -49,7 +49,7 @@ def test_comparisons_are_made_again_where_another_part_needs_them(monkeypatch: p
     items = ["inverse_dynamics", ("derivative", "inverse_dynamics", "qd")]
     f = rubbing.compile(items, backend="interpreter", dissipation=True, parameters=("payload",))
     assert any(node.op == "lt" for node in straight_body(f.program).nodes)
-    monkeypatch.setattr(parts, "CUT", 0)
+    monkeypatch.setattr(parts, "CUT", {16: 0, 32: 0})
     monkeypatch.setattr(parts, "LONGEST", longest)
     code, workspace, _ = compile_object(f.program, "float64", host_target())
     random = np.random.default_rng(0)
@@ -72,7 +72,17 @@ def test_places_are_used_again(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_part_is_as_long_as_it_may_be_at_most():
     f = ls.robots.chain(7, seed=1).compile(ITEMS, backend="interpreter")
-    assert parts.is_long(f.program)
     lengths = [len(steps) for steps in parts.PartEmitter(f.program, "float64", host_target()).parts]
     assert max(lengths) <= parts.LONGEST and max(lengths) - min(lengths) <= 1
-    assert not parts.is_long(robot("puma560").compile("inverse_dynamics", backend="interpreter").program)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_what_is_cut_depends_on_the_registers_and_on_what_is_stored(wide: bool):
+    registers = Target("x86_64-unknown-linux-gnu", "x86-64", "", 64 if wide else 32, True)
+    assert registers.registers == (32 if wide else 16)
+    arm = ls.robots.chain(7, seed=1)
+    assert parts.is_long(arm.compile(ITEMS, backend="interpreter").program, registers) is not wide
+    assert not parts.is_long(robot("puma560").compile("inverse_dynamics", backend="interpreter").program, registers)
+    jacobians = ls.robots.chain(20, seed=1).compile("jacobians", backend="interpreter", rolled=False).program
+    assert sum(len(body.nodes) for body in jacobians.bodies()) > parts.CUT[16]
+    assert not parts.is_long(jacobians, registers)

@@ -13,7 +13,7 @@ from ..errors import BackendError
 from ..tracing.expression import ONLINE, Node, Operand, measured_angle, number
 from ..tracing.program import Body, Output, Program
 from .target import Target
-from .transpose import chunks, load_columns, repeated, store_chunk, store_part
+from .transpose import chunks, load_columns, store_chunk, store_part
 
 Rows = Sequence[Sequence[str]] | dict[int, list[str]]  # of each output, or of some: a pointer for each lane
 
@@ -23,9 +23,11 @@ CHUNKS = 64  # of results, written between two labels. M of Talos: 1.3 s to comp
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 
 
-EARLY = 1000  # operations, from which on results are written as soon as they are known, and their lines fetched ahead.
-# Batch 4096, in turns with late stores: Panda's inverse and forward derivatives 276 ns against 345 and 500 against 570,
-# second derivatives of UR5 292 against 410; no difference where all results stay in the second cache
+EARLY = 1000  # operations, from which on results are written as soon as they are known, and their lines fetched ahead,
+# where there are 16 registers. Batch 4096, in turns with late stores: Panda's inverse and forward derivatives 276 ns against
+# 345 and 500 against 570, second derivatives of UR5 292 against 410; no difference where all results stay in the second
+# cache. With 32 registers late stores are better: 138 against 151, 208 against 216 and 242 against 247
+STORED = 0.4  # results for each operation, from which on they are written in the order of memory
 FETCHED = 256  # bytes of a result, from which on its lines are fetched ahead
 Chunk = tuple[int, int, list[Operand]]  # output, first element, values
 
@@ -34,6 +36,12 @@ def straight_body(program: Program) -> Body:
     """The one body of a program without loops."""
     (body,) = program.bodies()
     return body
+
+
+def mostly_stored(program: Program) -> bool:
+    """Whether writing the results takes more time than computing them."""
+    operations = sum(len(body.nodes) for body in program.bodies())
+    return sum(array.size for array in program.outputs) >= STORED * operations
 
 
 def chunks_by_step(program: Program, body: Body, work: Sequence[Node], lanes: int) -> dict[int, list[Chunk]]:
@@ -68,7 +76,6 @@ class Emitter:
         self.out_strides: list[str] = []
         self.names = count()
         self.values: dict[Node, str] = {}  # of a straight-line program
-        self.zeros: dict[tuple[str, int], list[str]] = {}  # rows of them, by what poisons them and their width
         self.workspace = 0  # vectors that a call needs besides its arrays
         self.constants: dict[float, int] = {}  # by their place in memory
         self.trig: set[str] = set()  # of trig.py, as they are called
@@ -149,8 +156,8 @@ class Emitter:
                     else:
                         self.operation(node, values)
 
-    def run(self, rows: list[list[str]], out_rows: list[list[str]]) -> None:
-        """One group of samples: each lane reads and writes its own row."""
+    def run(self, rows: list[list[str]], out_rows: list[list[str]]) -> str:
+        """One group of samples: each lane reads and writes its own row. Answers with the poison of its inputs."""
         loaded = [load_columns(self, rows[k], array.size) for k, array in enumerate(self.program.inputs)]
         poison = self.poison([column for columns in loaded for column in columns])
         body = straight_body(self.program)
@@ -158,7 +165,7 @@ class Emitter:
             if node.op == "input" and node.level == ONLINE:
                 self.values[node] = loaded[node.data[0]][node.data[1]]
         work = [node for node in body.nodes if node.op != "input" and node.level == ONLINE]
-        early = len(work) >= EARLY
+        early = len(work) >= EARLY and self.target.registers == 16 and not mostly_stored(self.program)
         ready = chunks_by_step(self.program, body, work if early else (), self.lanes)
         ahead = self.lines_ahead(out_rows) if early else []
         for step, node in enumerate(work):
@@ -166,11 +173,12 @@ class Emitter:
             for place in ahead[len(ahead) * step // len(work) : len(ahead) * (step + 1) // len(work)]:
                 self.prefetch(*place)
             self.operation(node, self.values)
-            self.store_ready(ready.get(step, ()), out_rows, poison)
+            self.store_ready(ready.get(step, ()), out_rows)
         for k in range(0, len(ready[-1]), CHUNKS):
             if k:
                 self.begin_piece()
-            self.store_ready(ready[-1][k : k + CHUNKS], out_rows, poison)
+            self.store_ready(ready[-1][k : k + CHUNKS], out_rows)
+        return poison
 
     def lines_ahead(self, out_rows: list[list[str]]) -> list[tuple[str, int]]:
         """The cache lines that the next group writes: in an order which no processor foresees."""
@@ -187,26 +195,14 @@ class Emitter:
         place = self.emit(f"getelementptr i8, ptr {row}, i64 {offset}")
         self.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 1, i32 3, i32 1)")
 
-    def store_ready(self, ready: Sequence[Chunk], out_rows: Rows, poison: str) -> None:
+    def store_ready(self, ready: Sequence[Chunk], out_rows: Rows) -> None:
         """Write what is computed by now: sooner or later it would have to leave its register."""
         for output, start, values in ready:
             if all(not isinstance(value, Node) and value == 0.0 for value in values):  # most of a Jacobian
-                self.store_zeros(out_rows[output], start, len(values), poison)
+                for row in out_rows[output]:
+                    store_part(self, row, start, "zeroinitializer", len(values))
                 continue
-            columns = [self.operand(value, self.values) for value in values]
-            guarded = [self.emit(f"fadd {self.vector} {column}, {poison}") for column in columns]
-            store_chunk(self, out_rows[output], start, guarded)
-
-    def store_zeros(self, rows: Sequence[str], start: int, width: int, poison: str) -> None:
-        """Zeros into every row, or NaN if its lane is poisoned: all entries of a row are the same."""
-        if (poison, width) not in self.zeros:
-            zero = self.emit(f"fadd {self.vector} {self.constant(0.0)}, {poison}")
-            self.zeros[poison, width] = [
-                self.emit(f"shufflevector {self.vector} {zero}, {self.vector} poison, {repeated(lane, width)}")
-                for lane in range(self.lanes)
-            ]
-        for row, vector in zip(rows, self.zeros[poison, width], strict=True):
-            store_part(self, row, start, vector, width)
+            store_chunk(self, out_rows[output], start, [self.operand(value, self.values) for value in values])
 
     def cut(self, position: int, length: int) -> None:
         """Begin another basic block in long code. LLVM cannot know that the branch is always taken, and leaves it."""

@@ -8,6 +8,9 @@ so that nothing is ever read or written outside the arrays, and every sample goe
 
 Samples are taken in blocks by adding to a shared counter, so that several threads can call the kernel on the same
 arrays and whoever is free takes the next block; a call that is alone takes one block of n.
+
+Every result of a sample with an input that is not finite is NaN: `spoil` writes it over what was computed, once for the
+group, in the place of an addition for every result.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ _SPARE_ON_STACK = 4096  # elements; a longer spare row stands at the end of the 
 
 def kernel_ir(program: Program, dtype: str, target: Target) -> tuple[str, int]:
     """The IR of `kernel`, and how many bytes of workspace a call of it needs."""
-    kind = LoopEmitter if program.rolled else PartEmitter if is_long(program) else Emitter
+    kind = LoopEmitter if program.rolled else PartEmitter if is_long(program, target) else Emitter
     emitter = kind(program, dtype, target)
     spare = max((array.size for array in program.outputs), default=0)
     workspace = emitter.workspace * target.vector_bytes
@@ -42,7 +45,10 @@ def kernel_ir(program: Program, dtype: str, target: Target) -> tuple[str, int]:
         options = (emitter.lanes, dtype, target.fma)
         trig.append(sincos_ir(*options, name=name, declare=False, shifted=name == "sincos_shifted"))
         emitter.declarations.update(sincos_declarations(*options))
-    parts = [*sorted(emitter.declarations), *emitter.globals(), *trig, *emitter.lines]
+    spoil = _SPOIL.replace("SCALAR", emitter.scalar).replace("RESULTS", str(len(program.outputs)))
+    sizes = ", ".join(f"i64 {array.size}" for array in program.outputs)
+    spoil = spoil.replace("LANES", str(emitter.lanes)).replace("SIZES", sizes)
+    parts = [*sorted(emitter.declarations), *emitter.globals(), *trig, spoil, *emitter.lines]
     return "\n".join(parts) + "\n", workspace
 
 
@@ -65,7 +71,13 @@ def _groups(e: Emitter) -> None:
     e.do("br label %group")
     e.label("group")
     e.do("%s = phi i64 [ %from, %span ], [ %next, %grouped ]")
-    e.run([e.rows(*base, None) for base in inputs], [e.rows(*base, "%spare") for base in outputs])
+    poison = e.run([e.rows(*base, None) for base in inputs], [e.rows(*base, "%spare") for base in outputs])
+    bad = e.emit(f"fcmp uno {e.vector} {poison}, zeroinitializer")
+    mask = e.emit(f"bitcast <{e.lanes} x i1> {bad} to i{e.lanes}")
+    e.do(f"br i1 {e.emit(f'icmp eq i{e.lanes} {mask}, 0')}, label %grouped, label %spoiled")
+    e.label("spoiled")
+    lanes = e.emit(f"zext i{e.lanes} {mask} to i64")
+    e.do(f"call void @spoil(i64 {lanes}, i64 %s, i64 %n, ptr %out, ptr %out_strides)")
     e.do("br label %grouped")
     e.label("grouped")
     e.do(f"%next = add i64 %s, {e.lanes}")
@@ -74,3 +86,50 @@ def _groups(e: Emitter) -> None:
     e.label("done")
     e.do("ret void")
     e.lines.append("}")
+
+
+_SPOIL = """
+@sizes = internal constant [RESULTS x i64] [SIZES]
+define internal void @spoil(i64 %lanes, i64 %s, i64 %n, ptr %out, ptr %out_strides) noinline cold {
+entry:
+  br label %lane
+lane:
+  %l = phi i64 [ 0, %entry ], [ %l.next, %lane.end ]
+  %index = add i64 %s, %l
+  %there = icmp slt i64 %index, %n
+  %shifted = lshr i64 %lanes, %l
+  %bad = trunc i64 %shifted to i1
+  %wanted = and i1 %there, %bad
+  br i1 %wanted, label %result, label %lane.end
+result:
+  %k = phi i64 [ 0, %lane ], [ %k.next, %result.end ]
+  %base.at = getelementptr ptr, ptr %out, i64 %k
+  %base = load ptr, ptr %base.at
+  %stride.at = getelementptr i64, ptr %out_strides, i64 %k
+  %stride = load i64, ptr %stride.at
+  %size.at = getelementptr i64, ptr @sizes, i64 %k
+  %size = load i64, ptr %size.at
+  %offset = mul i64 %index, %stride
+  %row = getelementptr SCALAR, ptr %base, i64 %offset
+  br label %element
+element:
+  %i = phi i64 [ 0, %result ], [ %i.next, %write ]
+  %inside = icmp slt i64 %i, %size
+  br i1 %inside, label %write, label %result.end
+write:
+  %place = getelementptr SCALAR, ptr %row, i64 %i
+  store SCALAR 0x7FF8000000000000, ptr %place
+  %i.next = add i64 %i, 1
+  br label %element
+result.end:
+  %k.next = add i64 %k, 1
+  %k.more = icmp slt i64 %k.next, RESULTS
+  br i1 %k.more, label %result, label %lane.end
+lane.end:
+  %l.next = add i64 %l, 1
+  %l.more = icmp slt i64 %l.next, LANES
+  br i1 %l.more, label %lane, label %end
+end:
+  ret void
+}
+"""

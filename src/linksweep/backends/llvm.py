@@ -35,7 +35,7 @@ def compile_object(
     if extra is not None:
         ir += extra(workspace)
     # 1 leaves out the second scheduling, a fifth of the time for Talos' derivatives, which run as fast without
-    return emit_object(ir, target, 1 if is_long(program) else 2), workspace, ir
+    return emit_object(ir, target, 1 if is_long(program, target) else 2), workspace, ir
 
 
 def emit_object(ir: str, target: Target, opt: int = 2) -> bytes:

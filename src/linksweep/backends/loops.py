@@ -74,9 +74,9 @@ class LoopEmitter(Emitter):
         self.do(f"br i1 %{name}_more, label %{name}, label %{name}_out")
         self.label(f"{name}_out")
 
-    def run(self, rows: list[list[str]], out_rows: list[list[str]]) -> None:
+    def run(self, rows: list[list[str]], out_rows: list[list[str]]) -> str:
         self.out_rows = out_rows
-        self.finite = self.stage_inputs(rows)
+        poison = self.stage_inputs(rows)
         self.fill_pair_outputs()
         calls: dict[Loops, list[str]] = {}
         found = groupby(self.program.steps, lambda step: isinstance(step, Block))
@@ -95,6 +95,7 @@ class LoopEmitter(Emitter):
                 self.call(over_links, calls)
         self.stage_outputs()
         self.shared_loops(calls)
+        return poison
 
     def loops(self, steps: Sequence[Loop | PairLoop]) -> None:
         for step in steps:
@@ -147,12 +148,11 @@ class LoopEmitter(Emitter):
 
             def chunk(start: str, size: int, sofar: str, k: int = k, base: int = base) -> str:
                 columns = [self.load_work(self.staged(base + i, start)) for i in range(size)]
-                guarded = [self.emit(f"fadd {self.vector} {column}, {self.finite}") for column in columns]
                 places = [f"getelementptr {self.scalar}, ptr {row}, i64 {start}" for row in self.out_rows[k]]
-                store_columns(self, [self.emit(place) for place in places], guarded)
+                store_columns(self, [self.emit(place) for place in places], columns)
                 return sofar
 
-            self.chunks(self.program.outputs[k].size, self.finite, chunk)
+            self.chunks(self.program.outputs[k].size, self.constant(0.0), chunk)
 
     def chunks(self, size: int, value: str, chunk: Callable[[str, int, str], str]) -> str:
         """A loop over whole vectors of a row, then the rest; `value` goes through every chunk."""
@@ -185,16 +185,15 @@ class LoopEmitter(Emitter):
         self.do(f"store {self.vector} {value}, ptr {place}, align {self.target.vector_bytes}")
 
     def fill_pair_outputs(self) -> None:
-        """A pair of links on different branches has no body to write it: it is 0, or NaN for a bad sample.
+        """A pair of links on different branches has no body to write it: it is 0.
 
         What pairs will write is filled too: in order, memory is fetched ahead, and not line by line as pairs come to
         it. For Talos on a free base that makes a regressor in 8 us, not 53.
         """
         for k in self.scattered:
             last = self.program.outputs[k].size - self.lanes
-            for lane, row in enumerate(self.out_rows[k]):
-                value = self.emit(f"extractelement {self.vector} {self.finite}, i64 {lane}")
-                self.do(f"call void @fill(ptr {row}, ptr %spare, i64 {last}, {self.scalar} {value})")
+            for row in self.out_rows[k]:
+                self.do(f"call void @fill(ptr {row}, ptr %spare, i64 {last})")
 
     def loop(self, step: Loop) -> None:
         links = len(self.program.parents)
@@ -339,14 +338,14 @@ class LoopEmitter(Emitter):
                     self.store_work(self.staged(self.staged_outputs[output] + component, begin), value)
                 continue
             for run in neighbours(list(found)):
-                guarded = [self.emit(f"fadd {self.vector} {found[c]}, {self.finite}") for c in run]
+                columns = [found[c] for c in run]
                 element = self.emit(f"add i64 {begin}, {run[0]}")
                 places = [f"getelementptr {self.scalar}, ptr {row}, i64 {element}" for row in self.out_rows[output]]
                 rows = [self.emit(place) for place in places]
                 if len(run) >= SIDE_BY_SIDE:
-                    store_columns(self, rows, guarded)
+                    store_columns(self, rows, columns)
                 else:
-                    self.scatter(rows, guarded)
+                    self.scatter(rows, columns)
 
     def scatter(self, rows: Sequence[str], columns: Sequence[str]) -> None:
         for k, value in enumerate(columns):
@@ -375,26 +374,22 @@ class LoopEmitter(Emitter):
 
 
 _FILL = """
-define internal void @fill(ptr %row, ptr %spare, i64 %last, SCALAR %value) noinline {
+define internal void @fill(ptr %row, ptr %spare, i64 %last) noinline {
 entry:
   %nobody = icmp eq ptr %row, %spare
-  br i1 %nobody, label %end, label %begin
-begin:
-  %single = insertelement VECTOR poison, SCALAR %value, i64 0
-  %wide = shufflevector VECTOR %single, VECTOR poison, <LANES x i32> zeroinitializer
-  br label %loop
+  br i1 %nobody, label %end, label %loop
 loop:
-  %i = phi i64 [ 0, %begin ], [ %next, %more ]
+  %i = phi i64 [ 0, %entry ], [ %next, %more ]
   %before = icmp slt i64 %i, %last
   br i1 %before, label %more, label %rest
 more:
   %place = getelementptr SCALAR, ptr %row, i64 %i
-  store VECTOR %wide, ptr %place, align BYTES
+  store VECTOR zeroinitializer, ptr %place, align BYTES
   %next = add i64 %i, LANES
   br label %loop
 rest:
   %place_last = getelementptr SCALAR, ptr %row, i64 %last
-  store VECTOR %wide, ptr %place_last, align BYTES
+  store VECTOR zeroinitializer, ptr %place_last, align BYTES
   br label %end
 end:
   ret void

@@ -13,20 +13,26 @@ from itertools import pairwise
 
 from ..tracing.expression import ONLINE, Node, Operand
 from ..tracing.program import Program, needed
-from .emitter import Chunk, Emitter, chunks_by_step, straight_body
+from .emitter import Chunk, Emitter, chunks_by_step, mostly_stored, straight_body
 from .target import Target
 from .transpose import load_columns
 
-# AVX2, batch 1024: two 7-joint arms that hold an object (5,024 operations) in one function 431 ns a sample, in parts of
-# 1000, 400, 300, 200 and 100 operations 396, 366, 350, 356 and 379. Talos' inverse dynamics (2,242) 227 against 259;
-# forward dynamics of 7 joints (1,334) 100 against 93.
-CUT = 2000  # operations, beyond which a program is cut
+# With 16 registers (AVX2), batch 1024: two 7-joint arms that hold an object (5,024 operations) in one function 431 ns a
+# sample, in parts of 1000, 400, 300, 200 and 100 operations 396, 366, 350, 356 and 379. Talos' inverse dynamics (2,242)
+# 227 against 259; forward dynamics of 7 joints (1,334) 100 against 93. Where most of the time goes into stores, the order
+# of memory is worth more: M of Talos on a free base, batch 4096, 731 ns in one function, 1185 in parts.
+# With 32 (AVX-512): Panda's forward derivatives (6,952) 203 ns in one function, 265 in parts; products with those of Talos
+# (24,101) 832 against 801, and LLVM takes 2.9 s against 2.2.
+CUT = {16: 2000, 32: 20_000}  # operations, beyond which a program is cut, by the number of registers
 LONGEST = 300  # operations of a part
 COMPARISONS = ("lt",)  # are made again where they are needed: truth values have no place in the workspace
 
 
-def is_long(program: Program) -> bool:
-    return not program.rolled and sum(len(body.nodes) for body in program.bodies()) > CUT
+def is_long(program: Program, target: Target) -> bool:
+    operations = sum(len(body.nodes) for body in program.bodies())
+    if program.rolled or operations <= CUT[target.registers]:
+        return False
+    return operations > CUT[32] or not mostly_stored(program)
 
 
 class PartEmitter(Emitter):
@@ -47,8 +53,7 @@ class PartEmitter(Emitter):
         self.ready = chunks_by_step(program, body, self.work, self.lanes)
         self.ready.setdefault(0, [])[:0] = self.ready.pop(-1)  # what needs no work
         self.row_places = -(-self.lanes * 8 // target.vector_bytes)  # of the rows of one result
-        self.poisoned = len(program.outputs) * self.row_places
-        self.places, self.workspace = self._placed(self.poisoned + 1)
+        self.places, self.workspace = self._placed(len(program.outputs) * self.row_places)
 
     def globals(self) -> list[str]:
         return [*super().globals(), *self.functions]
@@ -84,10 +89,9 @@ class PartEmitter(Emitter):
         super().prologue(bases)
         self._keep(self.values)
 
-    def run(self, rows: list[list[str]], out_rows: list[list[str]]) -> None:
+    def run(self, rows: list[list[str]], out_rows: list[list[str]]) -> str:
         loaded = [load_columns(self, rows[k], array.size) for k, array in enumerate(self.program.inputs)]
         poison = self.poison([column for columns in loaded for column in columns])
-        self.do(f"store {self.vector} {poison}, ptr {self._place(self.poisoned)}")
         values = dict(self.values)
         values |= {node: loaded[node.data[0]][node.data[1]] for node in self.inputs}
         for node in self.first:
@@ -102,26 +106,26 @@ class PartEmitter(Emitter):
         for k, steps in enumerate(self.parts):
             self._write_part(k, steps)
         self.functions, self.lines = self.lines, outside
+        return poison
 
     def _write_part(self, k: int, steps: range) -> None:
         self.lines.append(f"define internal void @part{k}(ptr %work) noinline {{")
         self.values = {}
-        poison = self.emit(f"load {self.vector}, ptr {self._place(self.poisoned)}")
         rows: dict[int, list[str]] = {}
         for step in steps:
             node = self.work[step]
             self.operation(node, self.values)
             self._keep({node: self.values[node]})
             for chunk in self.ready.get(step, ()):
-                self._write_chunk(chunk, rows, poison)
+                self._write_chunk(chunk, rows)
         self.do("ret void")
         self.lines.append("}")
 
-    def _write_chunk(self, chunk: Chunk, rows: dict[int, list[str]], poison: str) -> None:
+    def _write_chunk(self, chunk: Chunk, rows: dict[int, list[str]]) -> None:
         output = chunk[0]
         if output not in rows:
             rows[output] = [self.emit(f"load ptr, ptr {self._row(output, lane)}") for lane in range(self.lanes)]
-        self.store_ready([chunk], rows, poison)
+        self.store_ready([chunk], rows)
 
     def operand(self, x: Operand, values: dict[Node, str]) -> str:
         if isinstance(x, Node) and x not in values and x.op in COMPARISONS:

@@ -14,6 +14,8 @@ from ..errors import BackendError
 
 LLVM = Any  # llvmlite.binding, or an object of its: it has no types
 
+X86 = ("x86_64", "i686", "amd64")
+
 # what each setting of LINKSWEEP_SIMD takes away from an x86-64 host
 _MASKED = {
     "sse2": ("sse3", "ssse3", "sse4.1", "sse4.2", "sse4a", "avx", "avx2", "fma", "fma4", "f16c", "xop"),
@@ -29,6 +31,11 @@ class Target:
     features: str
     vector_bytes: int
     fma: bool
+
+    @property
+    def registers(self) -> int:
+        """Vectors that the processor holds at a time."""
+        return 16 if self.triple.startswith(X86) and self.vector_bytes < 64 else 32
 
     def lanes(self, dtype: str) -> int:
         return self.vector_bytes // (4 if dtype == "float32" else 8)
@@ -77,7 +84,7 @@ def _host_target(simd: str) -> Target:
 
 def _vector_bytes(triple: str, features: dict[str, bool]) -> int:
     """AVX-512: 64, AVX: 32, and 16 for SSE2, NEON and anything else."""
-    if triple.startswith(("x86_64", "i686", "amd64")):
+    if triple.startswith(X86):
         return 64 if features.get("avx512f") else 32 if features.get("avx") else 16
     return 16
 

@@ -46,11 +46,6 @@ def store_part(e: Emitter, row: str, start: int, part: str, width: int) -> None:
     e.do(f"store <{width} x {e.scalar}> {part}, ptr {place}, align {e.bytes}")
 
 
-def repeated(lane: int, width: int) -> str:
-    """The mask that puts one lane into all of a narrower vector."""
-    return _mask([lane] * width)
-
-
 def chunks(size: int, lanes: int) -> list[tuple[int, int]]:
     """(start, width): the row cut into powers of two, none wider than a vector."""
     chunks, start, width = [], 0, lanes
