@@ -19,10 +19,10 @@ from .transpose import load_columns
 
 # With 16 registers (AVX2), batch 1024: two 7-joint arms that hold an object (5,024 operations) in one function 431 ns a
 # sample, in parts of 1000, 400, 300, 200 and 100 operations 396, 366, 350, 356 and 379. Talos' inverse dynamics (2,242)
-# 227 against 259; forward dynamics of 7 joints (1,334) 100 against 93. Where most of the time goes into stores, the order
-# of memory is worth more: M of Talos on a free base, batch 4096, 731 ns in one function, 1185 in parts.
-# With 32 (AVX-512): Panda's forward derivatives (6,952) 203 ns in one function, 265 in parts; products with those of Talos
-# (24,101) 832 against 801, and LLVM takes 2.9 s against 2.2.
+# 227 against 259; forward dynamics of 7 joints (1,334) 100 against 93. Where most of the time goes into stores, the
+# order of memory is worth more: M of Talos on a free base, batch 4096, 731 ns in one function, 1185 in parts.
+# With 32 (AVX-512): Panda's forward derivatives (6,952) 203 ns in one function, 265 in parts; products with those of
+# Talos (24,101) 832 against 801, and LLVM takes 2.9 s against 2.2.
 CUT = {16: 2000, 32: 20_000}  # operations, beyond which a program is cut, by the number of registers
 LONGEST = 300  # operations of a part
 COMPARISONS = ("lt",)  # are made again where they are needed: truth values have no place in the workspace
