@@ -25,8 +25,8 @@ _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 
 EARLY = 1000  # operations, from which on results are written as soon as they are known, and their lines fetched ahead,
 # where there are 16 registers. Batch 4096, in turns with late stores: Panda's inverse and forward derivatives 276 ns
-# against 345 and 500 against 570, second derivatives of UR5 292 against 410; no difference where all results stay in the
-# second cache. With 32 registers late stores are better: 138 against 151, 208 against 216 and 242 against 247
+# against 345 and 500 against 570, second derivatives of UR5 292 against 410; no difference where all results stay in
+# the second cache. With 32 registers late stores are better: 138 against 151, 208 against 216 and 242 against 247
 STORED = 0.4  # results for each operation, from which on they are written in the order of memory
 FETCHED = 256  # bytes of a result, from which on its lines are fetched ahead
 Chunk = tuple[int, int, list[Operand]]  # output, first element, values
