@@ -104,7 +104,8 @@ def predicted_operations(
     whole = loops or function in COMMON_FRAME
     share = [1.0 if whole or _is_general(link) else FOLDED for link in model.links]
     inner: list[int] = []  # freedoms between the base and a link
-    total = 0.0 if function in OPERATIONS or derivative else float(RESULT * results)
+    listed = function in OPERATIONS and function != "regressor"  # whose zeros are written one by one, or by loops
+    total = 0.0 if listed or derivative else float(RESULT * results)
     if function == "jacobians" and not derivative:  # most of it is written only: joints that do not carry the frame
         carrying = sum(model.links[i].nv for frame in model.frames for i in model.path(frame.link))
         total = float(results + RESULT * 6 * carrying)
