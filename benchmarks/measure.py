@@ -19,10 +19,13 @@ from linksweep.errors import ModelWarning
 PACKAGES = ("numpy", "llvmlite", "pin")
 
 
-def alternate(sides: Sequence[Callable[[], Any]], rounds: int, at_least: float = 0.02) -> list[float]:
+def alternate(
+    sides: Sequence[Callable[[], Any]], rounds: int, at_least: float = 0.02, warm: bool = False
+) -> list[float]:
     """The best seconds per call of each side, the sides taking turns so that a slow moment meets all of them.
 
-    Each turn repeats its side for about `at_least` seconds; a first turn, not counted, finds how often that is.
+    Each turn repeats its side for about `at_least` seconds; a first turn, not counted, finds how often that is. With
+    `warm`, each turn has a call before those that are timed, after which the caches are the side's own again.
     """
     counts = []
     for side in sides:
@@ -34,6 +37,8 @@ def alternate(sides: Sequence[Callable[[], Any]], rounds: int, at_least: float =
     for _ in range(rounds):
         for k, side in enumerate(sides):
             repeats = range(counts[k])
+            if warm:
+                side()
             began = time.perf_counter()
             for _ in repeats:
                 side()
