@@ -3,10 +3,10 @@
     python benchmarks/all_functions.py [--robot NAME ...] [--function NAME ...] [--quick] [--json FILE]
 
 One thread, results written into `out=`. A row passes if linksweep is ten times as fast as Pinocchio, or writes its
-results at 70 % of the bandwidth of plain stores to memory, measured in turns with it; LOSS marks the others, SLOWER what
-is slower than Pinocchio. Pinocchio is its C++ in a C++ loop that drops its results (native.py), where that can be built, and else
-called from Python. Functions that Pinocchio has not are held against the bandwidth alone. "new" is our time where the
-result is a new array.
+results at 70 % of the bandwidth of plain stores to memory, measured in turns with it; LOSS marks the others, SLOWER
+what is slower than Pinocchio. Pinocchio is its C++ in a C++ loop that drops its results (native.py), where that can be
+built, and else called from Python. Functions that Pinocchio has not are held against the bandwidth alone. "new" is our
+time where the result is a new array.
 """
 
 from __future__ import annotations

@@ -305,6 +305,8 @@ def _of_ties(result: str, axes: tuple[int | str, ...]) -> Function:
 def _trace_explicit(tracer: UnrolledRun, request: Request, output: int) -> None:
     if _method(request).algorithm is coriolis_matrix:
         tracer.write_pair_blocks(coriolis_matrix(tracer, tracer.read("qd")), {output: "C"})
+    elif _method(request).algorithm is mass_matrix:
+        _pairs(tracer, request, output)
     else:
         trace_explicit(_method(request).algorithm, tracer, request, output)
 
@@ -340,6 +342,7 @@ EXPLICIT = {
     "augmented_bodies": Method(explicit_model, serial=True, single=True, written_out=True),
     "direct": Method(explicit_model_direct, single=True, written_out=True),
 }
+EFFECTIVE = {**EXPLICIT, "composite": Method(mass_matrix, linear=True)}  # I* is M
 CORIOLIS = {"composite": Method(coriolis_matrix, linear=True), "augmented_bodies": EXPLICIT["augmented_bodies"]}
 INFLUENCE = {"": Method(influence, single=True, written_out=True)}
 
@@ -389,7 +392,7 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "regressor": _of_parameters("v", "parameters"),
     "packed_regressor": _of_parameters("packed"),
-    "effective_inertia": Function(("q",), "I", ("v", "v"), EXPLICIT, _trace_explicit),
+    "effective_inertia": Function(("q",), "I", ("v", "v"), EFFECTIVE, _trace_explicit),
     "inertia_power": Function(("q",), "P", ("v", "v", "v"), EXPLICIT, _trace_explicit),
     "coriolis_matrix": Function(("q", "qd"), "C", ("v", "v"), CORIOLIS, _trace_explicit),
     **FACTORS,

@@ -15,6 +15,7 @@ from ..analysis import singular
 from ..analysis.factor import Factor, factor
 from ..analysis.symbolic import LIMIT, Options, Symbolic
 from ..backends.threads import checked_threads, default_threads
+from ..catalogue.defaults import default_method
 from ..catalogue.details import Details
 from ..catalogue.parameters import parameter_sets
 from ..catalogue.requests import CLOSED, DERIVATIVE, PUBLIC, checked_flag, methods_of
@@ -584,7 +585,8 @@ class Robot:
         -------
         I* (..., nv, nv), P* (..., nv, nv, nv), g (..., nv)
         """
-        requests = self._core.requests(("effective_inertia", "inertia_power"), method)
+        own = method or default_method("inertia_power", self._core.canonical)  # so that I* and P* share their work
+        requests = self._core.requests(("effective_inertia", "inertia_power"), own)
         gravity = "influence" if requests[0].method == "augmented_bodies" else None
         return self._core.function((*requests, *self._core.requests(["gravity_forces"], gravity)))(q)
 
