@@ -3,7 +3,8 @@
     python benchmarks/inverse_kinematics.py
 
 Poses are those of random joint coordinates within the limits, by Pinocchio, which also checks the solutions. Times are
-the best of several runs. Bar of issue 6: 99.5 % of 1000 poses solved to 1e-9.
+the best of several runs. Bars: of 4096 poses from nothing 99.9 % solved to 1e-9, in 5 us each; one solve, called from
+Python with limits on, from within 0.1 rad of its end in 8 us.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from measure import alternate, example, heading, load_quietly, table, time_of, w
 
 import linksweep as ls
 
-COUNT, SEED, ROUNDS = 1000, 2024, 7
+COUNT, FEW, SEED, ROUNDS, NEAR = 4096, 200, 2024, 7, 0.1
 ARMS = {"UR5": ("ur5_robot.urdf", "tool0"), "Panda": ("panda.urdf", "panda_hand_tcp"), "PUMA 560": ("", "tool")}
 
 
@@ -77,10 +78,13 @@ def measure(name: str, file: str, frame: str) -> dict[str, Any]:
         branches = robot.inverse_kinematics_branches(wanted, frame).count.mean()
     except ls.ArgumentError:  # seven joints
         branches = 0.0
-    cold, warm, single = alternate(
+    starts = np.clip(q + rng.uniform(-NEAR, NEAR, q.shape), lower, upper)
+    cases = list(zip(wanted[:FEW], starts[:FEW], strict=True))
+    cold, warm, near, single = alternate(
         (
             lambda: robot.inverse_kinematics(wanted, frame),
             lambda: robot.inverse_kinematics(wanted, frame, q + 0.05, limits=False),
+            lambda: [robot.inverse_kinematics(pose, frame, start) for pose, start in cases],
             lambda: [robot.inverse_kinematics(pose, frame) for pose in wanted[:20]],
         ),
         ROUNDS,
@@ -89,7 +93,8 @@ def measure(name: str, file: str, frame: str) -> dict[str, Any]:
     return {
         "robot": name, "solved": float(right.mean()), "distance": float(distance[right].max()),
         "angle": float(angle[right].max()), "restarts": float(found.restarts.mean()), "cold": cold / COUNT,
-        "warm": warm / COUNT, "single": single / 20, "branches": float(branches), "closed": closed / COUNT,
+        "warm": warm / COUNT, "near": near / FEW, "single": single / 20, "branches": float(branches),
+        "closed": closed / COUNT,
     }  # fmt: skip
 
 
@@ -98,7 +103,7 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", help="also write the figures here")
     options = parser.parse_args()
     print(heading())
-    print(f"{COUNT} random poses of each robot, within its joint limits, tolerance 1e-10 (m, rad)\n")
+    print(f"{COUNT:,} random poses of each robot, within its joint limits, tolerance 1e-10 (m, rad)\n")
     results = [measure(name, *arm) for name, arm in ARMS.items()]
     columns = (
         "robot",
@@ -108,13 +113,14 @@ def main() -> None:
         "restarts",
         "cold",
         "warm",
-        "one at a time",
+        "one, near",
+        "one, cold",
         "all branches",
     )
     rows = [
         (
-            row["robot"], f"{100 * row['solved']:.1f} %", f"{row['distance']:.1e}", f"{row['angle']:.1e}",
-            f"{row['restarts']:.2f}", *(time_of(row[key]) for key in ("cold", "warm", "single")),
+            row["robot"], f"{100 * row['solved']:.2f} %", f"{row['distance']:.1e}", f"{row['angle']:.1e}",
+            f"{row['restarts']:.2f}", *(time_of(row[key]) for key in ("cold", "warm", "near", "single")),
             f"{row['branches']:.1f} in {time_of(row['closed'])}" if row["branches"] else "no closed form",
         )
         for row in results
@@ -122,6 +128,7 @@ def main() -> None:
     print(table([columns, *rows]))
     print(
         "\nper pose; cold: from nothing; warm: from 0.05 rad (m) off in every joint, limits off; restarts: mean, cold\n"
+        "one: each by a call of its own; near: from up to 0.1 rad (m) off in every joint, limits on\n"
         "all branches: how many, in processor time"
     )
     write_json(options.json, results)

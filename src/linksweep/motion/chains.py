@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 
 Descents = Callable[..., tuple[FloatArray, ...]]  # of targets, options and starts
 STARTS = 512
+
+
+class Known(NamedTuple):
+    """Coordinates (STARTS, nq), vectors (STARTS, ...) of the poses there, and half their squares (STARTS,)."""
+
+    q: FloatArray
+    features: np.ndarray
+    half: np.ndarray
 
 
 class Chain:
@@ -76,6 +84,7 @@ class Chain:
         self.form: Form | str | None = None  # the closed form of its solutions, or why there is none: see branches.py
         self._descents: dict[tuple[bool, bool], Descents] = {}
         self._made: dict[tuple[int, bool], tuple[FloatArray, FloatArray]] = {}
+        self._known: dict[tuple[int, bool, bool], Known] = {}
 
     def neutral(self) -> FloatArray:
         """The neutral coordinates, moved into the limits where they lie outside."""
@@ -119,6 +128,23 @@ class Chain:
             q = np.where(self.moves, q, self.neutral())
             self._made[seed, limited] = q, self.function(q)[0]
         return self._made[seed, limited]
+
+    def known(self, seed: int, limited: bool, position_only: bool) -> Known:
+        """The coordinates of `starts`, and what tells how near their poses are, made once."""
+        key = seed, limited, position_only
+        if key not in self._known:
+            q, poses = self.starts(seed, limited)
+            features = self.features(poses, position_only)
+            self._known[key] = Known(q, features, 0.5 * (features * features).sum(axis=1))
+        return self._known[key]
+
+    def features(self, poses: FloatArray, position_only: bool) -> np.ndarray:
+        """Poses as vectors whose distance is that of the poses, in single precision: only an order is wanted."""
+        places = poses[:, :3, 3] / self.scale
+        if position_only:
+            return places.astype(np.float32)
+        turned = poses[:, :3, :3].reshape(-1, 9) * np.sqrt(0.5)
+        return np.concatenate([places, turned], axis=1).astype(np.float32)
 
     def descent(self, position_only: bool, limited: bool) -> Descents:
         """A function of targets (N, 4, 4), options (tolerance, iterations) and starts (N, nq): the best coordinates of

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .base import FloatArray
-from .chains import Chain
+from .chains import Chain, Known
 from .descent import RAN_OUT, SOLVED, Report
 
 
@@ -76,11 +76,11 @@ class Descent(NamedTuple):
 def solve(task: Task, q0: FloatArray | None, restarts: int, seed: int) -> Found:
     """Start from q0 (N, nq), or from the nearest known pose, then from more and more of the known poses at once."""
     count = len(task.targets)
-    table, poses = task.chain.starts(seed, task.limited)
+    known = task.chain.known(seed, task.limited, task.position_only)
     far, first = None, q0
     if first is None:
-        far = _distances(task, poses)
-        first = table[_nearest(far, 1)[:, 0]]
+        far = _distances(task, known)
+        first = known.q[_nearest(far, 1)[:, 0]]
     q, solved, cost, iterations, moving = task.descend(first)
     used = np.zeros(count, int)
     tried, width, left = 0, 2, np.flatnonzero(~solved)
@@ -88,8 +88,8 @@ def solve(task: Task, q0: FloatArray | None, restarts: int, seed: int) -> Found:
     while tried < restarts and len(left):
         width = min(width, restarts - tried)
         part = task.take(left)
-        far = _distances(part, poses) if far is None else far
-        starts = table[_nearest(far, width)]
+        far = _distances(part, known) if far is None else far
+        starts = known.q[_nearest(far, width)]
         if q0 is not None:  # joints that do not carry the frame stay where they were put
             starts = np.where(task.chain.moves, starts, q0[left][:, None])
         again = part.take(np.repeat(np.arange(len(left)), width)).descend(starts.reshape(-1, starts.shape[-1]))
@@ -108,15 +108,14 @@ def solve(task: Task, q0: FloatArray | None, restarts: int, seed: int) -> Found:
     return Found(q, solved, iterations, used, moving)
 
 
-def _distances(task: Task, poses: FloatArray) -> np.ndarray:
-    """How far (N, poses) each of the poses is from each target: half the square, up to a constant of the target."""
-    known, wanted = _features(task, poses), _features(task, task.targets)
-    far = np.empty((len(wanted), len(known)), np.float32)
-    half = 0.5 * (known * known).sum(axis=1)
+def _distances(task: Task, known: Known) -> np.ndarray:
+    """How far (N, poses) each known pose is from each target: half the square, up to a constant of the target."""
+    wanted = task.chain.features(task.targets, task.position_only)
+    far = np.empty((len(wanted), len(known.q)), np.float32)
     # products this small stay in one thread of the linear algebra library, whose others cost more than they save
     for i in range(0, len(wanted), 32):
-        np.matmul(wanted[i : i + 32], known.T, out=far[i : i + 32])
-    return np.subtract(half, far, out=far)
+        np.matmul(wanted[i : i + 32], known.features.T, out=far[i : i + 32])
+    return np.subtract(known.half, far, out=far)
 
 
 def _nearest(far: np.ndarray, count: int) -> np.ndarray:
@@ -126,12 +125,3 @@ def _nearest(far: np.ndarray, count: int) -> np.ndarray:
         found[:, k] = far.argmin(axis=1)
         far[every, found[:, k]] = np.inf
     return found
-
-
-def _features(task: Task, poses: FloatArray) -> np.ndarray:
-    """Poses as vectors whose distance is that of the poses, in single precision: only an order is wanted."""
-    places = poses[:, :3, 3] / task.chain.scale
-    if task.position_only:
-        return places.astype(np.float32)
-    turned = poses[:, :3, :3].reshape(-1, 9) * np.sqrt(0.5)
-    return np.concatenate([places, turned], axis=1).astype(np.float32)
