@@ -14,8 +14,8 @@
 declare i32 @PyThread_acquire_lock(ptr, i32)
 declare i32 @PyThread_acquire_lock_timed(ptr, i64, i32)
 declare void @PyThread_release_lock(ptr)
-declare ptr @PyMem_RawMalloc(i64)
-declare void @PyMem_RawFree(ptr)
+declare ptr @malloc(i64)
+declare void @free(ptr)
 declare i32 @sched_yield()
 declare i32 @clock_gettime(i32, ptr)
 $CORES
@@ -155,7 +155,7 @@ prepare:
   br i1 %needs, label %reserve, label %work
 reserve:
   %bytes = add i64 %size, 64
-  %reserved = call ptr @PyMem_RawMalloc(i64 %bytes)
+  %reserved = call ptr @malloc(i64 %bytes)
   %none = icmp eq ptr %reserved, null
   br i1 %none, label %done, label %work  ; without memory the others do it
 work:
@@ -167,7 +167,7 @@ work:
   %next.at = getelementptr %job, ptr %state, i64 0, i32 13
   %own = atomicrmw add ptr %next.at, i64 1 monotonic
   call void @run(ptr %state, i64 %own, ptr %place)
-  call void @PyMem_RawFree(ptr %held)
+  call void @free(ptr %held)
   br label %done
 done:  ; first free, then done: the caller's next job finds this helper free
   %pending = getelementptr %job, ptr %state, i64 0, i32 14

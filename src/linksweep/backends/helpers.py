@@ -37,9 +37,14 @@ _AWAKE, _ASLEEP, _BUSY = 0, 1, 2  # states of a box; any other is the address of
 _LIMIT, _COUNT, _WANTED, _SHARE, _LOCK, _BOXES = range(6)  # what stands where in a pool
 _LINE = 128  # bytes: a box has its cache lines for itself, and the next one that processors fetch with it
 _PYTHON_FUNCTIONS = (
-    "PyThread_acquire_lock", "PyThread_acquire_lock_timed", "PyThread_release_lock", "PyMem_RawMalloc", "PyMem_RawFree",
+    "PyThread_acquire_lock", "PyThread_acquire_lock_timed", "PyThread_release_lock",
 )  # fmt: skip
-_SYSTEM_FUNCTIONS = ("sched_yield", "clock_gettime")
+_SYSTEM_FUNCTIONS = (
+    "sched_yield",
+    "clock_gettime",
+    "malloc",
+    "free",
+)  # Python's malloc may ask for the GIL (tracemalloc)
 _CORE_FUNCTIONS = {  # of Linux; elsewhere helpers stay on the core that the system has chosen
     "sched_getcpu": "i32 @sched_getcpu()",
     "sched_getaffinity": "i32 @sched_getaffinity(i32, i64, ptr)",
@@ -179,4 +184,4 @@ def process_helpers() -> Helpers:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_helpers.forget)
+    os.register_at_fork(after_in_child=lambda: process_helpers().forget())

@@ -26,6 +26,7 @@ from linksweep.errors import ArgumentError, BackendError
 MULTIPLE = 64  # samples: whole SIMD lanes and whole cache lines, so that no two threads write to one line
 _LEAST = 512  # samples per chunk of a kernel of which it is not known what they cost
 SHARE = 100e3  # ns of work for each thread, at least: handing it over takes up to 50 us
+HELPED = 50e3  # the same with helpers (helpers.py), which are woken in 5 to 50 us, and at work without the GIL
 _BLOCK = 8e3  # ns of work that a thread takes at a time: short, so that threads end together
 
 _LOOKS = 100  # at a thread that is about to finish, before sleeping: some tens of microseconds
@@ -71,7 +72,7 @@ def default_threads() -> int:
 
 def longest_alone(cost: float | None) -> int:
     """The largest batch that one thread does as soon as two, of samples that take so many nanoseconds each."""
-    return int(2.0 * SHARE / max(cost or 0.0, 1e-3))
+    return int(2.0 * (HELPED if _has_native_helpers() else SHARE) / max(cost or 0.0, 1e-3))
 
 
 def least_share(cost: float | None) -> int:
