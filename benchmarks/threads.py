@@ -2,11 +2,11 @@
 
     python benchmarks/threads.py [--rounds 400]
 
-Single calls take turns; the best of each side is compared. While one thread works the other goes to sleep, so every call
-of two wakes it. The ratio "in a row" is of calls that follow calls of their kind, in which it is awake. Both cores must be
-free at one moment for the best, so medians and load are printed beside: on a busy machine they say how busy it was, not how
-good the threads are. The last column is what two processes that share nothing reach side by side, against one alone: what
-the two cores have to give.
+Single calls take turns; the best of each side is compared. While one thread works the other goes to sleep, so every
+call of two wakes it. The ratio "in a row" is of calls that follow calls of their kind, in which it is awake. Both cores
+must be free at one moment for the best, so medians and load are printed beside: on a busy machine they say how busy it
+was, not how good the threads are. The last column is what two processes that share nothing reach side by side, against
+one alone: what the two cores have to give.
 """
 
 from __future__ import annotations
