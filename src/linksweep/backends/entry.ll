@@ -261,6 +261,9 @@ results:
   %wanted_rows = select i1 %batched, i64 %n, i64 0
   %share_at = getelementptr %plan, ptr %plan, i64 0, i32 9, i64 %index
   %share = load i64, ptr %share_at
+  %much = icmp sgt i64 %samples, %share
+  br i1 %much, label %divide, label %spread
+divide:
   %threads_at = getelementptr %plan, ptr %plan, i64 0, i32 11
   %threads = load i64, ptr %threads_at
   %pieces_most = sdiv i64 %samples, %share
@@ -287,8 +290,8 @@ helped:
   %helpers_start = or i1 %helpers_lack, %helpers_due
   br i1 %helpers_start, label %other, label %spread
 spread:  ; one sample beside a batch is read again and again
-  %with = phi i64 [ 0, %results ], [ %helpers, %helped ], [ %with, %spread_one ]
-  %s = phi i64 [ 0, %results ], [ 0, %helped ], [ %s_next, %spread_one ]
+  %with = phi i64 [ 0, %results ], [ 0, %divide ], [ %helpers, %helped ], [ %with, %spread_one ]
+  %s = phi i64 [ 0, %results ], [ 0, %divide ], [ 0, %helped ], [ %s_next, %spread_one ]
   %s_done = icmp eq i64 %s, %inputs
   br i1 %s_done, label %memory, label %spread_one
 spread_one:

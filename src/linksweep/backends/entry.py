@@ -100,11 +100,12 @@ class Plan(ctypes.Structure):
         place = ("float64", "float32").index(dtype)
         self.owned.append(kernel)
         self.workspaces[place] = kernel.workspace
-        self.shares[place], self.blocks[place] = least_share(kernel.cost), block_size(kernel.cost)
+        if self.threads > 1:
+            self.shares[place], self.blocks[place] = least_share(kernel.cost), block_size(kernel.cost)
         self.kernels[place] = kernel.address("kernel")  # from here on it is used
 
     def use_threads(self, count: int) -> None:
-        """Share large batches by so many threads."""
+        """Share large batches by so many threads. Before there are kernels, which are asked what they cost."""
         from . import helpers
 
         if helpers.supported():
@@ -130,6 +131,7 @@ def make_builtin(
     first = len(inputs) - shared
     shapes = [_Shape.of(shape, k >= first) for k, shape in enumerate(inputs)] + [_Shape.of(shape) for shape in outputs]
     plan, array = Plan(inputs=len(inputs), outputs=len(outputs), threads=1), (_Shape * len(shapes))(*shapes)
+    plan.shares[:] = [sys.maxsize] * 2
     word = sys.intern("out")
     plan.behind, plan.out, plan.shapes = id(behind), id(word), ctypes.addressof(array)
     definition = _MethodDef(name.encode(), code["entry"], _METH_FASTCALL_KEYWORDS, None)

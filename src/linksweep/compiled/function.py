@@ -267,9 +267,9 @@ def _fast_entry(plain: CompiledFunction, behind: Callable[..., object]) -> Calla
     builtin, plan = entry.make_builtin(plain.name, inputs, outputs, shared, behind, _entry_code())
     dtype = plain.dtype or "float64"
     kernel = plain.kernel(dtype)
-    plan.add_kernel(dtype, kernel)
     if plain.threads > 1:
         plan.use_threads(plain.threads)
+    plan.add_kernel(dtype, kernel)
     if behind is plain:  # else what is behind wants to see the calls with float32
         plain._plan = plan
     return builtin
