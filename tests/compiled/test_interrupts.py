@@ -62,6 +62,21 @@ def several_results(threads: int) -> Callable[[], Any]:
     return work
 
 
+def back_to_back(threads: int) -> Callable[[], Any]:
+    """Short batches, one after the other: helpers are awake, and look for the next one."""
+    compiled = robot("planar2").compile("inverse_dynamics", threads=threads)
+    args = samples(compiled, 100_000)
+    expected, out = compiled(*args), np.empty((100_000, 2))
+
+    def work() -> None:
+        out[:] = 0.0
+        for _ in range(20):
+            compiled(*args, out=out)
+        assert same_bits(out, expected)
+
+    return work
+
+
 def rollouts(threads: int) -> Callable[[], Any]:
     arm = robot("mixed5")
     q0 = np.random.default_rng(0).uniform(-1, 1, (300, 5))
@@ -97,7 +112,9 @@ def first_calls(threads: int) -> Callable[[], Any]:
     return work
 
 
-WORK: tuple[Callable[[int], Callable[[], Any]], ...] = (calls, several_results, rollouts, inverse_kinematics)
+WORK: tuple[Callable[[int], Callable[[], Any]], ...] = (
+    calls, several_results, rollouts, inverse_kinematics, back_to_back,
+)  # fmt: skip
 
 
 def interrupted(name: str, threads: int, signals: int) -> None:
@@ -144,6 +161,10 @@ def send_signals(name: str, threads: int, signals: int, seed: int = 0) -> None:
 @pytest.mark.parametrize("work", WORK, ids=lambda work: work.__name__)
 def test_interrupts_at_random(work: Callable[..., Any], threads: int):
     send_signals(work.__name__, threads, 40)
+
+
+def test_hundreds_of_interrupts_while_helpers_are_awake():
+    send_signals("back_to_back", 2, 300, seed=2)
 
 
 def test_interrupted_first_calls():

@@ -164,7 +164,6 @@ NO_CLAIM = {
     ("docs/closed_chains.md", "there is no default for them"),
     ("docs/mjcf.md", "which resolves defaults and computes inertias from"),
     ("docs/proofs.md", "base parameters in the cheapest and in Khalil's form"),
-    ("docs/scale.md", "a second thread costs more than it gains"),
     ("docs/howitworks.md", "run operation by operation over NumPy arrays. It is slower"),
 }
 

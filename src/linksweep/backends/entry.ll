@@ -2,8 +2,9 @@
 ; entry.py knows: places of fields in Python's and NumPy's objects, flags, types.
 ;
 ; %plan: kernels and workspaces of float64 and float32 (null: not there), what is behind, the word "out", shapes and
-; their numbers, and the longest batch that it takes. %shape: axes of one sample, their product, whether a batch shares the array, the axes' lengths.
-%plan = type { ptr, ptr, i64, i64, ptr, ptr, ptr, i64, i64, i64 }
+; their numbers; for each type, the samples that a thread gets at least and takes at a time; how many threads, and the
+; helpers that they are (helpers.ll: most, how many there are, how many there should be, `share`). %shape: axes of one sample, their product, whether a batch shares the array, the axes' lengths.
+%plan = type { ptr, ptr, i64, i64, ptr, ptr, ptr, i64, i64, [2 x i64], [2 x i64], i64, ptr }
 %shape = type { i64, i64, i64, [$MOST_AXES x i64] }
 @ndarray = external global i8
 @float64 = external global i8
@@ -258,12 +259,39 @@ results:
   %batched = icmp sgt i64 %n, 0
   %samples = select i1 %batched, i64 %n, i64 1
   %wanted_rows = select i1 %batched, i64 %n, i64 0
-  %most_at = getelementptr %plan, ptr %plan, i64 0, i32 9
-  %most = load i64, ptr %most_at
-  %too_many = icmp sgt i64 %samples, %most
-  br i1 %too_many, label %other, label %spread
+  %share_at = getelementptr %plan, ptr %plan, i64 0, i32 9, i64 %index
+  %share = load i64, ptr %share_at
+  %much = icmp sgt i64 %samples, %share
+  br i1 %much, label %divide, label %spread
+divide:
+  %threads_at = getelementptr %plan, ptr %plan, i64 0, i32 11
+  %threads = load i64, ptr %threads_at
+  %pieces_most = sdiv i64 %samples, %share
+  %pieces_few = icmp slt i64 %pieces_most, %threads
+  %pieces = select i1 %pieces_few, i64 %pieces_most, i64 %threads
+  %shared = icmp sgt i64 %pieces, 1
+  br i1 %shared, label %pooled, label %spread
+pooled:  ; what is behind starts helpers
+  %pool_at = getelementptr %plan, ptr %plan, i64 0, i32 12
+  %pool = load ptr, ptr %pool_at
+  %pool_there = icmp ne ptr %pool, null
+  br i1 %pool_there, label %helped, label %other
+helped:
+  %limit = load i64, ptr %pool
+  %helpers_at = getelementptr i64, ptr %pool, i64 1
+  %helpers_there = load i64, ptr %helpers_at
+  %helpers_wanted_at = getelementptr i64, ptr %pool, i64 2
+  %helpers_wanted = load atomic i64, ptr %helpers_wanted_at monotonic, align 8
+  %helpers_more = sub i64 %pieces, 1
+  %helpers_many = icmp sgt i64 %helpers_more, %limit
+  %helpers = select i1 %helpers_many, i64 %limit, i64 %helpers_more
+  %helpers_lack = icmp slt i64 %helpers_there, %helpers
+  %helpers_due = icmp slt i64 %helpers_there, %helpers_wanted
+  %helpers_start = or i1 %helpers_lack, %helpers_due
+  br i1 %helpers_start, label %other, label %spread
 spread:  ; one sample beside a batch is read again and again
-  %s = phi i64 [ 0, %results ], [ %s_next, %spread_one ]
+  %with = phi i64 [ 0, %results ], [ 0, %divide ], [ %helpers, %helped ], [ %with, %spread_one ]
+  %s = phi i64 [ 0, %results ], [ 0, %divide ], [ 0, %helped ], [ %s_next, %spread_one ]
   %s_done = icmp eq i64 %s, %inputs
   br i1 %s_done, label %memory, label %spread_one
 spread_one:
@@ -471,14 +499,30 @@ hold_one:
 go:
   %made_by_us = phi i1 [ true, %make ], [ false, %hold ]
   %holder = phi ptr [ %into, %make ], [ null, %hold ]
-  %large = icmp sgt i64 %samples, $RELEASE_ABOVE
+  %many = icmp sgt i64 %samples, $RELEASE_ABOVE
+  %some_help = icmp sgt i64 %with, 0
+  %large = or i1 %many, %some_help
   br i1 %large, label %released, label %kept
 kept:
   call void %kernel(i64 %samples, ptr %in, ptr %in_strides, ptr %out, ptr %out_strides, ptr %work, ptr %counter, i64 %samples)
   br label %finish
 released:
   %owned = call ptr @PyEval_SaveThread()
+  %with_some = icmp sgt i64 %with, 0
+  br i1 %with_some, label %together, label %alone
+together:
+  %pool_too_at = getelementptr %plan, ptr %plan, i64 0, i32 12
+  %pool_too = load ptr, ptr %pool_too_at
+  %function_at = getelementptr ptr, ptr %pool_too, i64 3
+  %function = load ptr, ptr %function_at
+  %block_at = getelementptr %plan, ptr %plan, i64 0, i32 10, i64 %index
+  %block = load i64, ptr %block_at
+  call void %function(ptr %pool_too, i64 %with, ptr %kernel, i64 %samples, ptr %in, ptr %in_strides, ptr %out, ptr %out_strides, ptr %work, i64 %block, i64 %work_size)
+  br label %again
+alone:
   call void %kernel(i64 %samples, ptr %in, ptr %in_strides, ptr %out, ptr %out_strides, ptr %work, ptr %counter, i64 %samples)
+  br label %again
+again:
   call void @PyEval_RestoreThread(ptr %owned)
   br label %finish
 finish:

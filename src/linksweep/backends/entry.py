@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .threads import block_size, least_share
+
 if TYPE_CHECKING:
     from .llvm import LoadedCode, MachineKernel
 
@@ -87,7 +89,10 @@ class Plan(ctypes.Structure):
         ("shapes", ctypes.c_void_p),
         ("inputs", ctypes.c_int64),
         ("outputs", ctypes.c_int64),
-        ("most", ctypes.c_int64),  # samples in a batch; what is behind has threads for more
+        ("shares", ctypes.c_int64 * 2),  # samples for each thread, at least
+        ("blocks", ctypes.c_int64 * 2),  # samples that a thread takes at a time
+        ("threads", ctypes.c_int64),
+        ("pool", ctypes.c_void_p),  # of helpers, null: what is behind shares large batches
     )
 
     def add_kernel(self, dtype: str, kernel: MachineKernel) -> None:
@@ -95,7 +100,17 @@ class Plan(ctypes.Structure):
         place = ("float64", "float32").index(dtype)
         self.owned.append(kernel)
         self.workspaces[place] = kernel.workspace
+        if self.threads > 1:
+            self.shares[place], self.blocks[place] = least_share(kernel.cost), block_size(kernel.cost)
         self.kernels[place] = kernel.address("kernel")  # from here on it is used
+
+    def use_threads(self, count: int) -> None:
+        """Share large batches by so many threads. Before there are kernels, which are asked what they cost."""
+        from . import helpers
+
+        if helpers.supported():
+            self.pool = helpers.process_helpers().pool
+        self.threads = min(count, sys.maxsize)
 
     owned: list[object]
 
@@ -115,7 +130,8 @@ def make_builtin(
     """
     first = len(inputs) - shared
     shapes = [_Shape.of(shape, k >= first) for k, shape in enumerate(inputs)] + [_Shape.of(shape) for shape in outputs]
-    plan, array = Plan(inputs=len(inputs), outputs=len(outputs), most=sys.maxsize), (_Shape * len(shapes))(*shapes)
+    plan, array = Plan(inputs=len(inputs), outputs=len(outputs), threads=1), (_Shape * len(shapes))(*shapes)
+    plan.shares[:] = [sys.maxsize] * 2
     word = sys.intern("out")
     plan.behind, plan.out, plan.shapes = id(behind), id(word), ctypes.addressof(array)
     definition = _MethodDef(name.encode(), code["entry"], _METH_FASTCALL_KEYWORDS, None)

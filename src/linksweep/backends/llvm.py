@@ -147,6 +147,15 @@ class SharedRun:
         self._function(self._count, *self._arrays, place, ctypes.addressof(self._counter), self._block)
         del work  # until here it had to live
 
+    def together(self, helpers: int) -> None:
+        """The whole run, here and in at most so many helpers, to which Python is nothing."""
+        from .helpers import process_helpers
+
+        work, place = aligned(self._workspace)
+        address = self._owned[0].address("kernel")
+        process_helpers().run(helpers, address, self._count, self._arrays, place, self._block, self._workspace)
+        del work  # until here it had to live
+
     def stop(self) -> None:
         self._counter.value = self._count
 

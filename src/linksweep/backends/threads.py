@@ -23,9 +23,10 @@ import numpy as np
 
 from linksweep.errors import ArgumentError, BackendError
 
-_MULTIPLE = 64  # samples: whole SIMD lanes and whole cache lines, so that no two threads write to one line
+MULTIPLE = 64  # samples: whole SIMD lanes and whole cache lines, so that no two threads write to one line
 _LEAST = 512  # samples per chunk of a kernel of which it is not known what they cost
 SHARE = 100e3  # ns of work for each thread, at least: handing it over takes up to 50 us
+HELPED = 50e3  # the same with helpers (helpers.py), which are woken in 5 to 50 us, and at work without the GIL
 _BLOCK = 8e3  # ns of work that a thread takes at a time: short, so that threads end together
 
 _LOOKS = 100  # at a thread that is about to finish, before sleeping: some tens of microseconds
@@ -71,7 +72,17 @@ def default_threads() -> int:
 
 def longest_alone(cost: float | None) -> int:
     """The largest batch that one thread does as soon as two, of samples that take so many nanoseconds each."""
-    return int(2.0 * SHARE / max(cost or 0.0, 1e-3))
+    return int(2.0 * (HELPED if _has_native_helpers() else SHARE) / max(cost or 0.0, 1e-3))
+
+
+def least_share(cost: float | None) -> int:
+    """How many such samples each thread gets, at least: half of what one does as soon as two."""
+    return _LEAST if cost is None else max(longest_alone(cost) // 2, 1)
+
+
+def block_size(cost: float | None) -> int:
+    """How many such samples a thread of machine code takes at a time."""
+    return _LEAST if cost is None else max(round(_BLOCK / max(cost, 1e-3) / MULTIPLE), 1) * MULTIPLE
 
 
 def run_chunks(kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarray], threads: int = 1) -> None:
@@ -83,15 +94,14 @@ def run_chunks(kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarra
     Arrays are as `linksweep.compiled.arrays` makes them. Batches of little work run in the calling thread alone.
     """
     count, cost = outputs[0].shape[0], getattr(kernel, "cost", None)
-    least = _LEAST if cost is None else longest_alone(cost) // 2
-    pieces = min(checked_threads(threads), count // max(least, 1))
+    pieces = min(checked_threads(threads), count // least_share(cost))
     if pieces <= 1:
         kernel(inputs, outputs)
         return
     shared = getattr(kernel, "shared", None)
     if shared is not None:
-        block = _LEAST if cost is None else max(round(_BLOCK / cost / _MULTIPLE), 1) * _MULTIPLE
-        run_shared(shared(inputs, outputs, min(block, -(-count // (pieces * _MULTIPLE)) * _MULTIPLE)), pieces)
+        block = min(block_size(cost), -(-count // (pieces * MULTIPLE)) * MULTIPLE)
+        run_shared(shared(inputs, outputs, block), pieces)
         return
     chunks = _Chunks(kernel, inputs, outputs, pieces)
     run_shared(chunks, pieces)
@@ -104,7 +114,13 @@ def run_shared(work: SharedWork, threads: int) -> None:
 
     Returns, or raises what went wrong, when no thread is at it any more. Interrupted, it stops the others after the
     part at hand and waits for them too; only a second interrupt, during that wait, leaves them to end by themselves.
+
+    A run of machine code needs no Python to be shared, and is one call of it: see helpers.py.
     """
+    together = getattr(work, "together", None)
+    if together is not None and _has_native_helpers():
+        together(min(threads - 1, _processors()))
+        return
     helpers = [_Helper(work) for _ in range(min(threads - 1, _processors()))]
     try:
         for helper in helpers:
@@ -120,6 +136,12 @@ def run_shared(work: SharedWork, threads: int) -> None:
     for helper in helpers:
         if helper.failure is not None:
             raise helper.failure
+
+
+def _has_native_helpers() -> bool:
+    from .helpers import supported
+
+    return supported()
 
 
 class _Helper:
@@ -172,7 +194,7 @@ class _Chunks:
         self.kernel = kernel
         self.arrays = inputs, outputs
         count = outputs[0].shape[0]
-        self.length = -(-count // (pieces * _MULTIPLE)) * _MULTIPLE
+        self.length = -(-count // (pieces * MULTIPLE)) * MULTIPLE
         self.starts = deque(range(0, count, self.length))
         self.failures: dict[int, Exception] = {}  # by where their chunks begin
 

@@ -268,7 +268,7 @@ def _fast_entry(plain: CompiledFunction, behind: Callable[..., object]) -> Calla
     dtype = plain.dtype or "float64"
     kernel = plain.kernel(dtype)
     if plain.threads > 1:
-        plan.most = threads.longest_alone(kernel.cost)
+        plan.use_threads(plain.threads)
     plan.add_kernel(dtype, kernel)
     if behind is plain:  # else what is behind wants to see the calls with float32
         plain._plan = plan
