@@ -144,12 +144,13 @@ def _write_forward(tracer: UnrolledTrace, record: Record, wanted: dict[int, str]
     n, M = len(places), tracer.tree_matrix({pair: blocks.qdd.above for pair, blocks in record.elements.items()})
     solved = {k: by for k, by in wanted.items() if by != "tau"}
     tracer.write_pair_blocks(record.elements, solved)
+    results: dict[int, list[Operand]] = {k: [0.0] * (n * n) for k in wanted}
+    known = _write_free(tracer, record, {k: results[k] for k in solved}, solved)
     columns: list[Column] = []
     for c in range(n):
-        given = {k: [tracer.results[k][place * n + c] for place in places] for k in solved}
-        columns.append(Column(c, given, tuple(map(M.filled, given.values()))))
-    loops = loops and bool(solved)
-    results: dict[int, list[Operand]] = {k: [0.0] * (n * n) for k in wanted}
+        given = {k: [tracer.results[k][place * n + c] for place in places] for k in solved if (k, c) not in known}
+        columns += [Column(c, given, tuple((k, M.filled(b)) for k, b in given.items()))] if given else []
+    loops = loops and bool(columns)
     whole = len(solved) < len(wanted)  # M^-1 itself is wanted, which is made of L^-1
     serves = loops or M.inverse_serves([b for column in columns for b in column.made_from.values()], whole)
     inverse = M.inverse_factor() if serves or whole else None
@@ -168,6 +169,21 @@ def _write_forward(tracer: UnrolledTrace, record: Record, wanted: dict[int, str]
                 results[k][r * n + c] = value
     for k, values in results.items():
         tracer.write(k, values)
+
+
+def _write_free(
+    tracer: UnrolledTrace, record: Record, results: dict[int, list[Operand]], wanted: dict[int, str]
+) -> set[tuple[int, int]]:
+    """Write the columns that need no M, all zero but for the rows of their own joint: (output, column) of each."""
+    found: set[tuple[int, int]] = set()
+    for link, free in zip(tracer.model.links, record.free, strict=True):
+        for k, by in wanted.items():
+            for f, column in enumerate(getattr(free, by)):
+                if column is not None:
+                    found.add((k, link.start + f))
+                    for row, value in enumerate(column):
+                        results[k][(link.start + row) * tracer.model.nv + link.start + f] = value
+    return found
 
 
 def _column_loop(columns: Sequence[Column], inverse: InverseFactor, places: Sequence[int]) -> ColumnLoop:
