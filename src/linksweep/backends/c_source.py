@@ -217,7 +217,8 @@ class _Loops(_Straight):
             yield from self._body(step.body, INDENT * 2)
             yield f"{INDENT}}}"
         elif isinstance(step, Loop):
-            yield from comment("from the base to the tips" if step.outward else "from the tips to the base", INDENT)
+            way = "from the base to the tips" if step.outward else "from the tips to the base"
+            yield from comment("column by column, each a `link`" if self.program.columns else way, INDENT)
             way = f"link = 0; link < {count}; ++link" if step.outward else f"link = {count - 1}; link >= 0; --link"
             yield f"{INDENT}for (int {way}) {{"
             yield from self._choice(step.bodies, INDENT * 2)
@@ -330,7 +331,7 @@ def _rows_of_slots(program: Program) -> dict[tuple[int, int], set[str | int]]:
 def _slot_names(program: Program) -> dict[tuple[int, int], str]:
     """A kept value is called like what is stored; a sum, like the argument by which it comes in."""
     found: dict[tuple[int, int], str] = {}
-    for body in program.bodies():
+    for body in () if program.columns else program.bodies():  # a slot is another quantity in each column
         for node in body.nodes:
             if node.op == "load" and node.data[2] in ("own", "base") and node in program.labels:
                 found.setdefault(node.data[:2], program.labels[node].quantity)

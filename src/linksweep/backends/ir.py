@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from ..tracing.program import Program
 from .emitter import Emitter
+from .long_blocks import LongBlockEmitter, has_long_block
 from .loops import LoopEmitter
 from .parts import PartEmitter, is_long
 from .target import Target
@@ -28,6 +29,7 @@ _SPARE_ON_STACK = 4096  # elements; a longer spare row stands at the end of the 
 def kernel_ir(program: Program, dtype: str, target: Target) -> tuple[str, int]:
     """The IR of `kernel`, and how many bytes of workspace a call of it needs."""
     kind = LoopEmitter if program.rolled else PartEmitter if is_long(program, target) else Emitter
+    kind = LongBlockEmitter if has_long_block(program) else kind
     emitter = kind(program, dtype, target)
     spare = max((array.size for array in program.outputs), default=0)
     workspace = emitter.workspace * target.vector_bytes

@@ -19,6 +19,7 @@ from ..support.interrupts import Uninterrupted
 from ..tracing.program import Program
 from .entry import data_address
 from .ir import kernel_ir
+from .long_blocks import has_long_block
 from .parts import is_long
 from .target import Target, initialized_llvm
 from .trig import libm_addresses
@@ -35,7 +36,7 @@ def compile_object(
     if extra is not None:
         ir += extra(workspace)
     # 1 leaves out the second scheduling, a fifth of the time for Talos' derivatives, which run as fast without
-    return emit_object(ir, target, 1 if is_long(program, target) else 2), workspace, ir
+    return emit_object(ir, target, 1 if is_long(program, target) or has_long_block(program) else 2), workspace, ir
 
 
 def emit_object(ir: str, target: Target, opt: int = 2) -> bytes:

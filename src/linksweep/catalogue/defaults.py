@@ -19,6 +19,9 @@ from .table import Request
 
 ROLL_ABOVE = 60  # links; below, a written-out program of real geometry is faster (benchmarks/rolled.py)
 WRITTEN_OUT = 30_000  # operations; LLVM takes some seconds for a written-out program of so many
+IN_LOOP = 5000  # operations of M^-1 times the columns of derivatives, from which on they run as a loop over columns.
+# All derivatives of forward dynamics, batch 512, in a loop and written out: Solo (18 freedoms, 7,128) 0.78 us and 0.81,
+# 1.1 s to compile and 2.8; Panda with fingers (9, 1,260) 0.26 us and 0.19
 OPERATIONS = {  # of a loop over links of general geometry: for each link, and for each pair of freedoms on one way
     "inverse_dynamics": (177, 0), "bias_forces": (177, 0), "gravity_forces": (172, 0), "forward_dynamics": (443, 0),
     "mass_matrix": (125, 32), "mass_matrix_inverse": (474, 48), "coriolis_matrix": (373, 83), "regressor": (293, 78),
@@ -135,6 +138,17 @@ def sweeps_serve(model: CanonicalModel, by: Collection[str]) -> bool:
     """Whether derivatives of inverse dynamics by these inputs are taken by sweeps of their own, not by differentiating
     the torques: together they share most of their work."""
     return "qd" in by or "qdd" in by or depth(model) > SHALLOW
+
+
+def columns_in_loop(model: CanonicalModel) -> bool:
+    """Whether M^-1 times the columns of two derivatives of joint forces runs as a loop over the columns."""
+    inner: list[int] = []  # freedoms between the base and a link, its own joint's among them
+    pairs = 0  # of a freedom and one between it and the base
+    for link in model.links:
+        above = 0 if link.parent == BASE else inner[link.parent]
+        inner.append(above + link.nv)
+        pairs += above * link.nv + link.nv * (link.nv - 1) // 2
+    return 4 * model.nv * pairs >= IN_LOOP
 
 
 def with_still_frames(model: CanonicalModel, requests: Collection[Request]) -> CanonicalModel:

@@ -16,12 +16,14 @@ from ..algorithms.forward.forward_derivatives import forward_dynamics_derivative
 from ..algorithms.inverse.inverse_derivatives import inverse_dynamics_derivatives
 from ..algorithms.mass_matrix.composite_inertia import mass_matrix
 from ..mechanism.canonical import CanonicalModel
+from ..spatial.tree_matrix import InverseFactor
+from ..tracing.columns import Column, ColumnLoop
 from ..tracing.differentiate import Tangent, adjoints, derivative
 from ..tracing.expression import Node, Operand
 from ..tracing.program import Array
 from ..tracing.rolled import Rolled
 from ..tracing.unrolled import UnrolledTrace
-from .defaults import default_method, sweeps_serve
+from .defaults import columns_in_loop, default_method, sweeps_serve
 from .table import Algorithm, Record, Request
 
 Vectors = dict[tuple[Request | None, str], str]
@@ -70,9 +72,11 @@ def directions(request: Request, by: str, shapes: dict[str, tuple[int, ...]]) ->
 
 def trace_all(
     tracer: Rolled | UnrolledTrace, requests: Sequence[Request], trace_plain: Callable[[Request, int], None],
-    record_of: Algorithm, results: dict[Request, str], rolled: bool,
+    record_of: Algorithm, results: dict[Request, str], rolled: bool, loops: bool,
 ) -> None:  # fmt: skip
     """Trace the requests; what several derivatives are of is traced once.
+
+    rolled: as loops over the links. loops: columns of results may run as a loop where all else is written out.
 
     trace_plain: traces a request as an output; record_of(tracer, request, made): runs on its inputs the algorithm that
     `made` makes of the request's own; results: what those of plain requests are called.
@@ -82,7 +86,7 @@ def trace_all(
         members.setdefault(request.plain, []).append(index)
     vectors = product_inputs(requests, results)
     for plain, indices in members.items():
-        swept = _trace_swept(tracer, plain, {k: requests[k] for k in indices}, record_of, rolled)
+        swept = _trace_swept(tracer, plain, {k: requests[k] for k in indices}, record_of, rolled, loops)
         known: Known = {}
         for k in indices:
             request = requests[k]
@@ -97,8 +101,9 @@ def trace_all(
 
 
 def _trace_swept(
-    tracer: Rolled | UnrolledTrace, plain: Request, members: dict[int, Request], record_of: Algorithm, rolled: bool
-) -> set[int]:
+    tracer: Rolled | UnrolledTrace, plain: Request, members: dict[int, Request], record_of: Algorithm, rolled: bool,
+    loops: bool,
+) -> set[int]:  # fmt: skip
     """Trace what sweeps have of these, where they cost less; the outputs that are done."""
     model = tracer.model
     if model.ties or model.springs or not model.has_constant_columns:  # of which the sweeps know nothing
@@ -111,7 +116,7 @@ def _trace_swept(
     if kind == "forward":
         assert isinstance(tracer, UnrolledTrace)
         record = record_of(tracer, plain, lambda own: functools.partial(forward_dynamics_derivatives, forward=own))
-        _write_forward(tracer, record, wanted)
+        _write_forward(tracer, record, wanted, loops and tracer.columns is None and columns_in_loop(model))
     elif set(wanted.values()) == {"qdd"}:
         for k in wanted:
             tracer.write_pairs(k, mass_matrix(tracer).elements)
@@ -130,26 +135,66 @@ def _trace_swept(
     return {*wanted, *values}
 
 
-def _write_forward(tracer: UnrolledTrace, record: Record, wanted: dict[int, str]) -> None:
-    """dqdd = -M^-1 dtau at qdd, by columns, and M^-1 itself, of which one half is computed."""
+def _write_forward(tracer: UnrolledTrace, record: Record, wanted: dict[int, str], loops: bool) -> None:
+    """dqdd = -M^-1 dtau at qdd, by columns, and M^-1 itself, of which one half is computed.
+
+    loops: the columns run as a loop.
+    """
     places = tracer.places()
     n, M = len(places), tracer.tree_matrix({pair: blocks.qdd.above for pair, blocks in record.elements.items()})
-    for k, by in wanted.items():
-        result: list[Operand] = [0.0] * (n * n)
-        if by == "tau":
-            for c in range(n):
-                column = M.solve([1.0 if r == c else 0.0 for r in range(n)])
-                for r in range(c + 1):
-                    for a, b in ((places[r], places[c]), (places[c], places[r])):
-                        result[a * n + b] = column[r]
-        else:
-            tracer.write_pair_blocks(record.elements, {k: by})
-            flat = tracer.results[k]
-            for c in range(n):
-                column = M.solve([flat[place * n + c] for place in places])
-                for place, value in zip(places, column, strict=True):
-                    result[place * n + c] = -value
-        tracer.write(k, result)
+    solved = {k: by for k, by in wanted.items() if by != "tau"}
+    tracer.write_pair_blocks(record.elements, solved)
+    results: dict[int, list[Operand]] = {k: [0.0] * (n * n) for k in wanted}
+    known = _write_free(tracer, record, {k: results[k] for k in solved}, solved)
+    columns: list[Column] = []
+    for c in range(n):
+        given = {k: [tracer.results[k][place * n + c] for place in places] for k in solved if (k, c) not in known}
+        columns += [Column(c, given, tuple((k, M.filled(b)) for k, b in given.items()))] if given else []
+    loops = loops and bool(columns)
+    whole = len(solved) < len(wanted)  # M^-1 itself is wanted, which is made of L^-1
+    serves = loops or M.inverse_serves([b for column in columns for b in column.made_from.values()], whole)
+    inverse = M.inverse_factor() if serves or whole else None
+    if loops and inverse is not None:
+        tracer.columns = _column_loop(columns, inverse, places)
+        columns = []
+    for column in columns:
+        for k, b in column.made_from.items():
+            found = inverse.times(b)[0] if serves and inverse is not None else M.solve(b)
+            for place, value in zip(places, found, strict=True):
+                results[k][place * n + column.number] = -value
+    for k in wanted.keys() - solved.keys():
+        assert inverse is not None
+        for r, row in zip(places, inverse.full(), strict=True):
+            for c, value in zip(places, row, strict=True):
+                results[k][r * n + c] = value
+    for k, values in results.items():
+        tracer.write(k, values)
+
+
+def _write_free(
+    tracer: UnrolledTrace, record: Record, results: dict[int, list[Operand]], wanted: dict[int, str]
+) -> set[tuple[int, int]]:
+    """Write the columns that need no M, all zero but for the rows of their own joint: (output, column) of each."""
+    found: set[tuple[int, int]] = set()
+    for link, free in zip(tracer.model.links, record.free, strict=True):
+        for k, by in wanted.items():
+            for f, column in enumerate(getattr(free, by)):
+                if column is not None:
+                    found.add((k, link.start + f))
+                    for row, value in enumerate(column):
+                        results[k][(link.start + row) * tracer.model.nv + link.start + f] = value
+    return found
+
+
+def _column_loop(columns: Sequence[Column], inverse: InverseFactor, places: Sequence[int]) -> ColumnLoop:
+    """-M^-1 times each of these columns."""
+    pairs = list(inverse.entries)
+
+    def made(given: Sequence[Sequence[Operand]], shared: Sequence[Operand]) -> Sequence[Sequence[Operand]]:
+        entries = dict(zip(pairs, shared[: len(pairs)], strict=True))
+        return InverseFactor(entries, shared[len(pairs) :]).times(*given)
+
+    return ColumnLoop(columns, [*inverse.entries.values(), *(-d for d in inverse.diagonal)], made, places)
 
 
 def _derivative(

@@ -86,6 +86,7 @@ def trace(
     wherever they serve. parameters: numbers of the model that are inputs, `varied` from sample to sample.
     """
     inputs, outputs = signature(model, requests, parameters, varied)
+    loops = rolled is None and not parameters
     if rolled is None:
         rolled = wants_loops(model, requests, parameters) and not any(written_out(model, r) for r in requests)
 
@@ -103,7 +104,7 @@ def trace(
     def trace_plain(request: Request, output: int) -> None:
         FUNCTIONS[request.function].trace(tracer, request, output)
 
-    trace_all(tracer, requests, trace_plain, record_of, _result_names(requests), rolled)
+    trace_all(tracer, requests, trace_plain, record_of, _result_names(requests), rolled, loops)
     name = "_".join(request.function for request in requests)
     return optimise(tracer.program(name, outputs))
 

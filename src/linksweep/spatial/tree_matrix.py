@@ -91,6 +91,77 @@ class TreeMatrix:
                 x[i] = x[i] - low[i, j] * x[j]
         return x
 
+    def inverse_factor(self) -> InverseFactor:
+        """L^-1, which has the zeros of L, and D^-1."""
+        low, diagonal = self._kept_factors()
+        up: dict[tuple[int, int], Scalar] = {}
+        for i in range(len(self.parents)):
+            above = self.ancestors(i)
+            for n, j in enumerate(above):
+                total = low[i, j]
+                for k in above[:n]:
+                    total = total + low[i, k] * up[k, j]
+                up[i, j] = -total
+        return InverseFactor(up, [1.0 / d for d in diagonal])
+
+    def filled(self, b: Sequence[Scalar]) -> frozenset[int]:
+        """Where L^-T b is not 0."""
+        there = [i for i, value in enumerate(b) if not is_zero(value)]
+        return frozenset(there).union(*(self.ancestors(i) for i in there))
+
+    def inverse_serves(self, columns: Sequence[Sequence[Scalar]], known: bool) -> bool:
+        """Whether L^-1 costs less, nothing if `known`, than what it saves where M x = b is solved for these b:
+        x = L^-1 y passes over the zeros of y, where the solve with L has filled them by the values of x between."""
+        above = [self.ancestors(i) for i in range(len(self.parents))]
+        saved = 0
+        for b in columns:
+            filled = self.filled(b)
+            saved += sum(j not in filled for own in above for j in own if filled)
+        return saved > (0 if known else sum(len(own) * (len(own) - 1) // 2 for own in above))
+
+
+class InverseFactor:
+    """M^-1 = L^-1 D^-1 L^-T: entries[i, j] of L^-1 for every ancestor j of i, and D^-1."""
+
+    def __init__(self, entries: dict[tuple[int, int], Scalar], diagonal: Sequence[Scalar]):
+        self.entries = entries
+        self.diagonal = diagonal
+        self._paths = [[j for j in range(i) if (i, j) in entries] for i in range(len(diagonal))]
+
+    def times(self, *columns: Sequence[Scalar]) -> list[list[Scalar]]:
+        """M^-1 b for each of these b, entry by entry; what is 0 of b, and of what is made of it, is passed over."""
+        made: list[list[Scalar]] = [[] for _ in columns]
+        for j, d in enumerate(self.diagonal):
+            below = [(i, self.entries[i, j]) for i in range(j + 1, len(self.diagonal)) if (i, j) in self.entries]
+            for y, b in zip(made, columns, strict=True):
+                total = b[j]
+                for i, entry in below:
+                    total = total if is_zero(b[i]) else total + entry * b[i]
+                y.append(total * d)
+        return self._outward(made, len(self.diagonal))
+
+    def full(self) -> list[list[Scalar]]:
+        """M^-1, of which one half is computed."""
+        found: list[list[Scalar]] = []
+        for c, path in enumerate(self._paths):
+            y: list[Scalar] = [0.0] * len(self._paths)
+            for j in path:
+                y[j] = self.entries[c, j] * self.diagonal[j]
+            y[c] = self.diagonal[c]
+            found += self._outward([y], c + 1)
+        return [[found[max(r, c)][min(r, c)] for c in range(len(found))] for r in range(len(found))]
+
+    def _outward(self, columns: Sequence[Sequence[Scalar]], count: int) -> list[list[Scalar]]:
+        """The first `count` of L^-1 y for each of these y."""
+        found: list[list[Scalar]] = [[] for _ in columns]
+        for i, path in enumerate(self._paths[:count]):
+            for x, y in zip(found, columns, strict=True):
+                total = y[i]
+                for j in path:
+                    total = total if is_zero(y[j]) else total + self.entries[i, j] * y[j]
+                x.append(total)
+        return found
+
 
 def congruence(factor: TreeMatrix, diagonal: Sequence[Scalar]) -> list[list[Scalar]]:
     """F^T D^-1 F for the lower triangular F with these entries (F[j, i] stored at (i, j)), as a full matrix."""

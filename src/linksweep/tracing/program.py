@@ -147,6 +147,7 @@ class Program:
     arrays: tuple[int, ...] = ()  # slots of each workspace array
     tables: tuple[tuple[float, ...], ...] = ()
     offsets: tuple[tuple[int, ...], ...] = ()
+    columns: bool = False  # what loops call links are columns of results (columns.py)
     labels: dict[Node, Label] = field(default_factory=dict["Node", "Label"], compare=False)
 
     @property
@@ -247,12 +248,17 @@ def needed(values: Iterable[Operand]) -> tuple[Node, ...]:
     return tuple(sorted(found, key=lambda node: node.order))
 
 
-def block_program(name: str, inputs: Sequence[Array], outputs: Sequence[tuple[Array, Sequence[Operand]]]) -> Program:
-    """A Program of one Block that computes the given values."""
-    effects = [
+def output_effects(results: Iterable[Sequence[Operand]]) -> list[Output]:
+    """Effects that write these results, each from its first element on."""
+    return [
         Output(k, (i,), float(value) if isinstance(value, int) else value)
-        for k, (_, values) in enumerate(outputs)
+        for k, values in enumerate(results)
         for i, value in enumerate(values)
     ]
+
+
+def block_program(name: str, inputs: Sequence[Array], outputs: Sequence[tuple[Array, Sequence[Operand]]]) -> Program:
+    """A Program of one Block that computes the given values."""
+    effects = output_effects(values for _, values in outputs)
     arrays = tuple(array for array, _ in outputs)
     return Program(name, tuple(inputs), arrays, (Block(Body.of(effects)),))

@@ -9,9 +9,10 @@ from ..mechanism.joints import Coordinates
 from ..mechanism.sweeps import Pairs, PerLink, Records, SquareSum, Unrolled
 from ..spatial.algebra import Force, Motion, leaves
 from ..spatial.scalars import Values
+from .columns import ColumnLoop
 from .expression import Graph, Operand
 from .places import parameter_places
-from .program import Array, Program, block_program
+from .program import Array, Program, block_program, output_effects
 from .tracer import PairBlocks, ParameterColumns, place_of
 
 
@@ -96,10 +97,16 @@ class UnrolledTrace(UnrolledRun):
         described: Callable[[Sequence[Sequence[Operand]]], CanonicalModel] | None = None,
     ):  # fmt: skip
         self.graph = Graph()
+        self.columns: ColumnLoop | None = None  # runs after everything else, and writes over what is written there
         leaves = [
             [self.graph.leaf("input", (k, i), array.level) for i in range(array.size)] for k, array in enumerate(inputs)
         ]
         super().__init__(model, inputs, leaves, described)
 
     def program(self, name: str, outputs: Sequence[Array]) -> Program:
-        return block_program(name, self.inputs, [(array, self.results[k]) for k, array in enumerate(outputs)])
+        results = [self.results[k] for k in range(len(outputs))]
+        if self.columns is None:
+            return block_program(name, self.inputs, list(zip(outputs, results, strict=True)))
+        written = self.columns.written()
+        effects = [effect for effect in output_effects(results) if (effect.output, *effect.where) not in written]
+        return self.columns.program(self.graph, name, self.inputs, outputs, effects)

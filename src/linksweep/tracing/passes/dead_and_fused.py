@@ -14,7 +14,7 @@ from ..program import Add, Block, Body, Effect, Output, PairLoop, PairOutput, Pr
 
 def remove_dead(program: Program) -> Program:
     """Keep only what a result depends on. Workspace slots that nobody reads are renumbered away."""
-    if not program.rolled:
+    if not program.rolled or program.columns:  # there each slot is read
         return program
     live = _live_slots(program)
     slots = {

@@ -10,14 +10,15 @@ from collections import Counter
 from dataclasses import replace
 
 from ..expression import Graph, Node, Operand
-from ..program import Body, Program
+from ..program import Block, Body, Program
 
 Term = tuple[bool, Operand]  # subtracted?, what
 
 
 def factor_sums(program: Program) -> Program:
-    """The program with common factors taken out, where it is one block."""
-    return program if program.rolled else program.map_bodies(lambda body: _Factoring(body).body())
+    """The program with common factors taken out, where it is written out."""
+    steps = (Block(_Factoring(step.body).body()) if isinstance(step, Block) else step for step in program.steps)
+    return replace(program, steps=tuple(steps))
 
 
 class _Factoring:
