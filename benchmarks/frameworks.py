@@ -122,16 +122,15 @@ def taking_turns(sides: dict[str, Callable[[], Any]], rounds: int) -> dict[str, 
 
 
 def report(what: str, count: int, found: dict[str, tuple[Taken, Taken]]) -> None:
-    """Each side; ratios are to the first, which is ours."""
-    names = list(found)
+    """Each side, and of the others the ratios to ours."""
+    ours = {name: taken for name, taken in found.items() if name.startswith("linksweep")}
     for name, (first, best) in found.items():
         compiled = [a - b for a, b in zip(first, best, strict=True)]
         text = f"{time_of(best[0] / count)} ({time_of(best[1] / count)} of CPU), compiled in {compiled[0]:.2f} s"
-        if name != names[0]:
-            own_first, own = found[names[0]]
+        for own, (own_first, own_best) in ours.items() if name not in ours else ():
             text += (
-                f"; {best[0] / own[0]:.0f}x the time, {best[1] / own[1]:.0f}x the CPU, "
-                f"{compiled[0] / (own_first[0] - own[0]):.1f}x to compile"
+                f"; {best[0] / own_best[0]:.0f}x the time, {best[1] / own_best[1]:.0f}x the CPU, "
+                f"{compiled[0] / (own_first[0] - own_best[0]):.1f}x to compile of {own}"
             )
         print(f"{what}, {name}: {text}", flush=True)
 
@@ -201,18 +200,14 @@ def main() -> None:
     def scanned(forward: Forward) -> Any:
         return lambda q, qd, taus: jax.lax.scan(step_of(jax.vmap(forward), options.rk4), (q, qd), taus)[1]
 
-    rolls = {k: scanned(f) for k, f in forwards.items()}
-    sides = {k: partial(jax.jit(f), *start, torques) for k, f in rolls.items()}
-    report(f"scan of {steps} steps, vmap 256, a step", 256 * steps, taking_turns(sides, rounds))
-
+    rolls: dict[str, Any] = {k: scanned(f) for k, f in forwards.items()}
     whole = wrap(ls.rollout(robot, DT, integrator="rk4" if options.rk4 else "semi_implicit_euler"))
-
-    def states(q: Any, qd: Any, taus: Any) -> Any:
-        return tuple(x[1:] for x in whole(q, qd, taus))
-
+    rolls = {"linksweep rollout": lambda q, qd, taus: tuple(x[1:] for x in whole(q, qd, taus)), **rolls}
+    sides = {k: partial(jax.jit(f), *start, torques) for k, f in rolls.items()}
+    report(f"{steps} steps, scan or rollout, 256 at a time, a step", 256 * steps, taking_turns(sides, rounds))
     slopes = {
         name: jax.jit(jax.grad(lambda taus, f=f: sum((x**2).mean() for x in f(*start, taus))))
-        for name, f in {"linksweep rollout": states, **rolls}.items()
+        for name, f in rolls.items()
     }
     sides = {k: partial(f, torques) for k, f in slopes.items()}
     report(f"gradient through {steps} steps, 256 rollouts", 1, taking_turns(sides, rounds))
