@@ -9,7 +9,7 @@ PYTEST_ARGS ?= -n auto
 OUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format bench bench-all docs pictures dist clean
+.PHONY: help demo test test-all programs lint format bench bench-all docs pictures dist clean
 
 help:
 	@echo "make demo    set up .venv and run the PUMA 560 round trip into $(OUT)/"
@@ -42,14 +42,28 @@ demo: $(VENV)/plot.stamp
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-# What make test may skip is here. TORCH=torch==2.13.0 or a CPU wheel spares the CUDA packages that plain torch brings.
-TORCH ?= torch
-$(VENV)/frameworks.stamp: $(VENV)/test.stamp
-	$(PIP) install --quiet '$(TORCH)' --editable '.[jax,torch,casadi]' cvxpy nbclient nbformat ipykernel
+# What make test may skip runs in test-all, which installs it. TORCH: the first of these that can be had, since what an
+# index gives for plain torch may bring gigabytes of CUDA.
+TORCH ?= torch==2.13.0 torch
+$(VENV)/frameworks.stamp: $(VENV)/test.stamp $(VENV)/docs.stamp
+	for torch in $(TORCH); do $(PIP) install --quiet "$$torch" && exit; done; exit 1
+	$(PIP) install --quiet --editable '.[jax,torch,casadi,dask]' cvxpy nbclient nbformat ipykernel hatchling lxml networkx
 	touch $@
 
-test-all: $(VENV)/frameworks.stamp
-	$(BIN)/python -m pytest $(PYTEST_ARGS) -m 'slow or not slow'
+# A browser for the viewer and the site; an emulator and a compiler for 64-bit ARM. Without them their tests skip.
+PROGRAMS := chromium chromedriver qemu-aarch64 aarch64-linux-gnu-gcc
+DEBIAN := chromium chromium-driver qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+programs: $(VENV)/made.stamp
+	@for name in $(PROGRAMS); do command -v $$name; done | wc -l | grep -qw $(words $(PROGRAMS)) || { \
+	  test "$$(id -u)" = 0 || sudo="sudo -n"; apt="timeout 600 $$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq \
+	    -o DPkg::Lock::Timeout=120"; \
+	  echo "installing $(DEBIAN)"; $$apt update; $$apt install -y --no-install-recommends $(DEBIAN); \
+	  } >$(VENV)/programs.log 2>&1 || echo "test-all goes without some of $(PROGRAMS): apt-get did not install" \
+	    "them (see $(VENV)/programs.log), and tests that need them skip." >&2
+
+# REST=1: without what `make test` has just passed on the same files (tests/conftest.py).
+test-all: $(VENV)/frameworks.stamp programs
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m 'slow or not slow' $(if $(REST),--rest)
 
 lint: $(VENV)/test.stamp $(VENV)/dev.stamp
 	$(BIN)/ruff check .

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
 import sys
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -44,7 +46,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """`@pytest.mark.sampled(k)`: of a test's cases, every k-th runs in `make test`, all of them in `make test-all`."""
     seen: dict[str, int] = {}
     for item in items:
@@ -54,3 +56,41 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             seen[name] = seen.get(name, -1) + 1
             if seen[name] % marker.args[0]:
                 item.add_marker(pytest.mark.slow)
+    if config.getoption("--rest"):
+        done = set(config.cache.get(PASSED, {}).get(state(), []))  # pyright: ignore[reportOptionalMemberAccess]
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in done])
+        items[:] = [item for item in items if item.nodeid not in done]
+
+
+# ---- `--rest`: what the last run here, if all of it passed, has not run on these same files -----------------------
+
+PASSED = "linksweep/passed"  # in .pytest_cache: the state, and the tests that passed in it
+READ = ("src", "tests", "docs", "examples", "benchmarks", "tools", "README.md", "Makefile", "pyproject.toml")
+_passed: dict[str, bool] = {}
+
+
+def state() -> str:
+    """Of all that tests read: the files here, and the packages that numbers come from."""
+    digest = hashlib.sha256(repr([sys.version, *map(version, ("numpy", "scipy", "llvmlite"))]).encode())
+    for name in READ:
+        top = HERE.parent / name
+        for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
+            if path.is_file() and "__pycache__" not in path.parts:
+                digest.update(f"{path.relative_to(HERE.parent)} {path.stat().st_size}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rest", action="store_true", help="leave out what just passed here, on these same files")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _passed[report.nodeid] = _passed.get(report.nodeid, True) and report.passed
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    config = session.config
+    spared = hasattr(config, "workerinput") or config.option.collectonly or config.option.rest
+    if not spared and config.cache is not None:
+        green = [name for name, passed in _passed.items() if passed] if exitstatus == 0 else []
+        config.cache.set(PASSED, {state(): green})

@@ -1,6 +1,6 @@
 """Machine code for 64-bit ARM, run by qemu: the numbers of this machine, lanes, angles, loops and descents included.
 
-Needs qemu-aarch64 and a C compiler for the little main around a kernel (Debian: qemu-user-static,
+Needs qemu-aarch64 and a C compiler for the little main around a kernel (Debian: qemu-user,
 gcc-aarch64-linux-gnu, libc6-dev-arm64-cross); skipped without them. What runs on Python, the entry and the cache, does
 not run here: see docs/portability.md.
 """
@@ -26,6 +26,7 @@ from linksweep.tracing.passes.dead_and_fused import fuse
 
 QEMU = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
 CC = shutil.which("aarch64-linux-gnu-gcc")
+LIBC = CC and subprocess.run([CC, "-print-file-name=libc.a"], capture_output=True, text=True).stdout.strip()
 AARCH64 = Target("aarch64-unknown-linux-gnu", "generic", "+neon", 16, True)
 MAIN = r"""
 #include <stdint.h>
@@ -48,7 +49,8 @@ int main(void) {
 """
 
 pytestmark = pytest.mark.skipif(
-    QEMU is None or CC is None, reason="needs qemu-aarch64 and aarch64-linux-gnu-gcc: apt install qemu-user-static "
+    QEMU is None or not LIBC or not Path(LIBC).is_absolute(),  # a name without a folder: it has no such file
+    reason="needs qemu-aarch64 and aarch64-linux-gnu-gcc with its C library: apt install qemu-user "
     "gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
 )  # fmt: skip
 

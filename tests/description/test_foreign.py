@@ -131,14 +131,14 @@ def test_nothing_is_imported_to_know_them():
 
 
 def test_torch():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="tensors are those of torch, which is not installed")
     for q in (torch.zeros(6), torch.zeros(6, requires_grad=True), torch.nn.Parameter(torch.zeros(6))):
         refused(ArgumentError, "q is a PyTorch tensor", lambda q=q: PUMA.gravity_forces(q))
         assert PUMA.gravity_forces(q.detach().cpu().numpy()).shape == (6,)
 
 
 def test_jax():
-    jax = pytest.importorskip("jax")
+    jax = pytest.importorskip("jax", reason="arrays are those of jax, which is not installed")
     for transform in (jax.jit, jax.vmap, jax.grad):
         with pytest.raises(ArgumentError, match="q is a tracer of JAX"):
             transform(PUMA.gravity_forces)(jax.numpy.zeros((2, 6)) if transform is jax.vmap else jax.numpy.zeros(6))

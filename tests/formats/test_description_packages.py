@@ -8,6 +8,7 @@ pybullet dm_control robosuite metaworld drake` is enough. LINKSWEEP_DESCRIPTIONS
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import os
@@ -70,6 +71,7 @@ def compared(files: list[tuple[str, str]]) -> list[dict[str, Any]]:
             if "begun" not in result:
                 results.append(result)
         feeder.join()
+        child.stdout.close()
         if not child.wait():
             break
         results.append({"file": begun, "base": "fixed", "peer": f"crashes ({child.returncode})"})
@@ -79,11 +81,8 @@ def compared(files: list[tuple[str, str]]) -> list[dict[str, Any]]:
 
 def _feed(child: subprocess.Popen[str], lines: str) -> None:
     assert child.stdin
-    try:
+    with contextlib.suppress(OSError), child.stdin:  # it crashed: what is left is fed to the next one
         child.stdin.write(lines)
-        child.stdin.close()
-    except OSError:
-        pass  # it crashed: what is left is fed to the next one
 
 
 def outcome(result: dict[str, Any]) -> str:

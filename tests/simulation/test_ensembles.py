@@ -131,7 +131,7 @@ def test_a_killed_run_goes_on(tmp_path: Path):
 
 
 def test_two_dask_workers_and_one_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    distributed = pytest.importorskip("distributed")
+    distributed = pytest.importorskip("distributed", reason="clusters are those of Dask: pip install 'linksweep[dask]'")
     experiment = rollouts(options={"duration": 0.5, "every": 50})
     here = ls.ensemble(experiment, 4000, tmp_path / "here", chunk=100)
     write, written, pids = ensembles._write, [], []
@@ -157,7 +157,7 @@ def test_two_dask_workers_and_one_is_killed(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_compiled_functions_inside_dask_arrays():
-    dask_array = pytest.importorskip("dask.array")
+    dask_array = pytest.importorskip("dask.array", reason="arrays are those of Dask: pip install 'linksweep[dask]'")
     robot = ls.robots.puma560()
     q = dask_array.random.default_rng(0).normal(size=(1000, 6), chunks=(300, 6))
     known = q.compute(scheduler="sync")
