@@ -12,6 +12,7 @@ time where the result is a new array.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -33,7 +34,7 @@ ROBOTS = {
 BATCH, LARGEST = 4096, 64 * 2**20  # samples, and bytes of a result
 SPREAD, PART = 512 * 2**20, 16 * 2**20  # bytes of memory that is written, and of a turn
 TIMES, SHARE = 10.0, 0.7  # of Pinocchio's time, of the store bandwidth
-ROWS, TURN = 64, 0.001  # of Pinocchio, and seconds: short beside a time slice, so that a busy machine leaves good turns
+ROWS, TURN = 64, 0.006  # of Pinocchio, and seconds: some calls of the largest batch, so that a turn is mostly its own
 FRAMED = ("pose", "jacobian", "jacobian_derivative", "point_jacobian", "point_jacobian_derivative", "first_influence",
           "second_influence", "frame_velocity", "frame_acceleration", "jacobian_bias",
           "operational_inertia_inverse")  # fmt: skip
@@ -159,7 +160,7 @@ def main() -> None:
             except (ls.LinksweepError, KeyError, ValueError) as error:
                 found = {"error": str(error).splitlines()[0][:80]}
             rows.append({"robot": name, "function": function, **found})
-            print("  ", *cells(rows[-1]), flush=True)
+            print("  ", *cells(rows[-1]), file=sys.stderr, flush=True)  # for whoever waits
     print()
     print(table([("", "linksweep", "new", "C++", "Python", "ratio", "of stores", ""), *map(cells, rows)]))
     bandwidths = [row["bandwidth"] / 1e9 for row in rows if "bandwidth" in row]
@@ -175,7 +176,7 @@ def main() -> None:
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
     title = f"{row['robot']}: {row['function']}"
     if "error" in row:
-        return title, row["error"], "", "", "", "", "", ""
+        return title, "refused", "", "", "", "", "", ""
     theirs = (time_of(row[name]) if name in row else "-" for name in ("native", "python"))
     ratio = f"{row['ratio']:.1f}x" if "ratio" in row else "-"
     return title, time_of(row["ours"]), time_of(row["new"]), *theirs, ratio, f"{row['share']:.0%}", verdict(row)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 import warnings
 from typing import Any
@@ -96,7 +97,7 @@ def by_cost(rounds: int, quick: bool) -> list[dict[str, Any]]:
                 row["counted"] = compiled["unrolled"].counts.total
             row["taken"] = "loops" if robot.compile(function).program.rolled else "written out"
             rows.append(row)
-            print(f"  {name} {function}", flush=True)
+            print(f"  {name} {function}", file=sys.stderr, flush=True)
     return rows
 
 

@@ -91,6 +91,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     config = session.config
     spared = hasattr(config, "workerinput") or config.option.collectonly or config.option.rest
-    if not spared and config.cache is not None:
+    cache: pytest.Cache | None = getattr(config, "cache", None)  # none with -p no:cacheprovider
+    if not spared and cache is not None:
         green = [name for name, passed in _passed.items() if passed] if exitstatus == 0 else []
-        config.cache.set(PASSED, {state(): green})
+        cache.set(PASSED, {state(): green})

@@ -30,7 +30,7 @@ OPERATIONS = {  # of a loop over links of general geometry: for each link, and f
 OTHERS, RESULT = (200, 0), 3  # of what is not listed, and for each entry of its results
 DERIVATIVE = (606, 90)  # of torques, by one input
 FOLDED = 0.4  # of the operations that are left where axes are parallel or at right angles
-COMMON_FRAME = ("regressor", "packed_regressor")  # where nothing folds: all meet in one frame
+COMMON_FRAME = {"regressor": 0.6, "packed_regressor": 0.6}  # less of them folds: all meet in one frame
 TORQUES = ("inverse_dynamics", "bias_forces", "gravity_forces", "forward_dynamics", "mass_matrix")
 SHALLOW = 6  # freedoms; up to there differentiated torques cost less where only the derivative by q is asked for
 DEEP = 9  # freedoms between base and tip; beyond, the solve with M costs more than a filter (benchmarks/defaults.py)
@@ -101,8 +101,9 @@ def predicted_operations(
     tests/catalogue/test_defaults.py holds this against programs.
     """
     per_link, per_pair = DERIVATIVE if derivative else OPERATIONS.get(function, OTHERS)
-    whole = loops or function in COMMON_FRAME
-    share = [1.0 if whole or _is_general(link) else FOLDED for link in model.links]
+    folded = COMMON_FRAME.get(function, FOLDED)
+    general = 1.0 if function not in COMMON_FRAME else folded
+    share = [1.0 if loops else general if _is_general(link) else folded for link in model.links]
     inner: list[int] = []  # freedoms between the base and a link
     listed = function in OPERATIONS and function != "regressor"  # whose zeros are written one by one, or by loops
     total = 0.0 if listed or derivative else float(RESULT * results)
