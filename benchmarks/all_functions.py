@@ -156,7 +156,7 @@ def main() -> None:
         robot, model = load(name)
         for function in options.function or robot.functions:
             try:
-                found = measured(robot, model, function, stores, 5 if options.quick else 40)
+                found = measured(robot, model, function, stores, 5 if options.quick else 100)
             except (ls.LinksweepError, KeyError, ValueError) as error:
                 found = {"error": str(error).splitlines()[0][:80]}
             rows.append({"robot": name, "function": function, **found})
