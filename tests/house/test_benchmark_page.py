@@ -14,6 +14,7 @@ import pytest
 
 ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "pyproject.toml").exists())
 PAGE = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+SERIAL = ("first_influence", "second_influence", "inertia_power")  # Kang's coefficients know no floating base
 UNITS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -72,7 +73,9 @@ def test_every_function_has_its_mark():
     """LOSS below ten times Pinocchio and 70 % of the stores, SLOWER below Pinocchio, - where there is no peer."""
     rows = [re.split(r"\s{2,}", line.strip()) for line in run_of("all_functions.py").splitlines() if " x" not in line]
     rows = [row for row in rows if re.match(r"^(UR5|Panda|ANYmal|Talos|Talos, free): \w+$", row[0])]
-    assert len(rows) >= 50
+    refused = [row[0] for row in rows if row[1] == "refused"]
+    assert len(rows) >= 100 and set(refused) <= {f"Talos, free: {name}" for name in SERIAL}, refused
+    rows = [row for row in rows if row[0] not in refused]
     for title, ours, _, native, python, ratio, share, *mark in rows:
         peer = native if native != "-" else python
         expected = ""
