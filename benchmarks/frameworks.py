@@ -197,14 +197,22 @@ def main() -> None:
 
     start, torques = (q[:256], qd[:256]), jnp.asarray(np.random.default_rng(1).uniform(-5, 5, (steps, 256, robot.nv)))
 
-    def scanned(forward: Forward) -> Any:
-        return lambda q, qd, taus: jax.lax.scan(step_of(jax.vmap(forward), options.rk4), (q, qd), taus)[1]
+    def scanned(forward: Forward, kept: int = 1) -> Any:
+        """By `lax.scan`; kept: 0 the state after the last step, 1 that after each."""
 
+        def step(state: Any, tau: Any) -> Any:
+            after, _ = step_of(jax.vmap(forward), options.rk4)(state, tau)
+            return after, after if kept else None
+
+        return lambda q, qd, taus: jax.lax.scan(step, (q, qd), taus)[kept]
+
+    sides = {k: partial(jax.jit(scanned(f, kept=0)), *start, torques) for k, f in forwards.items()}
+    report(f"scan of {steps} steps, 256 at a time, the last state, a step", 256 * steps, taking_turns(sides, rounds))
     rolls: dict[str, Any] = {k: scanned(f) for k, f in forwards.items()}
     whole = wrap(ls.rollout(robot, DT, integrator="rk4" if options.rk4 else "semi_implicit_euler"))
     rolls = {"linksweep rollout": lambda q, qd, taus: tuple(x[1:] for x in whole(q, qd, taus)), **rolls}
     sides = {k: partial(jax.jit(f), *start, torques) for k, f in rolls.items()}
-    report(f"{steps} steps, scan or rollout, 256 at a time, a step", 256 * steps, taking_turns(sides, rounds))
+    report(f"scan or rollout of {steps} steps, 256 at a time, every state, a step", 256 * steps, taking_turns(sides, rounds))
     slopes = {
         name: jax.jit(jax.grad(lambda taus, f=f: sum((x**2).mean() for x in f(*start, taus))))
         for name, f in rolls.items()
