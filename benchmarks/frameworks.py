@@ -212,7 +212,8 @@ def main() -> None:
     whole = wrap(ls.rollout(robot, DT, integrator="rk4" if options.rk4 else "semi_implicit_euler"))
     rolls = {"linksweep rollout": lambda q, qd, taus: tuple(x[1:] for x in whole(q, qd, taus)), **rolls}
     sides = {k: partial(jax.jit(f), *start, torques) for k, f in rolls.items()}
-    report(f"scan or rollout of {steps} steps, 256 at a time, every state, a step", 256 * steps, taking_turns(sides, rounds))
+    what = f"scan or rollout of {steps} steps, 256 at a time, every state, a step"
+    report(what, 256 * steps, taking_turns(sides, rounds))
     slopes = {
         name: jax.jit(jax.grad(lambda taus, f=f: sum((x**2).mean() for x in f(*start, taus))))
         for name, f in rolls.items()

@@ -57,7 +57,7 @@ def christoffel(dM: np.ndarray) -> np.ndarray:
     return (dM + np.swapaxes(dM, -1, -2) - np.moveaxis(dM, -1, -3)) / 2
 
 
-@pytest.mark.parametrize("name", SERIAL)
+@pytest.mark.parametrize("name", (*SERIAL, *TREES))
 def test_two_ways_agree(name: str):
     """I* at once, P* once it is symmetrised: its split over (j, k) and (k, j) differs."""
     bot = robot(name)
@@ -67,6 +67,24 @@ def test_two_ways_agree(name: str):
     I_direct, P_direct = interpreted(bot, names, method="direct")(q)
     assert close(I, bot.mass_matrix(q), 1e-11) and close(I_direct, I, 1e-11)
     assert close(symmetrised(P), symmetrised(P_direct), 1e-11)
+
+
+def test_a_base_with_several_trees():
+    """Each has its own first joint, and in the rates of the base its own axis."""
+    arms = {name: (robot(kind), np.eye(4)) for name, kind in (("a", "tree4"), ("b", "stanford"), ("c", "mixed3"))}
+    arms["b"][1][:3, 3] = 1.0, -2.0, 0.5
+    arms["b"][1][:3, :3] = [[0, -1, 0], [1, 0, 0], [0, 0, 1]]
+    bot = ls.scene(arms, gravity=(0.3, -1.0, -9.7))
+    q, qd, qdd = samples(bot, 5)
+    options = {"base_motion": True, "f_ext": True}
+    rng = np.random.default_rng(2)
+    moved = rng.normal(size=(len(q), len(bot.model.links), 6)), rng.normal(size=(len(q), 9))
+    tau = interpreted(bot, "inverse_dynamics", method="influence", **options)(q, qd, qdd, *moved)
+    assert close(tau, interpreted(bot, "inverse_dynamics", **options)(q, qd, qdd, *moved), 1e-10)
+    names = ["effective_inertia", "inertia_power"]
+    I, P = interpreted(bot, names, method="augmented_bodies")(q)  # noqa: E741
+    assert close(I, bot.mass_matrix(q), 1e-11)
+    assert close(symmetrised(P), symmetrised(interpreted(bot, names, method="direct")(q)[1]), 1e-11)
 
 
 @pytest.mark.parametrize("name", (*SERIAL, *TREES))
@@ -182,7 +200,7 @@ def test_properties_fill_the_rest(name: str):
 # ---- augmented bodies ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["puma560", "stanford", "mixed5", "chain7"])
+@pytest.mark.parametrize("name", ["puma560", "stanford", "mixed5", "chain7", *TREES])
 def test_augmented_bodies_and_partial_momenta(name: str):
     """M_k, C_k, III^k by their sums (15), (18); momenta (11), (16), (17) against the sum over the links."""
     bot = robot(name)
@@ -205,10 +223,11 @@ def test_augmented_bodies_and_partial_momenta(name: str):
     assert close(P, linear, 1e-12) and close(L, angular, 1e-12)
 
     for k, body in enumerate(bodies):
-        masses = np.array([link.inertial.mass for link, _ in links[k:]])
-        centres = np.array([at.c for _, at in links[k:]])
+        carried = [pair for i, pair in enumerate(links) if k in sweep.model.path(i)]
+        masses = np.array([link.inertial.mass for link, _ in carried])
+        centres = np.array([at.c for _, at in carried])
         C = masses @ centres / masses.sum()
-        III = sum(at.R @ np.array(link.inertial.inertia) @ at.R.T for link, at in links[k:])
+        III = sum(at.R @ np.array(link.inertial.inertia) @ at.R.T for link, at in carried)
         for m, r in zip(masses, centres - C, strict=True):
             III = III + m * (r @ r * np.eye(3) - np.outer(r, r))  # (18): m_j and r_j, not m_k
         assert pytest.approx(masses.sum()) == body.M
@@ -231,7 +250,7 @@ def test_inverse_dynamics_on_random_chains(n: int, seed: int):
     assert close(tau, interpreted(bot, "inverse_dynamics", **options)(q, qd, qdd, f_ext, base), 1e-10)
 
 
-@pytest.mark.parametrize("name", ["puma560", "stanford", "six_axis", "planar3", "mixed5"])
+@pytest.mark.parametrize("name", ["puma560", "stanford", "six_axis", "planar3", "mixed5", *TREES])
 def test_inverse_dynamics_of_bundled_robots(name: str):
     bot = robot(name)
     q, qd, qdd = samples(bot, 16)
@@ -340,11 +359,11 @@ def test_operation_count():
 
 
 def test_refusals():
-    tree, arm = robot("tree4"), robot("puma560")
-    (q,) = samples(tree, count=1)
-    with pytest.raises(ArgumentError, match="needs a serial chain"):
-        tree.inverse_dynamics(q, q, q, method="influence")
-    with pytest.raises(ArgumentError, match="needs a serial chain"):
-        tree.explicit_model(q, "augmented_bodies")
+    free, arm = robot("tree4").with_base("floating"), robot("puma560")
+    q, rates = np.zeros(free.nq), np.zeros(free.nv)
+    with pytest.raises(ArgumentError, match="needs joints of one freedom"):
+        free.inverse_dynamics(q, rates, rates, method="influence")
+    with pytest.raises(ArgumentError, match="needs joints of one freedom"):
+        free.explicit_model(q, "augmented_bodies")
     with pytest.raises(ArgumentError, match="no method"):
         arm.coriolis_matrix(np.zeros(6), np.zeros(6), method="augmented")

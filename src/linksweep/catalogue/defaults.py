@@ -57,7 +57,6 @@ class Rule:
 
 
 _INVERSE = (Rule("khalil_kleinfinger"),)
-_AUGMENTED = Rule("augmented_bodies", "for serial chains of joints of one freedom", lambda s: s.chain)
 RULES: dict[str, tuple[Rule, ...]] = {
     "inverse_dynamics": _INVERSE,
     "bias_forces": _INVERSE,
@@ -74,8 +73,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("costate_covariance", "as loops over the links of a serial chain", lambda s: s.loops and s.chain),
         Rule("factorization", "otherwise"),
     ),
-    "effective_inertia": (_AUGMENTED, Rule("composite", "otherwise")),
-    "inertia_power": (_AUGMENTED, Rule("direct", "otherwise")),
+    "effective_inertia": (Rule("composite"),),
+    "inertia_power": (Rule("augmented_bodies"),),
     "coriolis_matrix": (Rule("composite"),),
 }
 COLUMN = 50  # operations of a column of a constraint

@@ -325,7 +325,7 @@ INVERSE = {
     "khalil_kleinfinger": Method(khalil_kleinfinger, linear=True), "newton_euler": Method(newton_euler, linear=True),
     "boundary_value": Method(boundary_value, linear=True), "kane": Method(kane),
 }  # fmt: skip
-INVERSE["influence"] = Method(influence_dynamics, serial=True, single=True, written_out=True)
+INVERSE["influence"] = Method(influence_dynamics, single=True, written_out=True)
 FORWARD = {
     "filter_smoother": Method(filter_smoother, filters=True),
     "filter_smoother_50": _form("50"), "filter_smoother_51": _form("51"),
@@ -340,7 +340,7 @@ ALL = ("f_ext", "dissipation", "base_motion")
 FACTOR = {"factorization": Method(factorization, written_out=True, filters=True)}
 LINEAR = (*(name for name, method in INVERSE.items() if method.linear), "composite", "covariance")
 EXPLICIT = {
-    "augmented_bodies": Method(explicit_model, serial=True, single=True, written_out=True),
+    "augmented_bodies": Method(explicit_model, single=True, written_out=True),
     "direct": Method(explicit_model_direct, single=True, written_out=True),
 }
 EFFECTIVE = {**EXPLICIT, "composite": Method(mass_matrix, linear=True)}  # I* is M

@@ -579,7 +579,7 @@ class Robot:
         Parameters
         ----------
         q : (..., nq)
-        method : "augmented_bodies", for serial chains, or "direct"
+        method : "augmented_bodies", which is taken unless told, or "direct"
 
         Returns
         -------

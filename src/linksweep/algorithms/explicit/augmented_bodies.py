@@ -1,10 +1,10 @@
 """Generalized augmented bodies and their partial momenta.
 
 H.-J. Kang, "Computationally Efficient KIC-Based Dynamic Modeling of Robot Manipulators", (11)-(18), (28), (29) as
-corrected in docs/errata.md. Body k is links k to n as one: mass M_k, mass centre C_k, inertia III^k about it. The
-momentum of the whole arm is the sum of the partial momenta, each that of one body moved by its own joint alone: linear
-P^k = M_k g_k^c* phi'_k, angular III^k g_k phi'_k about C_k, to which C_k x P^k is added about the origin. Serial
-chains only.
+corrected in docs/errata.md. Body k is link k and all that it carries as one, in a chain links k to n: mass M_k, mass
+centre C_k, inertia III^k about it. The momentum of the whole arm is the sum of the partial momenta, each that of one
+body moved by its own joint alone: linear P^k = M_k g_k^c* phi'_k, angular III^k g_k phi'_k about C_k, to which
+C_k x P^k is added about the origin.
 """
 
 from __future__ import annotations
@@ -12,10 +12,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...spatial.scalars import Scalar, is_zero
-from ...spatial.algebra import ZERO_MOTION, ZERO_SYM, ZERO_VEC, Motion, Sym, Vec
-from ...mechanism.sweeps import LinkView, PerLink, Sweep
+from ...spatial.algebra import ZERO_SYM, ZERO_VEC, Motion, Sym, Vec
+from ...mechanism.sweeps import LinkView, PerLink, Unrolled
 from ...spatial.transforms import Pose
 from .influence import Axis, first_order, joint_axes
+
+
+@dataclass(slots=True)
+class Rigid:
+    """A mass, its centre, and its inertia about that."""
+
+    M: Scalar
+    C: Vec
+    III: Sym
 
 
 @dataclass(slots=True)
@@ -30,23 +39,29 @@ class Body:
     L: Vec
 
 
-def augmented_bodies(sweep: Sweep, at: PerLink[Pose]) -> PerLink[Body]:
+def augmented_bodies(sweep: Unrolled, at: PerLink[Pose]) -> PerLink[Body]:
     """The Body of every link, in the frame in which `at` gives the links' poses."""
 
-    def step(link: LinkView, outer: Body, at: Pose, axis: Axis) -> tuple[Body, Body]:
+    def step(link: LinkView, outer: Rigid, at: Pose, axis: Axis) -> tuple[Body, Rigid]:
         c = at.point(link.com)
-        M = link.M.mass + outer.M                                                                # (28)
-        share = 0.0 if is_zero(M) else outer.M / M
-        arm = outer.C - c
-        C = c + arm * share                                                                      # (28)
-        spread = parallel_axes(arm, link.M.mass * share)                                         # (29) both m, M terms
-        III = turned(link.I_com, at) + outer.III + spread                                        # (29)
-        g = first_order(axis, C)                                                                 # (15)
-        body = Body(M, C, III, g, g.linear * M, III @ g.angular)                                 # (14), (17)
-        return body, body
+        own = Rigid(link.M.mass, c, turned(link.I_com, at))                                      # (29) first term
+        k = welded(own, outer)                                                                   # (28), (29)
+        g = first_order(axis, k.C)                                                               # (15)
+        return Body(k.M, k.C, k.III, g, g.linear * k.M, k.III @ g.angular), k                    # (14), (17)
 
-    nothing = Body(0.0, ZERO_VEC, ZERO_SYM, ZERO_MOTION, ZERO_VEC, ZERO_VEC)
-    return sweep.inward(step, nothing, at, joint_axes(sweep, at))[0]
+    nothing = Rigid(0.0, ZERO_VEC, ZERO_SYM)
+    return sweep.inward(step, nothing, at, joint_axes(sweep, at), join=welded)[0]
+
+
+def welded(a: Rigid, b: Rigid) -> Rigid:
+    """Both as one."""
+    M = a.M + b.M                                                                                # (28)
+    share = 0.0 if is_zero(M) else b.M / M
+    arm = b.C - a.C
+    C = a.C + arm * share                                                                        # (28)
+    spread = parallel_axes(arm, a.M * share)                                                     # (29) both m, M terms
+    III = a.III + b.III + spread                                                                 # (29)
+    return Rigid(M, C, III)
 
 
 def turned(a: Sym, at: Pose) -> Sym:

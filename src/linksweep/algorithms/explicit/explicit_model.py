@@ -6,25 +6,31 @@ elements, those of (i, j, k) with i, j <= k, and the properties (P2)-(P10) give 
 P3 differ from those of the direct sums (9)-(10), and so does the split of P* over (j, k) and (k, j); I* and
 phi'^T P* phi' are the same.
 
-As in the paper all is described in the frame of the first joint, so that nothing depends on its coordinate. Serial
-chains only. Bodies and pairs of joints are sweeps; triples of joints are plain loops over what the pairs left.
+As in the paper all is described in the frame of the first joint, so that nothing depends on its coordinate. The paper
+has chains. In a tree i, j <= k are joints between the base and k, which carry it; an element of joints that are not on
+one way to the base is 0, and each tree of the base has its own first joint. Bodies and pairs of joints are sweeps;
+triples of joints are plain loops over what the pairs left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...description.model import BASE
 from ...spatial.scalars import Scalar
 from ...spatial.algebra import Motion, Vec
 from ...mechanism.sweeps import LinkView, Pairs, PerLink, Sweep, Unrolled
-from ...spatial.transforms import Pose
 from .augmented_bodies import Body, augmented_bodies
-from .influence import Axis, first_order, joint_axes, second_order
-from ..whole_robot.kinematics import WORLD
+from .influence import Axis, first_joint_poses, first_order, joint_axes, second_order
 
-Triples = dict[tuple[int, int, int], Scalar]
+
+class Triples(dict[tuple[int, int, int], Scalar]):
+    """Elements by three joints; one that is not there is 0."""
+
+    def __missing__(self, place: tuple[int, int, int]) -> Scalar:
+        return 0.0
 
 
 @dataclass(slots=True)
@@ -85,29 +91,22 @@ class Result:
     pairs: Pairs
 
 
-def explicit_model(sweep: Unrolled, base: Axis | None = None) -> Result:
-    """`base`: the direction about which the base turns, a joint before the first with the number BASE in P."""
+def explicit_model(sweep: Unrolled, base: PerLink[Axis] | None = None) -> Result:
+    """`base`: the direction about which the base turns, in the frame of each link's first joint: one more joint before
+    that, with the number BASE in P."""
     at = first_joint_poses(sweep)                                                                # step 1
     bodies = augmented_bodies(sweep, at)                                                         # step 2
     pairs: dict[tuple[int, int], Pair] = joint_pairs(sweep, joint_axes(sweep, at), bodies)       # steps 3-5
-    inertia: dict[tuple[int, int], Scalar] = {}
+    joints = range(len(sweep.links))
+    inertia: dict[tuple[int, int], Scalar] = dict.fromkeys(itertools.product(joints, joints), 0.0)
     for (k, i), found in pairs.items():
         armature = sweep.links[k].armature if i == k else 0.0
         inertia[i, k] = inertia[k, i] = found.I1 + found.I2 + armature                           # (P2)
+    ways = [sweep.model.path(k)[::-1] for k in joints]
     if base is not None:
-        pairs = pairs | {(k, BASE): joint_pair(base, body) for k, body in enumerate(bodies)}
-    power = independent_elements(pairs, bodies, 0 if base is None else BASE)                     # step 6
-    return Result(inertia, power, bodies, pairs)
-
-
-def first_joint_poses(sweep: Sweep) -> PerLink[Pose]:
-    """The pose of every link in the frame of the first one."""
-
-    def step(link: LinkView, parent: Pose | None) -> tuple[Pose, Pose]:
-        pose = WORLD if parent is None else parent.through(link.X)
-        return pose, pose
-
-    return sweep.outward(step, None)
+        pairs = pairs | {(k, BASE): joint_pair(base[k], body) for k, body in enumerate(bodies)}
+        ways = [[BASE, *way] for way in ways]
+    return Result(inertia, independent_elements(pairs, bodies, ways), bodies, pairs)             # step 6
 
 
 def joint_pairs(sweep: Sweep, axes: PerLink[Axis], bodies: PerLink[Body]) -> Pairs:
@@ -130,14 +129,12 @@ def joint_pair(axis: Axis, body: Body) -> Pair:
     return Pair(g, H, MHc, body.III @ H, I1, I2)
 
 
-def independent_elements(pairs: Pairs, bodies: Iterable[Body], first: int = 0) -> Power:
-    """P1, P2, P3 for i and j from `first` to k."""
-    P1: Triples = {}
-    P2: Triples = {}
-    P3: Triples = {}
-    for k, body in enumerate(bodies):
-        for j in range(first, k + 1):
-            for i in range(first, k + 1):
+def independent_elements(pairs: Pairs, bodies: Iterable[Body], ways: Sequence[Sequence[int]]) -> Power:
+    """P1, P2, P3 for i and j on the way from the base to each body k."""
+    P1, P2, P3 = Triples(), Triples(), Triples()
+    for k, (body, way) in enumerate(zip(bodies, ways, strict=True)):
+        for j in way:
+            for i in way:
                 g = pairs[k, i].g
                 P1[i, j, k] = 0.0 if i == k else g.linear.dot(pairs[k, j].MHc)                   # (25), (P5)
                 P2[i, j, k] = 0.0 if j == k else g.angular.dot(pairs[k, j].IIIH)                 # (26), (P6)

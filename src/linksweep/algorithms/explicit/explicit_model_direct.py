@@ -2,8 +2,8 @@
 
 H.-J. Kang, "Computationally Efficient KIC-Based Dynamic Modeling of Robot Manipulators", (9) and (10), the method of
 M. Thomas and D. Tesar 1982: of every link the first- and second-order influence coefficients of its mass centre,
-O(n^4). The check of explicit_model.py, and the model of a tree, where only the joints between a link and the base move
-it. All is in the base's directions. Links are a plain loop: each has a sweep of its own.
+O(n^4). The check of explicit_model.py. All is in the base's directions. Links are a plain loop: each has a sweep of its
+own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...spatial.scalars import Scalar
 from ...mechanism.sweeps import Unrolled
 from .augmented_bodies import turned
-from .explicit_model import Power
+from .explicit_model import Power, Triples
 from .influence import influence, joint_axes
 from ..whole_robot.kinematics import poses
 
@@ -23,13 +23,13 @@ class DirectPower(Power):
     """P* by all elements of its three terms; what is not there is 0."""
 
     def p1(self, i: int, j: int, k: int) -> Scalar:
-        return self.P1.get((i, j, k), 0.0)
+        return self.P1[i, j, k]
 
     def p2(self, i: int, j: int, k: int) -> Scalar:
-        return self.P2.get((i, j, k), 0.0)
+        return self.P2[i, j, k]
 
     def p3(self, i: int, j: int, k: int) -> Scalar:
-        return self.P3.get((i, j, k), 0.0)
+        return self.P3[i, j, k]
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Result:
 def explicit_model_direct(sweep: Unrolled) -> Result:
     joints = range(len(sweep.links))
     I: dict[tuple[int, int], Scalar] = {place: 0.0 for place in itertools.product(joints, joints)}  # noqa: E741
-    P = DirectPower({}, {}, {})
+    P = DirectPower(Triples(), Triples(), Triples())
     at = poses(sweep)
     every = joint_axes(sweep, at)
     for end, link in enumerate(sweep.links):
@@ -60,9 +60,9 @@ def explicit_model_direct(sweep: Unrolled) -> Result:
             Hc = H.linear * m
             for i in path:
                 place = i, j, k
-                P.P1[place] = P.P1.get(place, 0.0) + gc[i].dot(Hc)                               # (10) first term
-                P.P2[place] = P.P2.get(place, 0.0) + II_g[i].dot(H.angular)                      # (10) second term
-                P.P3[place] = P.P3.get(place, 0.0) + g[i].cross(g[j]).dot(II_g[k])               # (10) third term
+                P.P1[place] = P.P1[place] + gc[i].dot(Hc)                                        # (10) first term
+                P.P2[place] = P.P2[place] + II_g[i].dot(H.angular)                               # (10) second term
+                P.P3[place] = P.P3[place] + g[i].cross(g[j]).dot(II_g[k])                        # (10) third term
     for i, link in enumerate(sweep.links):
         I[i, i] = I[i, i] + link.armature
     return Result(I, P)

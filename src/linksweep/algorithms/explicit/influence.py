@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ...spatial.algebra import ZERO_MOTION, ZERO_VEC, Motion, Vec
 from ...mechanism.sweeps import LinkView, Pairs, PerLink, Sweep
 from ...spatial.scalars import Scalar
-from ...spatial.transforms import Pose
+from ...spatial.transforms import WORLD, Pose
 
 
 @dataclass(slots=True)
@@ -43,6 +43,16 @@ class Result:
         """H_{j;k} = dg_k/dphi_j; 0 where neither joint carries the other."""
         found = self.H.get((max(j, k), min(j, k)), ZERO_MOTION)
         return found if j < k else Motion(ZERO_VEC, found.linear)
+
+
+def first_joint_poses(sweep: Sweep) -> PerLink[Pose]:
+    """The pose of every link in the frame of the first one."""
+
+    def step(link: LinkView, parent: Pose | None) -> tuple[Pose, Pose]:
+        pose = WORLD if parent is None else parent.through(link.X)
+        return pose, pose
+
+    return sweep.outward(step, None)
 
 
 def joint_axes(sweep: Sweep, at: PerLink[Pose]) -> PerLink[Axis]:

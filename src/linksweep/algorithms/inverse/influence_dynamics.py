@@ -3,7 +3,7 @@
 H.-J. Kang, "Computationally Efficient KIC-Based Dynamic Modeling of Robot Manipulators", (8) with I* and P* of
 explicit_model.py. Gravity is an acceleration of the base: it acts on the partial momenta (14). A base that turns is one
 more joint before the first, with the rate 1 about its angular velocity; its angular acceleration is another, (24).
-External forces go through the first-order coefficients, (7), summed from the tip. Serial chains only.
+External forces go through the first-order coefficients, (7), summed from the tip.
 """
 
 from __future__ import annotations
@@ -13,11 +13,20 @@ from dataclasses import dataclass
 from ...mechanism.bias import BaseMotion
 from ...mechanism.joints import Coordinates
 from ...description.model import BASE
-from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force
+from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Transform, Vec
 from ...spatial.scalars import Scalar
 from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Records, Unrolled
 from ..explicit.explicit_model import Power, explicit_model, joint_pair
 from ..explicit.influence import Axis
+
+
+@dataclass(slots=True)
+class Base:
+    """Its motion in the frame of a first joint: its angular velocity and acceleration as axes, its acceleration a."""
+
+    turning: Axis
+    speeding: Axis
+    a: Vec
 
 
 @dataclass(slots=True)
@@ -44,23 +53,29 @@ def influence_dynamics(
         applied = link.H(f)                                                                      # (7)
         return applied + link.dissipative_force(qd) if dissipation else applied, link.phi(f)
 
-    first = sweep.links[0].X
-    origin = -first.turn_back(first.origin())
-    turning, speeding = (Axis(first.turn_back(v), ZERO_VEC, origin) for v in (base.w, base.dw))
-    a = first.turn_back(base.a)
-    model = explicit_model(sweep, turning)
     joints = range(len(sweep.links))
+    first = [sweep.model.path(k)[-1] for k in joints]
+    seen = {k: seen_from(sweep.links[k].X, base) for k in set(first)}
+    bases = [seen[k] for k in first]
+    model = explicit_model(sweep, Records(at.turning for at in bases))
     rate: dict[int, Scalar] = {BASE: 1.0, **{k: qd[k][0] for k in joints}}
     products = [(j, k) for k in rate for j in rate if j <= k]
     inertial, velocity, gravity = (Records[Coordinates]() for _ in range(3))
-    for i, body in zip(joints, model.bodies, strict=True):
+    for i, body, at in zip(joints, model.bodies, bases, strict=True):
         accelerated = sum((model.I[i, k] * qdd[k][0] for k in joints), 0.0)
         terms = (model.P.of_product(i, j, k) * (rate[j] * rate[k]) for j, k in products)
-        moved = joint_pair(speeding, body)
+        moved = joint_pair(at.speeding, body)
         inertial.append(Coordinates((accelerated,)))                                             # (8)
         velocity.append(Coordinates((sum(terms, 0.0),)))                                         # (8)
-        gravity.append(Coordinates((body.P.dot(a) + (moved.I1 + moved.I2),)))                    # (14), (23), (24)
+        gravity.append(Coordinates((body.P.dot(at.a) + (moved.I1 + moved.I2),)))                 # (14), (23), (24)
     applied, _ = sweep.inward(force_step, ZERO_FORCE, qd, f_ext)                                 # (7)
     parts = zip(inertial, velocity, gravity, applied, strict=True)
     tau = Records(sum(four, Coordinates((0.0,))) for four in parts)                              # (8)
     return Result(tau, inertial, velocity, gravity, applied, model.I, model.P)
+
+
+def seen_from(X: Transform, base: BaseMotion) -> Base:
+    """The base's motion in the frame of a first joint, which X places."""
+    origin = -X.turn_back(X.origin())
+    turning, speeding = (Axis(X.turn_back(v), ZERO_VEC, origin) for v in (base.w, base.dw))
+    return Base(turning, speeding, X.turn_back(base.a))

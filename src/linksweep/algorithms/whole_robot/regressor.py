@@ -19,7 +19,7 @@ from ...mechanism.sweeps import LinkView, Pairs, PerJoint, Sweep
 from ...spatial.algebra import ZERO_VEC, Force, Inertia, Motion, Sym, Vec
 from ...spatial.scalars import Values
 from ...spatial.transforms import Pose
-from ..explicit.explicit_model import first_joint_poses
+from ..explicit.influence import first_joint_poses
 from ..inverse.khalil_kleinfinger import State, moment_of, motion_of_links
 
 @dataclass(slots=True)
