@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -59,6 +60,32 @@ def test_values_jit_vmap_and_batches(puma, forward):
     assert forward(q[:0], qd[:0], tau[:0]).shape == (0, 6)
     single = forward(*(x.astype(np.float32) for x in STATE))
     assert single.dtype == np.float32 and np.array_equal(single, puma.forward_dynamics(*STATE.astype(np.float32)))
+
+
+def test_large_batches_in_threads_of_xla(puma, forward):
+    """Enough work for several threads, in batches that are no whole number of blocks: the same numbers for all."""
+    random = np.random.default_rng(4)
+    compiled = puma.compile("forward_dynamics")
+    for count in (4097, 30_011):
+        q, qd, tau = random.uniform(-1, 1, (3, count, 6))
+        assert np.array_equal(jax.jit(forward)(q, qd, tau), compiled(q, qd, tau))
+        assert np.array_equal(jax.jit(jax.vmap(forward, (0, None, 0)))(q, qd[0], tau), compiled(q, qd[0], tau))
+        single = [x.astype(np.float32) for x in (q, qd, tau)]
+        assert np.array_equal(jax.jit(forward)(*single), puma.compile("forward_dynamics", dtype="float32")(*single))
+    nested = jax.jit(jax.vmap(jax.vmap(forward, (0, None, None)), (None, 0, 0)))(q, qd[:3], tau[:3])
+    assert np.array_equal(nested, compiled(q[None], qd[:3, None], tau[:3, None]))
+
+    def loop(q, qd):
+        turn = lambda state, _: ((state[0], forward(*state, tau)), None)  # noqa: E731
+        return jax.lax.scan(turn, (q, qd), None, length=20)[0][1]
+
+    scanned = jax.jit(loop)
+    expected = qd
+    for _ in range(20):
+        expected = compiled(q, expected, tau)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: scanned(q, qd), range(8)):
+            assert np.array_equal(found, expected, equal_nan=True)
 
 
 def test_nothing_is_copied_by_vmap(forward):

@@ -4,7 +4,7 @@
 
 The frame's fields are read where XLA's C interface (version 0.1) has them. Buffers may have leading axes besides those
 of one sample, each of full length or 1: with 1, all samples of that axis share the row (stride 0, nothing is copied).
-All types and shapes are checked before anything is read or written.
+All types and shapes are checked before anything is read or written. Large batches run in the threads of XLA's own pool.
 
 Results of some megabytes are memory that nobody has touched: the kernel of Linux is asked for large pages there, as
 NumPy asks for its arrays, because 4 KiB at a time it takes as long as the dynamics do.
@@ -16,6 +16,9 @@ import ctypes
 import math
 import sys
 from collections.abc import Sequence
+
+from .threads import block_size
+from .xla_pool import HEAD, POOL_IR, POOLED
 
 TYPES = {"float32": 11, "float64": 12}
 _EXECUTE = 3
@@ -133,14 +136,19 @@ end:
 
 
 def handler_ir(
-    name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], dtype: str, workspace: int
-) -> str:
-    """IR of `handler`, for a kernel with these shapes of one sample and so many bytes of workspace."""
+    name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], dtype: str, cost: float,
+    workspace: int,
+) -> str:  # fmt: skip
+    """IR of `handler`, for a kernel with these shapes of one sample, which takes so many nanoseconds, and so many bytes
+    of workspace."""
     scalar = "float" if dtype == "float32" else "double"
     shapes = [*(("arg", k, s) for k, s in enumerate(inputs)), *(("ret", k, s) for k, s in enumerate(outputs))]
+    tables = {"in": len(inputs), "in_strides": len(inputs), "out": len(outputs), "out_strides": len(outputs)}
     lines = [
         COMMON,
         _HELPERS,
+        POOL_IR,
+        *_part(tables, cost, workspace),
         message_ir(f"{name}: a buffer has another type or shape than {dtype} of the sizes that it was compiled for."),
         "define ptr @handler(ptr %frame) {",
         "entry:",
@@ -261,10 +269,32 @@ def handler_ir(
             f"  store ptr %ret{k}_row, ptr %ret{k}_op",
         ]
     lines += [
+        f"  %shares = sdiv i64 %n, {max(round(POOLED / cost), 1)}",
+        "  %pieces = call i64 @threads(ptr %frame, i64 %shares)",
+        "  %several = icmp sgt i64 %pieces, 1",
+        "  br i1 %several, label %ask_job, label %alone",
+        "alone:",
         "  store i64 0, ptr %counter",
         "  call void @kernel(i64 %n, ptr %in, ptr %in_strides, ptr %out, ptr %out_strides, ptr %work, ptr %counter, "
         "i64 %n)",
         "  br label %called",
+        "ask_job:",
+        f"  %job = call ptr @malloc(i64 {HEAD + 8 * sum(tables.values())})",
+        "  %no_job = icmp eq ptr %job, null",
+        "  br i1 %no_job, label %alone, label %together",
+        "together:",
+        *(
+            line
+            for k, value in enumerate(("1", "0", "0", "%n"))
+            for line in _store(f"j{k}", "i64", value, "%job", 8 * k)
+        ),
+        *_tables(tables, "job"),
+        *(f"  call ptr @memcpy(ptr %job_{table}, ptr %{table}, i64 {8 * size})" for table, size in tables.items()),
+        "  %all = call i1 @share(ptr %frame, ptr %job, i64 %pieces)",
+        "  br i1 %all, label %called, label %starved",
+        "starved:",
+        *(["  call void @free(ptr %memory)"] if workspace else []),
+        "  br label %refuse",
         "called:",
         "  %o_next = add i64 %o, 1",
         "  %o_more = icmp slt i64 %o_next, %outer",
@@ -275,6 +305,40 @@ def handler_ir(
         *ENDING,
     ]
     return "\n".join(lines) + "\n"
+
+
+def _tables(tables: dict[str, int], job: str) -> list[str]:
+    """Where they stand in a job, one after the other."""
+    lines, offset = [], HEAD
+    for name, size in tables.items():
+        lines.append(f"  %{job}_{name} = getelementptr i8, ptr %{job}, i64 {offset}")
+        offset += 8 * size
+    return lines
+
+
+def _part(tables: dict[str, int], cost: float, workspace: int) -> list[str]:
+    """What each thread does: blocks of samples, with a workspace of its own."""
+    return [
+        "define internal i1 @part(ptr %job) {",
+        f"  %memory = call ptr @malloc(i64 {workspace + 64})",
+        "  %none = icmp eq ptr %memory, null",
+        "  br i1 %none, label %poor, label %go",
+        "poor:",
+        "  ret i1 false",
+        "go:",
+        "  %address = ptrtoint ptr %memory to i64",
+        "  %below = sub i64 0, %address",
+        "  %pad = and i64 %below, 63",
+        "  %work = getelementptr i8, ptr %memory, i64 %pad",
+        "  %counter = getelementptr i64, ptr %job, i64 1",
+        *_load("n", "i64", "%job", 24),
+        *_tables(tables, "job"),
+        "  call void @kernel(i64 %n, ptr %job_in, ptr %job_in_strides, ptr %job_out, ptr %job_out_strides, ptr %work, "
+        f"ptr %counter, i64 {block_size(cost)})",
+        "  call void @free(ptr %memory)",
+        "  ret i1 true",
+        "}",
+    ]
 
 
 def message_ir(message: str) -> str:

@@ -33,11 +33,11 @@ def _loaded(function: CompiledFunction, dtype: str, plan: Plan | None, key: str)
     store, target = compiled._disk_cache(os.environ.get("LINKSWEEP_CACHE")), host_target()
     found = store.get(key)
     if found is None:
+        cost = compiled._predicted_cost(function.program, target.lanes(dtype))
         if plan is None:
             sides = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
-            extra = functools.partial(xla.handler_ir, function.name, *sides, dtype)
+            extra = functools.partial(xla.handler_ir, function.name, *sides, dtype, cost)
         else:
-            cost = compiled._predicted_cost(function.program, target.lanes(dtype))
             extra = functools.partial(rollout_handler_ir, function.name, plan, dtype, cost)
         code = llvm.compile_object(compiled._for_target(function.program, target), dtype, target, extra)[0]
         store.put(key, {"workspace": 0}, code)
