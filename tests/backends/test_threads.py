@@ -142,9 +142,10 @@ def test_a_pool_that_takes_nothing(monkeypatch):
 def in_new_process(code):
     """Run code that has `work(count, threads, delay)`; a hang or a crash is a failed test."""
     prelude = """
-    import os, sys, threading, time
+    import os, sys, threading, time, warnings
     import numpy as np
     from linksweep.backends.threads import run_chunks
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded")  # Python 3.12 on, of os.fork
     def work(count=4096, threads=3, delay=0.0):
         def kernel(inputs, outputs):
             time.sleep(delay)

@@ -333,6 +333,7 @@ class Interrupting:
         sys.settrace(None)
 
     def _trace(self, frame: Any, event: str, arg: Any) -> Any:
+        frame.f_trace = self._trace  # first: from Python 3.13 on the next line does nothing without
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event == "opcode":
             self.count += 1

@@ -415,9 +415,10 @@ counted:
   %length_right = icmp eq i64 %given_length, %outputs
   br i1 %length_right, label %items, label %decline
 items:
-  %inside = getelementptr i8, ptr %given, i64 $ITEMS
-  %list_items = load ptr, ptr %inside
-  %items_at = select i1 %is_tuple, ptr %inside, ptr %list_items
+  %list_items_at = getelementptr i8, ptr %given, i64 $ITEMS
+  %list_items = load ptr, ptr %list_items_at
+  %tuple_items = getelementptr i8, ptr %given, i64 $FIRST
+  %items_at = select i1 %is_tuple, ptr %tuple_items, ptr %list_items
   %items_bytes = mul i64 %outputs, 8
   call void @llvm.memcpy.p0.p0.i64(ptr %objects, ptr %items_at, i64 %items_bytes, i1 false)
   br label %check

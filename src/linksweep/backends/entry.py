@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 _DATA, _NDIM, _DIMS, _STRIDES, _DESCR, _FLAGS = 16, 24, 32, 40, 56, 64  # bytes into an ndarray object
 _CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 _INSIDE = 16  # bytes into a ctypes object: where its memory is
-_ITEMS, _LENGTH, _FIRST = 24, 16, 24  # bytes into a list or a tuple: its items' address, its length, its first item
+_ITEMS, _LENGTH = 24, 16  # bytes into a list or a tuple: its items' address, its length
+_FIRST = tuple.__basicsize__  # bytes into a tuple: its first item; from Python 3.14 on behind its hash
 _METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
 _RELEASE_ABOVE = 64  # samples; below, the kernel takes less than handing the GIL over
 _MOST_AXES = 6

@@ -224,17 +224,14 @@ class Unrolled:
             states.append(state)
         return kept
 
-    def inward(
-        self, step: Step[S, K], zero: S, *own: PerLink[object], join: Callable[[S, S], S] = add_records
-    ) -> tuple[Records[K], S]:
-        """join: what two children of a link, or of the base, make together; their sum, unless told."""
+    def inward(self, step: Step[S, K], zero: S, *own: PerLink[object]) -> tuple[Records[K], S]:
         count = len(self.links)
         sums, kept = [zero] * (count + 1), Records[K]()  # the last sum is what reaches the base
         for i in reversed(range(count)):
             keep, up = step(self.links[i], sums[i], *(o[i] for o in own))
             kept.append(keep)
             parent = self.model.links[i].parent
-            sums[parent] = up if sums[parent] is zero else join(sums[parent], up)
+            sums[parent] = up if sums[parent] is zero else add_records(sums[parent], up)
         kept.reverse()
         return kept, sums[BASE]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast, runtime_checkable
 
 from .scalars import Scalar, is_zero
 
@@ -485,7 +485,17 @@ def _mapped(function: Callable[[Scalar], Scalar], record: Any) -> Any:
     return None if record is None else function(record)
 
 
+@runtime_checkable
+class Joining(Protocol):
+    """A record that is not added leaf by leaf: what it makes together with another. Only where sweeps are written out,
+    since loops over links add numbers."""
+
+    def joined(self, other: object) -> object: ...
+
+
 def add_records(a: Record, b: Record) -> Record:
-    """The sum of two records of the same shape, leaf by leaf."""
+    """The sum of two records of the same shape, leaf by leaf, unless they say what they make together."""
+    if isinstance(a, Joining):
+        return cast("Record", a.joined(b))
     iterator = iter(leaves(b))
     return map_leaves(lambda x: x + next(iterator), a)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ...spatial.scalars import Scalar, is_zero
 from ...spatial.algebra import ZERO_SYM, ZERO_VEC, Motion, Sym, Vec
-from ...mechanism.sweeps import LinkView, PerLink, Unrolled
+from ...mechanism.sweeps import LinkView, PerLink, Sweep
 from ...spatial.transforms import Pose
 from .influence import Axis, first_order, joint_axes
 
@@ -25,6 +25,16 @@ class Rigid:
     M: Scalar
     C: Vec
     III: Sym
+
+    def joined(self, other: Rigid) -> Rigid:
+        """Both, welded together."""
+        M = self.M + other.M                                                                     # (28)
+        share = 0.0 if is_zero(M) else other.M / M
+        arm = other.C - self.C
+        C = self.C + arm * share                                                                 # (28)
+        spread = parallel_axes(arm, self.M * share)                                              # (29) both m, M terms
+        III = self.III + other.III + spread                                                      # (29)
+        return Rigid(M, C, III)
 
 
 @dataclass(slots=True)
@@ -39,29 +49,18 @@ class Body:
     L: Vec
 
 
-def augmented_bodies(sweep: Unrolled, at: PerLink[Pose]) -> PerLink[Body]:
+def augmented_bodies(sweep: Sweep, at: PerLink[Pose]) -> PerLink[Body]:
     """The Body of every link, in the frame in which `at` gives the links' poses."""
 
     def step(link: LinkView, outer: Rigid, at: Pose, axis: Axis) -> tuple[Body, Rigid]:
         c = at.point(link.com)
         own = Rigid(link.M.mass, c, turned(link.I_com, at))                                      # (29) first term
-        k = welded(own, outer)                                                                   # (28), (29)
+        k = own.joined(outer)                                                                    # (28), (29)
         g = first_order(axis, k.C)                                                               # (15)
         return Body(k.M, k.C, k.III, g, g.linear * k.M, k.III @ g.angular), k                    # (14), (17)
 
     nothing = Rigid(0.0, ZERO_VEC, ZERO_SYM)
-    return sweep.inward(step, nothing, at, joint_axes(sweep, at), join=welded)[0]
-
-
-def welded(a: Rigid, b: Rigid) -> Rigid:
-    """Both as one."""
-    M = a.M + b.M                                                                                # (28)
-    share = 0.0 if is_zero(M) else b.M / M
-    arm = b.C - a.C
-    C = a.C + arm * share                                                                        # (28)
-    spread = parallel_axes(arm, a.M * share)                                                     # (29) both m, M terms
-    III = a.III + b.III + spread                                                                 # (29)
-    return Rigid(M, C, III)
+    return sweep.inward(step, nothing, at, joint_axes(sweep, at))[0]
 
 
 def turned(a: Sym, at: Pose) -> Sym:
