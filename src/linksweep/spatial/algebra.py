@@ -487,8 +487,7 @@ def _mapped(function: Callable[[Scalar], Scalar], record: Any) -> Any:
 
 @runtime_checkable
 class Joining(Protocol):
-    """A record that is not added leaf by leaf: what it makes together with another. Only where sweeps are written out,
-    since loops over links add numbers."""
+    """A record that is not added leaf by leaf. Only where sweeps are written out: loops over links add numbers."""
 
     def joined(self, other: object) -> object: ...
 
