@@ -18,7 +18,7 @@ import sys
 from collections.abc import Sequence
 
 from .threads import block_size
-from .xla_pool import HEAD, POOL_IR, POOLED
+from .xla_pool import HEAD, POOL_IR, POOLED, part_ir
 
 TYPES = {"float32": 11, "float64": 12}
 _EXECUTE = 3
@@ -148,7 +148,7 @@ def handler_ir(
         COMMON,
         _HELPERS,
         POOL_IR,
-        *_part(tables, cost, workspace),
+        *part_ir(workspace, _blocks(tables, cost)),
         message_ir(f"{name}: a buffer has another type or shape than {dtype} of the sizes that it was compiled for."),
         "define ptr @handler(ptr %frame) {",
         "entry:",
@@ -316,28 +316,13 @@ def _tables(tables: dict[str, int], job: str) -> list[str]:
     return lines
 
 
-def _part(tables: dict[str, int], cost: float, workspace: int) -> list[str]:
-    """What each thread does: blocks of samples, with a workspace of its own."""
+def _blocks(tables: dict[str, int], cost: float) -> list[str]:
+    """What each thread does: blocks of samples."""
     return [
-        "define internal i1 @part(ptr %job) {",
-        f"  %memory = call ptr @malloc(i64 {workspace + 64})",
-        "  %none = icmp eq ptr %memory, null",
-        "  br i1 %none, label %poor, label %go",
-        "poor:",
-        "  ret i1 false",
-        "go:",
-        "  %address = ptrtoint ptr %memory to i64",
-        "  %below = sub i64 0, %address",
-        "  %pad = and i64 %below, 63",
-        "  %work = getelementptr i8, ptr %memory, i64 %pad",
-        "  %counter = getelementptr i64, ptr %job, i64 1",
         *_load("n", "i64", "%job", 24),
         *_tables(tables, "job"),
         "  call void @kernel(i64 %n, ptr %job_in, ptr %job_in_strides, ptr %job_out, ptr %job_out_strides, ptr %work, "
         f"ptr %counter, i64 {block_size(cost)})",
-        "  call void @free(ptr %memory)",
-        "  ret i1 true",
-        "}",
     ]
 
 

@@ -5,7 +5,8 @@
 
 A job is memory from malloc that begins with four numbers: who holds it (1), a counter that blocks are taken from, how
 many threads of the pool are at it (0), and how many samples there are. What follows is for `i1 part(ptr job)`, which
-the module has to define: it takes block after block until none is left, and is false where it had no memory to begin.
+the module has to define, by `part_ir`: it takes block after block until none is left, and is false where it had no
+memory to begin.
 
 The calling thread works too, and waits only for threads that have begun. A task that the pool begins later finds no
 block left and looks at nothing but the job: whoever leaves it last frees it.
@@ -14,11 +15,10 @@ block left and looks at nothing but the job: whoever leaves it last frees it.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 
-POOLED = (
-    20e3  # ns of work for each thread, at least. They look for work a while before they sleep: 2,048 samples of UR5's
-)
-# forward dynamics, 47 us alone, take two 29 us; after a pause both take 140
+POOLED = 20e3  # ns of work for each thread, at least. They look for work a while before they sleep: 2,048 samples
+# of UR5's forward dynamics, 47 us alone, take two 29 us; after a pause both take 140
 HEAD = 32  # bytes of a job before what is its own
 _WHOLE_API = 152  # bytes of XLA's table of functions that has the pool's two
 _LOOKS = 200  # at threads that are about to finish, before sleeping
@@ -180,6 +180,28 @@ finished:
   ret i1 %done
 }}
 """
+
+
+def part_ir(workspace: int, work: Sequence[str]) -> list[str]:
+    """`part`, around `work`, which has %job, %counter, and in %work so many bytes that are the thread's own."""
+    return [
+        "define internal i1 @part(ptr %job) {",
+        f"  %memory = call ptr @malloc(i64 {workspace + 64})",
+        "  %none = icmp eq ptr %memory, null",
+        "  br i1 %none, label %poor, label %go",
+        "poor:",
+        "  ret i1 false",
+        "go:",
+        "  %address = ptrtoint ptr %memory to i64",
+        "  %below = sub i64 0, %address",
+        "  %pad = and i64 %below, 63",
+        "  %work = getelementptr i8, ptr %memory, i64 %pad",
+        "  %counter = getelementptr i64, ptr %job, i64 1",
+        *work,
+        "  call void @free(ptr %memory)",
+        "  ret i1 true",
+        "}",
+    ]
 
 
 def pool_symbols() -> dict[str, int]:

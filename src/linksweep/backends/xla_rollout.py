@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .rollout import _BLOCK, rollout_ir
 from .threads import SHARE
 from .xla import COMMON, ENDING, TYPES, message_ir, opening
-from .xla_pool import HEAD, POOL_IR
+from .xla_pool import HEAD, POOL_IR, part_ir
 
 _LEAST = 16  # rollouts that a thread takes at a time: whole groups of lanes
 
@@ -60,7 +60,7 @@ def rollout_handler_ir(name: str, plan: Plan, dtype: str, cost: float, workspace
         POOL_IR,
         "declare i64 @llvm.smin.i64(i64, i64)",
         "declare i64 @llvm.smax.i64(i64, i64)",
-        *_part(job, workspace),
+        *part_ir(workspace, _rollouts(job)),
         message_ir(f"{name}: a buffer has another type or shape than {dtype} of the sizes that it was compiled for."),
         "define ptr @handler(ptr %frame) {",
         "entry:",
@@ -175,21 +175,9 @@ class _Job:
         return [f"  %{name} = getelementptr i8, ptr %job, i64 {offset}" for name, offset in self.offsets.items()]
 
 
-def _part(job: _Job, workspace: int) -> list[str]:
-    """`part`: rollouts with a workspace of its own. The scratch rows are never used: every step is kept."""
+def _rollouts(job: _Job) -> list[str]:
+    """What each thread does: blocks of rollouts. The scratch rows are never used: every step is kept."""
     return [
-        "define internal i1 @part(ptr %job) {",
-        f"  %memory = call ptr @malloc(i64 {workspace + 64})",
-        "  %none = icmp eq ptr %memory, null",
-        "  br i1 %none, label %poor, label %go",
-        "poor:",
-        "  ret i1 false",
-        "go:",
-        "  %address = ptrtoint ptr %memory to i64",
-        "  %below = sub i64 0, %address",
-        "  %pad = and i64 %below, 63",
-        "  %work = getelementptr i8, ptr %memory, i64 %pad",
-        "  %counter = getelementptr i64, ptr %job, i64 1",
         *(
             line
             for name, k in (("n", 3), ("steps", 4), ("block", 5))
@@ -201,9 +189,6 @@ def _part(job: _Job, workspace: int) -> list[str]:
         *job.addresses(),
         "  call void @rollout(ptr @kernel, i64 %n, i64 %steps, i64 1, ptr %bases, ptr %rows, ptr %advances, "
         "ptr %scratch, ptr %in_strides, ptr %out_strides, ptr %work, ptr %counter, i64 %block)",
-        "  call void @free(ptr %memory)",
-        "  ret i1 true",
-        "}",
     ]
 
 
