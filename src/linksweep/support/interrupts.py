@@ -41,12 +41,11 @@ class Uninterrupted:
     def __enter__(self) -> Uninterrupted:
         try:
             if self._thread == threading.main_thread().ident:
+                # all are read before one is set: Python 3.14 leaves a loop's way back from an `if` out of its `try`
+                self._handlers = {number: handler for number in _NUMBERS if callable(handler := _handler_of(number))}
                 with contextlib.suppress(ValueError):  # a subinterpreter has no signals
-                    for number in _NUMBERS:
-                        handler = _handler_of(number)
-                        if callable(handler):
-                            self._handlers[number] = handler
-                            signal.signal(number, self._handle)
+                    for number in self._handlers:
+                        signal.signal(number, self._handle)
             self._holds = True
         except BaseException:
             self._over = True
