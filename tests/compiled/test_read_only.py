@@ -70,6 +70,7 @@ def test_parameters_are_read_only():
     with pytest.raises(ValueError, match="read-only"):
         robot.standard_parameters[0] = 1.0
     assert np.array_equal(robot.standard_parameters, before)
+    assert not any(places.flags.writeable for places in robot.regressor_places)
 
 
 def test_arguments_are_not_kept():

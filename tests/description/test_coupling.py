@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import shutil
 import subprocess
 import warnings
@@ -21,6 +22,7 @@ import pytest
 
 import linksweep as ls
 from linksweep.compiled.c_export import export_c
+from linksweep.description.couplings import coupled
 from linksweep.errors import ModelWarning
 
 PANDA = oracles.FILES["panda_description/urdf/panda.urdf"]
@@ -387,6 +389,28 @@ def test_edited_robots_stay_coupled():
     near(two.mass_matrix(np.concatenate([q, q]))[8:, 8:], robot.mass_matrix(q))
     placed = robot.placed(np.eye(4))
     near(placed.mass_matrix(q), robot.mass_matrix(q))
+
+
+def test_a_long_row_of_followers_is_walked_once():
+    arm = ls.robots.chain(400)
+    laws = [ls.Coupling(b, a, 1.01, 0.001) for a, b in itertools.pairwise(arm.joint_names)]
+    found = {law.joint: law for law in coupled(arm.model, reversed(laws)).couplings}
+    last = found[arm.joint_names[-1]]
+    assert last.leader == arm.joint_names[0]
+    assert last.multiplier == pytest.approx(1.01**399, rel=1e-12)
+    assert last.offset == pytest.approx(0.001 * (1.01**399 - 1) / 0.01, rel=1e-11)
+
+
+def test_products_that_overflow_and_circles_name_the_robot():
+    arm = ls.robots.chain(20)
+    steep = [ls.Coupling(b, a, 1e20) for a, b in itertools.pairwise(arm.joint_names)]
+    with pytest.raises(
+        ls.DescriptionError, match="of 'chain20' follows 'joint1' through others by a multiplier of inf"
+    ):
+        arm.with_couplings(steep)
+    names = arm.joint_names[:3]
+    with pytest.raises(ls.DescriptionError, match="of 'chain20' follow each other in a circle"):
+        arm.with_couplings([ls.Coupling(a, b) for a, b in zip(names, names[1:] + names[:1], strict=True)])
 
 
 def test_a_locked_leader_holds_those_that_follow():

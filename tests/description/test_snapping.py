@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from oracles import FILES, load_quietly
@@ -29,6 +32,7 @@ def test_a_rounded_right_angle_becomes_one():
     exact = one.snapped(1e-6)
     assert np.array_equal(exact.model.links[1].joint.placement.rotation, [[1, 0, 0], [0, 0, -1], [0, 1, 0]])
     assert exact.snapping == {"two": pytest.approx(1e-7, rel=1e-6)}
+    assert pickle.loads(pickle.dumps(exact)).snapping == exact.snapping == copy.copy(exact).snapping
     assert exact.operation_count("inverse_dynamics").total < one.operation_count("inverse_dynamics").total
     q, qd, qdd = np.random.default_rng(0).normal(size=(3, 2))
     # another robot, turned by 1e-7 rad: torques of some ten N m move by about as much, far above rounding

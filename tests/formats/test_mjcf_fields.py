@@ -208,6 +208,9 @@ CASES: dict[str, tuple[dict[str, str], str, dict[str, str]]] = {
     "the equality constraints": ({"more": BENT}, "'w'", {"flag": "<flag equality='disable'/>"}),
     "the actuators with a force of their own": ({"more": SERVO}, "'p'", {"flag": "<flag actuation='disable'/>"}),
     "the contacts of geoms": ({"world": FLOOR}, r"\(2\)", {"flag": "<flag contact='disable'/>"}),
+    "the sites that bodies share their names with": (
+        {"world": '<site name="b" pos="0 0 1"/>'}, "'b'", {},
+    ),
     "deformable bodies": (
         {"world": '<body name="sheet"><flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2" '
          f'radius=".01"><contact {GHOST}/></flexcomp></body>'}, "", {},
@@ -258,6 +261,19 @@ def test_what_does_nothing_is_not_named(holes: dict[str, str], option: str, tmp_
     robot, sayings = said(path)
     assert not sayings
     agrees(robot, path)
+
+
+def test_rotors_of_actuators_on_free_joints_are_named(tmp_path: Path):
+    """As the same armature is where the joint has it."""
+    world = f'<body name="f"><freejoint name="jf"/><geom size="0.2" {GHOST}/></body>'
+    path = arm(tmp_path, world=world, more='<actuator><motor joint="jf" gear="1" armature=".5"/></actuator>')
+    assert any("armature and friction of free joints act, 'jf'" in saying for saying in said(path)[1])
+
+
+def test_a_site_in_the_place_of_its_namesake_is_its_frame(tmp_path: Path):
+    path = arm(tmp_path, world=f'<body name="k"><joint name="js"/><geom size="0.2" {GHOST}/><site name="k"/></body>')
+    robot, sayings = said(path)
+    assert not sayings and robot.frame_names.count("k") == 1
 
 
 def test_freedoms_that_differ_are_named(tmp_path: Path):

@@ -4,6 +4,7 @@
 # pyright: reportArgumentType=false
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import signal
@@ -231,6 +232,46 @@ def test_ctrl_c_ends_the_call_and_not_the_reader(tmp_path: Path, own_process: An
         mujoco_process.compiled(hanging)
     timer.join()
     assert ls.load(tmp_path / "b.xml").nv == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, which this system has not")
+def test_what_computes_goes_with_the_call(tmp_path: Path, own_process: Any):
+    """The fork that compiles does not live on when the question is interrupted."""
+    slow = '<compiler><lengthrange mode="all" timestep="1e-9" inttotal="1e9"/></compiler>'
+    motor = '<actuator><motor joint="j"/></actuator>'
+    hanging = written(
+        tmp_path, a=PLAIN.replace("<worldbody>", f"{slow}<worldbody>").replace("</mujoco>", f"{motor}</mujoco>")
+    )
+    ls.load(written(tmp_path, b=PLAIN))
+    child = mujoco_process._PROCESS.child
+    assert child is not None
+
+    def forks() -> list[int]:
+        found = []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError, ValueError):
+                words = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(words[2]) == child.pid and words[0] != "Z":
+                    found.append(int(entry.name))
+        return found
+
+    def interrupt() -> None:
+        patience = time.monotonic() + 60
+        while len(forks()) < 2 and time.monotonic() < patience:
+            time.sleep(0.01)
+        seen.append(len(forks()))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    seen: list[int] = []
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        mujoco_process.compiled(hanging)
+    thread.join()
+    patience = time.monotonic() + 60
+    while forks() and time.monotonic() < patience:
+        time.sleep(0.01)
+    assert seen == [2] and not forks()
 
 
 def test_threads_load_what_they_asked_for(tmp_path: Path):

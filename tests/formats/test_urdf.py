@@ -12,6 +12,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+import linksweep as ls
 from linksweep.description.assembly import find_frame
 from linksweep.description.model import BASE, Inertial, Model
 from linksweep.errors import DescriptionError, ModelWarning
@@ -30,6 +31,38 @@ NOT_ROBOTS = {  # nothing to move on a fixed base; ur3.urdf holds no link
     "ur_description/urdf/ur3.urdf": "has no links",
 }
 LOADABLE = sorted(FILES.keys() - NOT_ROBOTS.keys())
+
+
+TURNED = """<robot name="x" version="{}"><link name="w"/><link name="l"><inertial><origin xyz="0.1 0.2 0.3"
+quat_xyzw="{}"/><mass value="2"/><inertia ixx="1" iyy="2" izz="2.5" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="j" type="continuous"><origin xyz="0 0 0" quat_xyzw="{}" {}/><parent link="w"/><child link="l"/>
+<axis xyz="0 1 0"/></joint></robot>"""
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.2"])
+def test_quaternions_are_those_of_pinocchio(version: str):
+    text = TURNED.format(version, "0.3 -0.1 0.2 0.9", "1 2 -3 4", "")
+    robot, model = ls.Robot(read_urdf(text)), pin.buildModelFromXML(text)
+    data, at = model.createData(), pin.neutral(model)  # cos and sin of the angle
+    torques = pin.rnea(model, data, at, np.ones(1), np.ones(1))
+    assert np.allclose(robot.inverse_dynamics([0.0], [1.0], [1.0]), torques, rtol=0, atol=1e-12)
+    assert abs(torques[0]) > 1
+
+
+@pytest.mark.parametrize(
+    ("version", "quaternion", "more", "message"),
+    [
+        ("1.0", "0 0 0 1", "", "of version 1.0, where other programs leave it out"),
+        ("1.1", "0 0 0 1", 'rpy="0 0 0"', "both 'rpy' and 'quat_xyzw'"),
+        ("1.1", "0 0 0 0", "", "is zero, expected a quaternion"),
+        ("1.1", "0 0 1", "", "holds 3 numbers, expected four"),
+        ("1.1", "0 0 1 nan", "", "'nan', expected a finite number"),
+        ("2.0", "0 0 0 1", "", "version of the URDF is '2.0', expected 1.0, 1.1 or 1.2"),
+    ],
+)
+def test_quaternions_that_are_refused(version: str, quaternion: str, more: str, message: str):
+    with pytest.raises(DescriptionError, match=message):
+        read_urdf(TURNED.format(version, "0 0 0 1" if version != "1.0" else quaternion, quaternion, more))
 
 
 def load_quietly(file: Path) -> Model:

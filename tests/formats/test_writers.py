@@ -86,7 +86,7 @@ def same_dynamics(a: ls.Robot, b: ls.Robot, tolerance: float = 1e-10) -> None:
 @pytest.mark.parametrize("name", [*CHAINS, *TREES])
 def test_urdf_text_is_the_same_robot(name: str):
     robot = (CHAINS | TREES)[name]()
-    again = quietly(lambda: ls.Robot(read_urdf(robot.to_urdf(), gravity=robot.gravity)))
+    again = quietly(lambda: ls.Robot(read_urdf(robot.to_urdf(), gravity=robot.gravity)))  # of gravity it warns
     same_dynamics(robot, again)
     assert [link.joint.limits for link in robot.model.links] == [link.joint.limits for link in again.model.links]
     assert again.model.base_inertial == robot.model.base_inertial
@@ -94,7 +94,32 @@ def test_urdf_text_is_the_same_robot(name: str):
     q = robot.random(np.random.default_rng(1))
     for frame in robot.frame_names:
         assert np.allclose(robot.pose(q, frame), again.pose(q, frame), rtol=0, atol=1e-12), frame
-    assert again.to_urdf().count("<joint") == robot.to_urdf().count("<joint")
+    assert quietly(again.to_urdf).count("<joint") == quietly(robot.to_urdf).count("<joint")
+
+
+def test_another_gravity_is_said():
+    with pytest.warns(
+        ls.ModelWarning, match=r"URDF has no gravity, so that of 'planar2', \(0.0, -9.81, 0.0\), is left out"
+    ):
+        ls.robots.planar(2).to_urdf()
+
+
+def test_the_base_has_its_weight_in_a_table():
+    weight_of_base = '<inertial><mass value="50"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
+    text = ls.robots.puma560().to_urdf().replace('<link name="base"/>', f'<link name="base">{weight_of_base}</link>')
+    heavy = quietly(lambda: ls.Robot(read_urdf(text)))
+    assert heavy.model.base_inertial.mass == 50
+    again = ls.Robot.from_dh(**heavy.to_dh("modified"))
+    q = heavy.with_base("floating").neutral()
+    weight = heavy.with_base("floating").gravity_forces(q)
+    assert np.allclose(again.with_base("floating").gravity_forces(q), weight, rtol=0, atol=1e-9)
+
+
+def test_axes_that_are_far_apart_are_no_parallel_ones():
+    far = ls.Robot.from_dh([{"mass": 1.0, "inertia": (1, 1, 1)}, {"a": 2e4, "alpha": math.pi / 2, "mass": 1.0,
+                            "inertia": (1, 1, 1)}], "modified")  # fmt: skip
+    with pytest.raises(ls.ArgumentError, match="normal 20000 m long and 0 m away"):
+        far.to_dh("modified")
 
 
 @pytest.mark.parametrize("name", ["puma560", "chain", "mixed", "ur5", "panda", "floating", "talos"])
@@ -217,5 +242,5 @@ def test_chains_that_have_no_table():
 def test_nearly_parallel_axes_are_refused_with_their_names():
     turned = Placement(rotation_from_rpy(1e-7, 0.0, 0.0), (1.0, 1.0, 0.0))
     parts = [Part("a", "base", Joint("first"), BODY), Part("b", "a", Joint("second", placement=turned), BODY)]
-    with pytest.raises(ls.ArgumentError, match=r"axes of 'first' and 'second' are nearly parallel .* m away"):
+    with pytest.raises(ls.ArgumentError, match=r"axes of 'first' and 'second' have a common normal .* m away"):
         to_dh(assemble("r", parts, base="base"), "modified")

@@ -104,7 +104,7 @@ def _pinocchio(arm: Robot, function: str, args: tuple[np.ndarray, ...]) -> Calla
     except ImportError:
         return None
     try:
-        model = module.buildModelFromXML(arm.to_urdf())
+        model = module.buildModelFromXML(arm.with_gravity((0.0, 0.0, -9.81)).to_urdf())  # URDF has none
     except (LinksweepError, ValueError):
         return None  # a joint that URDF has not
     if model.nv != arm.nv:

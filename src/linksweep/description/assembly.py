@@ -75,10 +75,7 @@ def assemble(
     `base_inertial` is the base's own; it counts when the base is set free (`with_base` in editing.py), and then a robot
     may be `rigid`, without any joint that moves.
     """
-    if len(parts) > MOST_LINKS:
-        raise DescriptionError(
-            f"{_where(source)}there are {len(parts)} links, expected at most {MOST_LINKS}: cut it down."
-        )
+    check_number(len(parts), source)
     _check_names(name, parts, base, source)
     g = as_vector(gravity, f"{_where(source)}gravity")
     if max(map(abs, g)) > LARGEST:
@@ -174,6 +171,11 @@ def find_frame(model: Model, name: str) -> Frame:
 def _where(source: str | None, line: int | None = None) -> str:
     place = [p for p in (source, f"line {line}" if line is not None else None) if p]
     return ", ".join(place) + ": " if place else ""
+
+
+def check_number(links: int, source: str | None) -> None:
+    if links > MOST_LINKS:
+        raise DescriptionError(f"{_where(source)}there are {links} links, expected at most {MOST_LINKS}: cut it down.")
 
 
 def check_name(name: str, where: str) -> None:

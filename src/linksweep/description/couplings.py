@@ -25,7 +25,10 @@ def coupled(model: Model, laws: Coupling | Iterable[Coupling]) -> Model:
                 f"one leader: remove one of the two."
             )
         direct[found.joint] = found
-    return replace(model, couplings=tuple(_resolved(law, direct) for law in direct.values()))
+    resolved: dict[str, Coupling] = {}
+    for law in direct.values():
+        _resolve(law, direct, resolved, model.name)
+    return replace(model, couplings=tuple(resolved[joint] for joint in direct))
 
 
 def without(model: Model, joints: Iterable[str]) -> tuple[Coupling, ...]:
@@ -56,17 +59,27 @@ def _checked(model: Model, law: object, kinds: Mapping[str, str]) -> Coupling:
     return Coupling(law.joint, law.leader, *numbers)
 
 
-def _resolved(law: Coupling, direct: Mapping[str, Coupling]) -> Coupling:
-    """The law with the joint that leads in the end."""
-    seen = {law.joint}
-    while law.leader in direct:
-        if law.leader in seen:
+def _resolve(law: Coupling, direct: Mapping[str, Coupling], resolved: dict[str, Coupling], robot: str) -> None:
+    """Adds the law, and those on its way, with the joint that leads in the end; each is walked once."""
+    way: dict[str, Coupling] = {}
+    while law.joint not in resolved:
+        if law.joint in way:
             raise DescriptionError(
-                f"the joints {listing(sorted(seen))} follow each other in a circle, expected one that follows none: "
-                f"remove one of their couplings."
+                f"the joints {listing(sorted(way))} of {robot!r} follow each other in a circle, expected one that "
+                f"follows none: remove one of their couplings."
             )
-        seen.add(law.leader)
-        inner = direct[law.leader]
-        offset = law.offset + law.multiplier * inner.offset
-        law = Coupling(law.joint, inner.leader, law.multiplier * inner.multiplier, offset)
-    return law
+        way[law.joint] = law
+        if law.leader not in direct:
+            break
+        law = direct[law.leader]
+    for follower in reversed(way.values()):
+        inner = resolved.get(follower.leader)
+        if inner is not None:
+            multiplier, offset = follower.multiplier * inner.multiplier, follower.multiplier * inner.offset
+            follower = Coupling(follower.joint, inner.leader, multiplier, follower.offset + offset)
+        if not (math.isfinite(follower.multiplier) and math.isfinite(follower.offset)):
+            raise DescriptionError(
+                f"the joint {follower.joint!r} of {robot!r} follows {follower.leader!r} through others by a multiplier "
+                f"of {follower.multiplier} and an offset of {follower.offset}, expected finite numbers: correct them."
+            )
+        resolved[follower.joint] = follower

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from linksweep.description.assembly import Part, assemble
+from linksweep.description.assembly import Part, assemble, check_number
 from linksweep.description.model import Inertial, Joint, Limits, Model, Placement, compose, moved, snap
 from linksweep.description.quantities import as_inertia, as_number, as_vector
 from linksweep.errors import DescriptionError
@@ -42,6 +42,7 @@ def from_dh(
     base: str = "base",
     tool: Placement | None = None,
     mount: Placement | None = None,
+    base_inertial: Inertial | None = None,
     source: str | None = None,
 ) -> Model:
     """A serial arm from one row per joint, base first.
@@ -55,7 +56,7 @@ def from_dh(
     one turns about z and then about x.
 
     Frames are named after the links; "tool" is the last one, or stands at `tool` in it. The table starts at the base,
-    or at `mount` in it.
+    or at `mount` in it. `base_inertial` is the base's own, which counts when it is set free.
     """
     if convention not in CONVENTIONS:
         raise DescriptionError(
@@ -93,7 +94,7 @@ def from_dh(
     if parent != "tool":  # an arm may call its last link so
         mount = compose(at, tool or Placement())
         parts.append(Part("tool", parent, Joint("tool mount", "fixed", placement=mount)))
-    return assemble(name, parts, base=base, gravity=gravity, source=source)
+    return assemble(name, parts, base=base, base_inertial=base_inertial or Inertial(), gravity=gravity, source=source)
 
 
 def _prefix(source: str | None) -> str:
@@ -106,7 +107,9 @@ def _as_rows(rows: object, source: str | None) -> list[object]:
             f"{_prefix(source)}the DH table is a {type(rows).__name__}, expected one row per joint: give a "
             "list of rows."
         )
-    return list(rows)
+    found = list(rows)
+    check_number(len(found), source)
+    return found
 
 
 def _as_mapping(row: object, where: str) -> Table:

@@ -17,6 +17,7 @@ from linksweep.description.assembly import find_frame
 from linksweep.description.model import (
     BASE,
     Frame,
+    Inertial,
     Link,
     Matrix,
     Model,
@@ -79,6 +80,7 @@ class DHTable(TypedDict):
     base: str
     mount: Placement | None
     tool: Placement | None
+    base_inertial: Inertial | None
 
 
 def to_dh(model: Model, convention: str | None = None, tip: str | None = None) -> DHTable:
@@ -123,6 +125,7 @@ def to_dh(model: Model, convention: str | None = None, tip: str | None = None) -
         "base": model.base,
         "mount": None if mount == Placement() else mount,
         "tool": None if tool is None else compose(inverse(end), compose(placed[-1], tool.placement)),
+        "base_inertial": None if model.base_inertial == Inertial() else model.base_inertial,
     }
 
 
@@ -222,9 +225,9 @@ def _between(
         d = float(np.cross(way, direction) @ normal) / sine**2
         if max(abs(d), abs(a)) > FARTHEST:
             raise ArgumentError(
-                f"the axes of {pair[0].joint.name!r} and {pair[1].joint.name!r} are nearly parallel and their "
-                f"normal is {abs(d):.0f} m away, expected one within {FARTHEST:.0f} m: make the axes parallel, "
-                "because a DH table loses its digits there."
+                f"the axes of {pair[0].joint.name!r} and {pair[1].joint.name!r} have a common normal {abs(a):.0f} m "
+                f"long and {abs(d):.0f} m away, expected at most {FARTHEST:.0f} m, because a DH table loses its digits "
+                "there: make axes parallel that are nearly so."
             )
         step = _Step(d=d, a=a, alpha=math.atan2(float(np.cross(z, direction) @ toward), float(z @ direction)))
     step.theta = _angle(float(toward @ y), float(toward @ x))

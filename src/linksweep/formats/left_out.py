@@ -8,6 +8,19 @@ from linksweep.description.model import Model
 from linksweep.errors import ModelWarning
 from linksweep.support.messages import listing
 
+GRAVITY = (0.0, 0.0, -9.81)  # which `load` takes unless told otherwise
+
+
+def warn_of_gravity(model: Model, what: str, function: str) -> None:
+    """Of a gravity that a reader would not assume."""
+    if model.gravity != GRAVITY:
+        warnings.warn(
+            f"{function}: {what} has no gravity, so that of {model.name!r}, {model.gravity}, is left out, and "
+            f"{GRAVITY} will be read: set it again with robot.with_gravity.",
+            ModelWarning,
+            stacklevel=4,
+        )
+
 
 def warn_of_ties(model: Model, what: str, function: str) -> None:
     """One warning that names the constraints and springs of a robot, which are not written."""

@@ -27,7 +27,6 @@ from linksweep.formats.mujoco_names import MjModel, body_names, joint_names, own
 from linksweep.formats.mujoco_process import compiled as compiled_arrays
 
 KINDS = ("free", "spherical", "prismatic", "revolute")  # mjtJoint
-ON_JOINTS = (0, 1)  # mjtTrn: actuators that act on a joint
 
 
 def read_mjcf(path: str | os.PathLike[str], *, root: Path | None = None, couple: bool = False) -> Model:
@@ -77,7 +76,7 @@ def _parts(compiled: Compiled) -> list[Part]:
     """A part for each joint of each body (all but the last massless), or a fixed one; then the sites, as frames."""
     bodies, joints = body_names(compiled), joint_names(compiled)
     taken, joints_taken = set(bodies), set(joints)
-    on_joint = _rotors(compiled)
+    on_joint = compiled.rotors()
     anchors = {0: (0.0, 0.0, 0.0)}  # of each body's last joint, where its part has its origin
     parts: list[Part] = []
     for body in range(1, len(bodies)):
@@ -120,17 +119,6 @@ def _sites(
         placement = compose(_shift(anchors[body], -1.0), at)
         parts.append(Part(name, bodies[body], Joint(_unused(f"{name}_fixed", joints), "fixed", placement=placement)))
     return parts
-
-
-def _rotors(compiled: Compiled) -> np.ndarray:
-    """(joints, 2): armature and damping that the actuators of each joint bring, seen through their gears."""
-    brought = np.zeros((len(compiled.jnt_type), 2))
-    count = len(compiled.actuator_trntype)
-    own = np.hstack([compiled.rows(name, count)[:, :1] for name in ("actuator_armature", "actuator_damping")])
-    first = compiled.arrays.get("actuator_outadr", np.arange(count))  # the row of the gear
-    for i in np.flatnonzero(np.isin(compiled.actuator_trntype, ON_JOINTS)).tolist():
-        brought[compiled.actuator_trnid[i, 0]] += own[i] * compiled.actuator_gear[first[i], 0] ** 2
-    return brought
 
 
 def _joint(compiled: Compiled, j: int, kind: str, name: str, placement: Placement, brought: np.ndarray) -> Joint:

@@ -23,7 +23,7 @@ TENDON_FORCES = {  # each with the flag that turns it off
     "tendon_stiffness": "spring", "tendon_stiffnesspoly": "spring", "tendon_damping": "damper",
     "tendon_dampingpoly": "damper", "tendon_frictionloss": "frictionloss", "tendon_limited": "limit",
 }  # fmt: skip
-TRN_TENDON = 3  # mjtTrn
+ON_JOINTS, TRN_TENDON = (0, 1), 3  # mjtTrn
 EQUALITIES = "the equality constraints"
 
 
@@ -57,6 +57,16 @@ class Compiled:
         """Which rows hold anything but zero in one of these fields."""
         count = len(self.arrays[names[0]])
         return np.any([self.rows(name, count).any(axis=1) for name in names], axis=0)
+
+    def rotors(self) -> np.ndarray:
+        """(joints, 2): armature and damping that the actuators of each joint bring, seen through their gears."""
+        brought = np.zeros((len(self.jnt_type), 2))
+        count = len(self.actuator_trntype)
+        own = np.hstack([self.rows(name, count)[:, :1] for name in ("actuator_armature", "actuator_damping")])
+        first = self.arrays.get("actuator_outadr", np.arange(count))  # the row of the gear
+        for i in np.flatnonzero(np.isin(self.actuator_trntype, ON_JOINTS)).tolist():
+            brought[self.actuator_trnid[i, 0]] += own[i] * self.actuator_gear[first[i], 0] ** 2
+        return brought
 
 
 def warn_of_the_rest(compiled: Compiled, source: str, equalities: list[str]) -> None:
@@ -109,6 +119,7 @@ def _free_along_the_world(compiled: Compiled) -> list[str]:
         compiled.where("dof_frictionloss") & ("frictionloss" not in compiled.disabled)
     )
     found = {int(j) for j in compiled.dof_jntid[acting]}
+    found |= set(np.flatnonzero(compiled.rotors()[:, 0]).tolist())
     return [n for j, n in enumerate(joint_names(compiled)) if j in found and compiled.jnt_type[j] == FREE]
 
 
@@ -121,6 +132,15 @@ def _uneven(compiled: Compiled) -> list[str]:
         if any(len(set(np.ravel(column[own]).tolist())) > 1 for column in columns):
             found.add(j)
     return [name for j, name in enumerate(joint_names(compiled)) if j in found]
+
+
+def _namesakes(compiled: Compiled) -> list[str]:
+    """Frames are named once, and the body's is."""
+    bodies = body_names(compiled)
+    away = np.hstack([compiled.site_pos, compiled.site_quat]) != [0, 0, 0, 1, 0, 0, 0]
+    elsewhere = [bodies[body] for body in compiled.site_bodyid.tolist()]
+    found = zip(own_names(compiled, "site"), elsewhere, away.any(axis=1).tolist(), strict=True)
+    return [name for name, body, aside in found if name in bodies and (aside or name != body)]
 
 
 def _ball_ranges(compiled: Compiled) -> list[str]:
@@ -225,6 +245,7 @@ LEFT_OUT: dict[str, Callable[[Compiled], list[str] | int]] = {
     EQUALITIES: lambda compiled: [],  # which mjcf_equalities.py finds
     "the actuators with a force of their own": _servos,
     "the contacts of geoms": _contacts,
+    "the sites that bodies share their names with": _namesakes,
     "deformable bodies": _count("nflex"),
     "plugins": _count("nplugin"),
     "the motion of mocap bodies": _mocap,

@@ -107,7 +107,9 @@ class _Process:
     def end(self) -> None:
         child, self.child = self.child, None
         if child is not None:
-            child.kill()
+            if child.poll() is None:  # with what it forked to compile, which is in its group
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)
             child.wait()
             for stream in (child.stdin, child.stdout):
                 if stream is not None:

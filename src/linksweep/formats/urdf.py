@@ -11,6 +11,7 @@ import re
 import warnings
 from collections import deque
 from pathlib import Path
+from typing import cast
 
 from linksweep.description.assembly import FREEDOMS, LARGEST, Part, assemble, check_name
 from linksweep.description.couplings import coupled
@@ -31,6 +32,7 @@ from linksweep.description.model import (
 from linksweep.errors import DescriptionError, ModelWarning
 from linksweep.formats import read_bytes
 from linksweep.formats.xml import Element, parse
+from linksweep.joints.groups import rotation_entries
 from linksweep.support.messages import listing, nearest, shown
 
 KINDS = {
@@ -38,6 +40,7 @@ KINDS = {
     "planar": "planar",
 }  # fmt: skip
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+VERSIONS = ("1", "1.0", "1.1", "1.2")
 NOT_FINITE = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 
 
@@ -76,6 +79,12 @@ def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Matrix:
     return snap(multiply(about_z, multiply(about_y, about_x)))
 
 
+def rotation_from_quaternion(x: float, y: float, z: float, w: float) -> Matrix:
+    """The rotation of a quaternion of any length but zero."""
+    a, b, c, d, e, f, g, h, i = cast(tuple[float, ...], rotation_entries([x, y, z, w]))
+    return snap(((a, b, c), (d, e, f), (g, h, i)))
+
+
 def _refuse_xacro(found: bool, where: str) -> None:
     if found:
         raise DescriptionError(
@@ -89,6 +98,7 @@ class _Reader:
 
     def __init__(self, source: str) -> None:
         self.source = source
+        self.version = "1.0"
 
     def fail(self, element: Element, message: str) -> DescriptionError:
         return DescriptionError(f"{self.source}, line {element.line}: {message}")
@@ -100,6 +110,11 @@ class _Reader:
                 root, f"this is no URDF, the root element is <{root.tag}>, expected <robot>: convert it to URDF."
             )
         self.refuse_macros(root)
+        self.version = root.attributes.get("version", self.version).strip()
+        if self.version not in VERSIONS:
+            raise self.fail(
+                root, f"the version of the URDF is {shown(self.version)}, expected 1.0, 1.1 or 1.2: correct it."
+            )
         links: dict[str, Element] = {}
         for element in root.all("link"):
             name = self.text(element, "name")
@@ -233,8 +248,25 @@ class _Reader:
         origin = self.one(element, "origin")
         if origin is None:
             return Placement()
-        rpy = self.vector(origin, "rpy", (0.0, 0.0, 0.0))
-        return Placement(rotation_from_rpy(*rpy), self.vector(origin, "xyz", (0.0, 0.0, 0.0)))
+        position = self.vector(origin, "xyz", (0.0, 0.0, 0.0))
+        if "quat_xyzw" in origin.attributes:
+            return Placement(self.quaternion(origin), position)
+        return Placement(rotation_from_rpy(*self.vector(origin, "rpy", (0.0, 0.0, 0.0))), position)
+
+    def quaternion(self, origin: Element) -> Matrix:
+        if self.version in ("1", "1.0"):
+            raise self.fail(
+                origin,
+                "<origin> has 'quat_xyzw', which URDF has from version 1.1 on, but the file is of version 1.0, where "
+                "other programs leave it out: write version=\"1.1\" into <robot>, or give 'rpy'.",
+            )
+        if "rpy" in origin.attributes:
+            raise self.fail(origin, "<origin> has both 'rpy' and 'quat_xyzw', expected one of them: remove the other.")
+        x, y, z, w = self.numbers(origin, "quat_xyzw", 4)
+        if x == y == z == w == 0.0:
+            raise self.fail(origin, "'quat_xyzw' of <origin> is zero, expected a quaternion of length 1: correct it.")
+        size = max(abs(x), abs(y), abs(z), abs(w))  # first: squares of numbers that can be read may not be finite
+        return rotation_from_quaternion(x / size, y / size, z / size, w / size)
 
     def one(self, element: Element, tag: str) -> Element | None:
         found = list(element.all(tag))
@@ -267,14 +299,18 @@ class _Reader:
     def vector(self, element: Element, key: str, default: Vector) -> Vector:
         if key not in element.attributes:
             return default
+        x, y, z = self.numbers(element, key, 3)
+        return (x, y, z)
+
+    def numbers(self, element: Element, key: str, count: int) -> list[float]:
         words = element.attributes[key].split()
-        if len(words) != 3:
+        if len(words) != count:
+            expected = {3: "three", 4: "four"}[count]
             raise self.fail(
                 element,
-                f"{key!r} of <{element.tag}> holds {len(words)} numbers, expected three: correct the attribute.",
+                f"{key!r} of <{element.tag}> holds {len(words)} numbers, expected {expected}: correct the attribute.",
             )
-        x, y, z = (self.parse_number(element, key, word, True) for word in words)
-        return (x, y, z)
+        return [self.parse_number(element, key, word, True) for word in words]
 
     def parse_number(self, element: Element, key: str, word: str, finite: bool) -> float:
         infinite = NOT_FINITE.fullmatch(word)

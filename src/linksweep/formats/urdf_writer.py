@@ -11,7 +11,7 @@ from xml.sax.saxutils import quoteattr
 
 from linksweep.description.model import BASE, Coupling, Inertial, Joint, Limits, Matrix, Model, Placement, Vector
 from linksweep.errors import ArgumentError
-from linksweep.formats.left_out import warn_of_ties
+from linksweep.formats.left_out import warn_of_gravity, warn_of_ties
 
 NO_BOUND = 1e308  # URDF has no infinity
 
@@ -19,9 +19,11 @@ NO_BOUND = 1e308  # URDF has no infinity
 def to_urdf(model: Model) -> str:
     """URDF text of `model`; a spherical or helical joint is an `ArgumentError`, because URDF has none.
 
-    Of constraints and springs, which it has not either, a warning says that they are left out.
+    Of constraints, springs and another gravity, which it has not either, a warning says that they are left out. A link
+    whose named frame stands away from its joint becomes a body "<link>_body" at the joint with that frame on it.
     """
     warn_of_ties(model, "URDF", "to_urdf")
+    warn_of_gravity(model, "URDF", "to_urdf")
     laws = {law.joint: law for law in model.couplings}
     own = {frame.name: frame for frame in model.frames}
     taken = {*own, *(link.name for link in model.links)}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from ..description.model import Placement
+    from ..description.model import Inertial, Placement
     from ..simulation.options import Torque
     from ..support.numbers import Named
 
@@ -38,6 +38,7 @@ class TableOptions(TypedDict, total=False):
     base: str
     tool: Placement | None
     mount: Placement | None
+    base_inertial: Inertial | None
     source: str | None
 
 

@@ -73,4 +73,6 @@ def regressor_places(model: CanonicalModel) -> tuple[np.ndarray, np.ndarray]:
                 places[at + f * packed.row + ten] = to + f * dense.row + ten
             j = model.links[j].parent
     rows, columns = np.divmod(places, dense.row)
+    for kept in (rows, columns):
+        kept.flags.writeable = False
     return rows, columns

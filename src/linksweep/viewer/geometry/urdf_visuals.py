@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from linksweep.description.model import Vector
-from linksweep.formats.urdf import rotation_from_rpy
+from linksweep.formats.urdf import rotation_from_quaternion, rotation_from_rpy
 from linksweep.formats.xml import Element
 
 from .matrices import moved
@@ -59,9 +59,12 @@ def _shape(element: Element) -> Shape | None:
 
 def _origin(element: Element) -> np.ndarray:
     for origin in element.all("origin"):
-        rpy = _numbers(origin, "rpy", 3) or (0.0, 0.0, 0.0)
+        rpy, quaternion = _numbers(origin, "rpy", 3), _numbers(origin, "quat_xyzw", 4)
+        turned = (
+            rotation_from_quaternion(*quaternion) if any(quaternion) else rotation_from_rpy(*rpy or (0.0, 0.0, 0.0))
+        )
         xyz = _numbers(origin, "xyz", 3) or (0.0, 0.0, 0.0)
-        return moved(xyz, np.array(rotation_from_rpy(*rpy)))
+        return moved(xyz, np.array(turned))
     return np.eye(4)
 
 
