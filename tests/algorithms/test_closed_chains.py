@@ -197,7 +197,7 @@ def test_derivatives(name: str):
 
 
 def test_inverse_dynamics_undoes_forward_dynamics():
-    for name in ("two rigid", "free base, sliding", "hinge and distance"):
+    for name in ("two rigid", "free base, sliding", "hinge and distance", "welded and redundant"):
         robot, start = mechanism(name)
         q, qd, tau = states(robot, start, 3)
         free = [link.joint.name for link in robot.model.links if link.joint.kind == "free"]
@@ -258,6 +258,44 @@ def test_springs_are_forces_and_energy():
     assert damping > 0
     rolled = robot.compile("forward_dynamics", rolled=True)(q, qd, tau)
     np.testing.assert_allclose(rolled, robot.forward_dynamics(q, qd, tau), atol=1e-10)
+
+
+@pytest.mark.parametrize("damping", [0.0, 2.0])
+def test_gravity_forces_hold_against_springs(damping: float):
+    """g(q) = h(q, 0) = dU/dq, by every method, as loops, with details and derivatives."""
+    robot = ls.robots.planar(2).with_springs(ls.Spring("tool", "base", 10.0, 0.1, damping))
+    q, still = np.array([0.3, 0.4]), np.zeros(2)
+    held = robot.bias_forces(q, still)
+    np.testing.assert_allclose(robot.compile(("derivative", "potential_energy", "q"))(q), held, atol=1e-12)
+    for method in robot.methods("gravity_forces"):
+        np.testing.assert_allclose(robot.gravity_forces(q, method=method), held, atol=1e-12)
+    np.testing.assert_allclose(robot.compile("gravity_forces", rolled=True)(q), held, atol=1e-12)
+    for method in robot.methods("inertia_power"):
+        np.testing.assert_allclose(robot.explicit_model(q, method)[2], held, atol=1e-12)
+    slopes = [robot.compile(("derivative", name, "q")) for name in ("gravity_forces", "bias_forces")]
+    np.testing.assert_allclose(slopes[0](q), slopes[1](q, still), atol=1e-12)
+    assert ls.check(robot).ok
+
+    run = ls.simulate(robot, q, None, ls.simulation.GravityCompensation(), 0.5, progress=False)
+    assert np.abs(run.q - q).max() < 1e-12
+
+
+@pytest.mark.parametrize("damping", [0.0, 2.0])
+def test_an_observer_knows_the_springs(damping: float):
+    robot = ls.robots.planar(2).with_springs(ls.Spring("tool", "base", 10.0, 0.1, damping))
+    run = ls.simulate(robot, [0.3, 0.4], [1.0, -0.5], None, 0.4, progress=False)
+    observer = robot.momentum_observer(1e-3, 50.0)
+    seen = [observer(q, qd, np.zeros(2)) for q, qd in zip(run.q, run.qd, strict=True)]
+    assert np.abs(seen).max() < 0.05  # nothing pushes: the error of trapezoids, where the spring pulls up to 7 N m
+
+
+@pytest.mark.parametrize("rolled", [False, True])
+def test_a_spring_between_origins_that_coincide_is_one_sentence(rolled: bool):
+    tied = ls.robots.planar(2).with_springs(ls.Spring("base", "link1", 10.0, 0.1))
+    with pytest.raises(ls.DescriptionError, match="origins of 'base' and 'link1' always coincide"):
+        tied.compile("inverse_dynamics", rolled=rolled)(*np.zeros((3, 2)))
+    plain, loose = ls.robots.planar(2), ls.robots.planar(2).with_springs(ls.Spring("base", "link1", 10.0))
+    np.testing.assert_allclose(loose.gravity_forces([0.1, 0.2]), plain.gravity_forces([0.1, 0.2]), atol=1e-14)
 
 
 def test_mistakes():

@@ -167,3 +167,56 @@ def test_mistakes():
             call()
     with pytest.raises(ArgumentError, match="cannot be seen from"):
         puma.frame_velocity(q, q, "tool", reference="elsewhere")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("damping", [None, 1e-3])
+def test_a_sample_that_is_not_finite_changes_no_other(bad: float, damping: float | None):
+    puma, z = ls.robots.puma560(), np.zeros(6)
+    good = np.full((3, 6), 0.3)
+    q = good.copy()
+    q[1, 2] = bad
+    fields = ("omega", "inertia", "bias", "gravity", "jacobian", "consistent_inverse", "null_space")
+    spaces = [puma.operational_space(x, z, "tool", damping) for x in (q, good)]
+    found = [[getattr(space, name) for name in fields] for space in spaces]
+    for each, x in zip(found, (q, good), strict=True):
+        each.append(puma.operational_inertia(x, "tool", damping))
+        each.extend(puma.manipulability(x, "tool", rows=rows) for rows in ("all", "angular", "linear"))
+    for ours, fine in zip(*found, strict=True):
+        assert np.isnan(ours[1]).all() and np.array_equal(ours[::2], fine[::2])
+    assert spaces[0].rank.tolist() == [6, 0, 6]
+    assert np.isnan(puma.operational_inertia(q[1], "tool", damping)).all()
+    assert np.isnan(puma.manipulability(q[1], "tool"))
+
+
+def test_a_sample_that_is_not_finite_hides_no_singular_one():
+    puma = ls.robots.puma560()
+    straight = np.array([0.3, 0.4, -0.2, 0.5, 0.0, 0.1])
+    with pytest.raises(SingularError, match=r"rank 5 at sample \(.*1.*\), expected 6"):
+        puma.operational_inertia(np.stack([straight * np.nan, straight, straight + 0.3]), "tool")
+
+
+def test_manipulability_with_few_joints_is_nan_where_the_pose_is():
+    q = np.array([[0.1, 0.2, 0.3], [0.1, np.nan, 0.3]])
+    for rows in ("all", "linear"):
+        found = ls.robots.planar(3).manipulability(q, "tool", rows=rows)
+        assert found[0] == 0.0 and np.isnan(found[1])
+
+
+@pytest.mark.parametrize("damping", [None, 1e-3])
+def test_poses_that_move_no_inertia(damping: float | None):
+    """The arm of docs/singular_poses.md: M^-1 is not finite in the second pose."""
+    bars = [{"name": "shoulder"}, {"name": "elbow", "a": 1.0, "mass": 1.0, "com": (1.0, 0.0, 0.0)}]
+    arm = ls.Robot.from_dh(bars, "modified")
+    q = np.array([[0.0, 1.0], [0.0, 0.0]])
+    with pytest.warns(ls.SingularWarning, match="operational_space: joint shoulder .* in sample 1") as said:
+        space = arm.operational_space(q, np.zeros(2), "tool", damping)
+    assert len(said) == 1
+    assert space.rank.tolist() == [2, 0] and np.isnan(space.inertia[1]).all()
+    assert np.isfinite(space.inertia[0]).all() == (damping is not None)
+    with pytest.warns(ls.SingularWarning):
+        if damping is None:
+            with pytest.raises(SingularError, match=r"rank 2 at sample \(.*0.*\), expected 6"):
+                arm.operational_inertia(q, "tool")
+        else:
+            np.testing.assert_array_equal(arm.operational_inertia(q, "tool", damping), space.inertia)

@@ -59,6 +59,16 @@ def test_noise_and_covariance_are_consistent(panda: ls.Robot):
     assert 0.975 < (squared < chi2.ppf(0.99, 6)).mean() < 1.0
 
 
+def test_a_state_that_is_not_finite_changes_no_other(panda: ls.Robot):
+    q = np.full((3, 7), 0.4) + 0.1 * np.arange(7)
+    good = panda.wrench_from_torques(q, np.zeros(7), np.ones(7), TOOL)
+    q[1, 2] = np.nan
+    found = panda.wrench_from_torques(q, np.zeros(7), np.ones(7), TOOL)
+    for name in ("wrench", "covariance"):
+        ours, theirs = getattr(found, name), getattr(good, name)
+        assert np.array_equal(ours[[0, 2]], theirs[[0, 2]]) and np.isnan(ours[1]).all()
+
+
 def test_what_the_joints_do_not_show_needs_a_prior(panda: ls.Robot):
     planar = ls.robots.planar(2)
     frame = planar.frame_names[-1]
@@ -107,3 +117,18 @@ def test_an_observer_of_momentum_follows_a_push(panda: ls.Robot):
         observer.collided(1.0)
     with pytest.raises(ArgumentError, match="dt is 0"):
         panda.momentum_observer(0)
+
+
+def test_an_observer_of_joints_of_several_freedoms():
+    robot = ls.robots.puma560().with_base("floating")
+    rng, dt = np.random.default_rng(0), 1e-4
+    q, qd = robot.random(rng), 0.3 * rng.normal(size=robot.nv)
+    tau, push = rng.normal(size=(2, robot.nv))
+    observer, seen = robot.momentum_observer(dt, gain=200.0), np.zeros(robot.nv)
+    observer(q, qd, tau)
+    for _ in range(1000):  # by the midpoint rule
+        half = qd + 0.5 * dt * robot.forward_dynamics(q, qd, tau + push)
+        middle = robot.integrate(q, 0.5 * (qd + half), 0.5 * dt)
+        q, qd = robot.integrate(q, half, dt), qd + dt * robot.forward_dynamics(middle, half, tau + push)
+        seen = observer(q, qd, tau)
+    np.testing.assert_allclose(seen, push, rtol=0, atol=1e-5)  # of a step of 1e-4 s

@@ -255,3 +255,14 @@ def test_a_closed_pipe_is_no_traceback(tmp_path: Path):
     command = f"{sys.executable} -m linksweep inverse puma560 -t m.csv --json | head -1"
     result = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True)
     assert result.stdout == "{\n" and result.stderr == ""
+
+
+@pytest.mark.parametrize("words", ["check puma560 --samples 1 --json", "info puma560 --json", "info puma560"])
+def test_a_closed_pipe_is_no_finding(words: str):
+    """Its exit code is that of programs which SIGPIPE ends; 1 would be a disagreement."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "linksweep", *words.split()]
+    result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (result.returncode, result.stderr) == (141, "")

@@ -60,6 +60,8 @@ MISTAKES = {
     "info puma560 --payload 2@hand": "no link or frame 'hand'",
     "info puma560 --payload -2": "'payload' is -2.0, expected zero or more",
     "info puma560 --payload nan": "'payload' is nan, expected finite",
+    "info puma560 --root missing": "--root is 'missing', expected a folder that is there",
+    "info puma560 --root notes.txt": "--root is 'notes.txt', expected a folder that is there",
     # trajectories and outputs
     "inverse puma560": "Missing option '--trajectory' / '-t'",
     "inverse puma560 few.csv": "Missing option '--trajectory' / '-t'",
@@ -86,6 +88,9 @@ MISTAKES = {
     "simulate puma560 --q0 1 2 3 4 5 6": "write them as 0,0,-9.81, without spaces",
     "simulate puma560 --q0 90deg": "--q0 has 1 numbers, expected 6",
     "simulate puma560 --every 0": "every is 0",
+    "simulate puma560 --torque zero --kp 7": "--torque is 'zero', which has no --kp, expected pd or computed_torque",
+    "simulate puma560 --kp 100 --kd 20": "--torque is 'zero', which has no --kp and no --kd, expected pd",
+    "simulate puma560 --torque few.csv -o few.csv": "The output few.csv is the file of torques itself",
     "bench puma560 --batch many": "Invalid value for '--batch'",
     "bench puma560 --function rnea": "The function is 'rnea'",
     "check puma560 --samples 0": "samples is 0",

@@ -141,7 +141,8 @@ def test_an_ambiguous_payload_says_which_frames_there_are(run):
     Path("arm.urdf").write_text(URDF)
     outcome = run("inverse", "arm.urdf", "-t", "m.csv", "--payload", "2")
     assert (
-        outcome.code == 2 and "2 that may be its tool, camera, side: write --payload 2@camera or @side" in outcome.err
+        outcome.code == 2
+        and "2 that may be its tool, camera, side: write --payload 2@camera or --payload 2@side." in outcome.err
     )
 
 
@@ -203,3 +204,8 @@ def test_info_shows_limits_damping_friction_and_axis(run):
 def test_help_still_imports_nothing_heavy():
     code = "import sys; import linksweep.cli; assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_help_texts_have_no_holes(run):
+    """rich takes words in brackets for markup."""
+    assert "as `simulate` runs, with [vary]." in " ".join(run("ensemble", "--help").out.split())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from robots_for_tests import URDF
 
 import linksweep as ls
 from linksweep.cli.experiment import is_experiment, read_experiment
@@ -15,6 +16,9 @@ from linksweep.simulation import PD, Push, Sampling, saturated
 
 PAGE = Path(__file__).parents[2] / "docs" / "control.md"
 HEAD = 'robot = "puma560"\nduration = 0.1\nq0 = [0.1, -0.6, 0.7, 0.3, -0.4, 0.2]\n'
+
+IN_SPACE = '[[law]]\nkind = "operational_space"\nframe = "link6"\nstiffness = 50\ndamping = 5\n'
+ADMITTANCE = IN_SPACE.replace("operational_space", "admittance") + "mass = 1\n"
 
 
 def written(folder: Path, text: str) -> Path:
@@ -64,11 +68,65 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert done.exit_code == 0 and "qdd_ref" in Path("law.h").read_text(), done.output
     for words, sentence in (
         (["simulate", "experiment.toml", "--duration", "3"], "got --duration beside it"),
+        (["simulate", "experiment.toml", "--kp", "7", "--kd", "20", "-o", "a.csv"], "got --kp, --kd beside it"),
+        (["simulate", "experiment.toml", "--integrator", "rk4"], "got --integrator beside it"),
+        (["simulate", "experiment.toml", "--base", "fixed", "--payload", "1"], "got --base, --payload beside it"),
+        (["export", "experiment.toml", "-o", "a.c", "--payload", "1", "--language", "c"], "got --language, --payload:"),
+        (["export", "experiment.toml", "--law", "-o", "a.c", "--f-ext", "--parameter", "gravity"], "--f-ext, --param"),
         (["export", "puma560", "--law", "-o", "law.c"], "expected an experiment alone"),
         (["export", "puma560", "-o", "law.c"], "nothing is said of what to export"),
     ):
         done = call(app, words)
         assert isinstance(done.exception, ArgumentError) and sentence in str(done.exception), done.output
+
+
+def test_gravity_is_the_world_s(tmp_path: Path):
+    """Also for what the controller knows: without weight, what holds against gravity does nothing."""
+    text = 'robot = "puma560"\nduration = 0.05\ngravity = [0, 0, 0]\n[[law]]\nkind = "gravity"\n'
+    for controller in ("", "[controller]\n", '[controller]\nrobot = "puma560"\n'):
+        run = read_experiment(written(tmp_path, text + controller)).run()
+        assert not run.q[-1].any() and not run.tau.any()
+
+
+def test_a_payload_says_which_frames_may_hold_it(tmp_path: Path):
+    (tmp_path / "arm.urdf").write_text(URDF)
+    path = written(tmp_path, 'robot = "arm.urdf"\npayload = { mass = 2.0 }\n')
+    wanted = (
+        'payload names no frame and .* 2 that may be its tool, camera, side: write frame = "camera" or frame = "side"'
+    )
+    with pytest.raises(ArgumentError, match=wanted):
+        read_experiment(path)
+    path.write_text('robot = "arm.urdf"\npayload = { mass = 2.0, frame = "side" }\n')
+    assert read_experiment(path).robot == ls.load(tmp_path / "arm.urdf").with_payload("side", 2.0)
+
+
+def test_the_pages_ensemble(tmp_path: Path):
+    """The experiment of docs/control.md with the table of docs/scale.md: gains of a law that is saturated."""
+    pytest.importorskip("pyarrow")
+    vary = PAGE.with_name("scale.md").read_text("utf-8").split("```toml\n")[1].split("```")[0]
+    rollouts = read_experiment(
+        written(tmp_path, example().replace("duration = 1.0", "duration = 0.02") + vary)
+    ).rollouts()
+    table = ls.ensemble(rollouts, 6, tmp_path / "out").table()
+    assert len(np.unique(table["kp.0"])) == 6 and len(np.unique(table["q.0"])) == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('dt = 3.0\n[[law]]\nkind = "gravity"', "expected a whole number of steps"),
+        ("[vary]\nkp = { normal = 0.1 }", "kp is a gain"),
+        ('[vary]\npayloads = ["a"]', "expected masses"),
+        ("[vary]\npayloads = [[1, 2], [3]]", "expected masses"),
+        ("[vary]\nq0 = { normal = [1, 2] }", "one, or 6 of them"),
+    ],
+)
+def test_what_fails_later_names_the_file(tmp_path: Path, text: str, sentence: str):
+    path = written(tmp_path, HEAD + text)
+    experiment = read_experiment(path)
+    with pytest.raises(ArgumentError, match=sentence) as said:
+        (experiment.rollouts if experiment.vary else experiment.run)()
+    assert str(said.value).startswith(f"{path}: ") and "\n" not in str(said.value)
 
 
 def test_a_robot_in_toml_is_no_experiment(tmp_path: Path):
@@ -94,6 +152,16 @@ def test_a_robot_in_toml_is_no_experiment(tmp_path: Path):
         (HEAD + "[sampling]\nperiod = 0.1\nspeed = 1", "the key 'speed' of .sampling. is not known"),
         (HEAD + "[[push]]\nframe = 'link6'", "has no wrench"),
         (HEAD + 'motion = "missing.toml"', "missing.toml"),
+        ('robot = "puma560"\nq0 = [[0, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]]', r"q0 has shape \(2, 6\), expected \(6,\)"),
+        (HEAD + "qd0 = [[0, 0, 0, 0, 0, 0]]", r"qd0 has shape \(1, 6\), expected \(6,\)"),
+        (HEAD + "law = [5]", r"law is \[5\], expected tables"),
+        (HEAD + "push = [5]", r"push is \[5\], expected tables"),
+        (HEAD + IN_SPACE + 'target = "x"', "target is 'x', expected an array of real numbers"),
+        (HEAD + IN_SPACE + "target = [[1, 2], [3]]", "target is .*, expected an array of real numbers"),
+        (HEAD + IN_SPACE + "decoupled = 1", "has decoupled 1, expected true or false"),
+        (HEAD + ADMITTANCE + '[[push]]\nframe = "link6"', "push.* has no wrench"),
+        (HEAD + ADMITTANCE + '[[push]]\nframe = "link6"\nwrench = [0, 0, 0, 1, 0, 0]\nx = 1', "the key 'x' of .push."),
+        (HEAD + '[[law]]\nkind = "pd"\nkp = 3\nkd = 2\ngravity = "false"', "has gravity 'false', expected true or"),
         (HEAD + "[", "is no TOML"),
     ],
 )

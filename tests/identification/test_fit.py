@@ -193,6 +193,14 @@ def test_mistakes_on_the_command_line(tmp_path: Path, words: list[str], sentence
     assert not (tmp_path / "out").exists()
 
 
+def test_rounding_is_no_delay():
+    """All that is left over of a perfect log is rounding, which fits one shift as well as another."""
+    robot = ls.robots.puma560()
+    t, q, qd, qdd = ls.excite(robot, 4.0, harmonics=3).samples(100.0)
+    fit = ls.identify(robot, t, q, robot.inverse_dynamics(q, qd, qdd, dissipation=True), qd)
+    assert "delay" not in fit.remarks
+
+
 @pytest.mark.slow
 def test_excite_writes_a_motion(tmp_path: Path):
     done = run("excite", "puma560", "-o", "motion.csv", "--duration", 4, "--harmonics", 3, "--plot", "motion.png",

@@ -303,3 +303,51 @@ def test_a_log_where_nothing_moves():
     t, q, tau = noisy()
     with pytest.warns(ls.LogWarning, match="never move"), pytest.raises(ls.ArgumentError, match="0 rows are left"):
         ls.identify(arm("puma560"), t, np.full_like(q, 0.3), tau, **FAST)
+
+
+def planar_log(robot: ls.Robot, moves: Any = 1.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two joints with noise, for which a cut-off must be chosen."""
+    t = np.linspace(0.0, 4.0, 2001)
+    q = np.stack([np.sin(2 * t) + 0.3 * np.sin(5 * t), np.cos(3 * t) + 0.2 * np.sin(7 * t)], axis=1)
+    qd = np.stack([2 * np.cos(2 * t) + 1.5 * np.cos(5 * t), -3 * np.sin(3 * t) + 1.4 * np.cos(7 * t)], axis=1)
+    qdd = np.stack([-4 * np.sin(2 * t) - 7.5 * np.sin(5 * t), -9 * np.cos(3 * t) - 9.8 * np.sin(7 * t)], axis=1)
+    rng, moves = np.random.default_rng(0), np.broadcast_to(moves, 2)
+    tau = robot.inverse_dynamics(q * moves, qd * moves, qdd * moves) + 0.01 * rng.normal(size=q.shape)
+    return t, (q + 1e-4 * rng.normal(size=q.shape)) * moves, tau
+
+
+@pytest.mark.parametrize(
+    ("moves", "pulls", "remark"), [((1, 0), (1, 1), "still"), ((1, 1), (1, 0), "flat"), ((1, 1), (0, 1), "flat")]
+)
+def test_a_cutoff_is_chosen_where_a_joint_says_nothing(moves: tuple, pulls: tuple, remark: str):
+    t, q, tau = planar_log(ls.robots.planar(2), moves)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit = ls.identify(ls.robots.planar(2), t, q, tau * pulls)
+        used = np.isfinite(fit.rms)
+        assert (fit.robot_rms[used] < 1.5 * fit.rms[used]).all() and fit.report()
+    assert all(issubclass(warning.category, ls.LogWarning) for warning in caught), [str(w.message) for w in caught]
+    assert remark in fit.remarks and np.isfinite(fit.cutoff) and used.sum() == 1 and fit.rms[used] < 0.05
+
+
+@pytest.mark.parametrize(("moves", "pulls"), [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0)])
+def test_no_cutoff_for_a_log_that_says_nothing(moves: float, pulls: float):
+    t, q, tau = planar_log(ls.robots.planar(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", ls.LogWarning)
+        with pytest.raises(ls.ArgumentError, match="0 rows are left"):
+            ls.identify(ls.robots.planar(2), t, q * moves, tau * pulls)
+
+
+def test_springs_are_known_and_constraints_are_refused():
+    plain = ls.robots.planar(2)
+    robot = plain.with_springs([ls.Spring("tool", "base", 30.0, 0.3, 2.0), ls.Spring("link2", None, 10.0)])
+    t, q, tau = planar_log(robot)
+    fit = ls.identify(robot, t, q, tau)
+    assert fit.rms.max() < 0.05 and fit.robot_rms.max() < 0.05 and fit.robot.model.springs == robot.model.springs
+    assert abs(fit["MX2"] - 0.5) < 0.01
+    assert np.sqrt(np.mean(np.square(fit.predict(t, q) - tau)[500:-500])) < 0.05  # at its ends a filter guesses
+    tied = plain.with_constraints(ls.Constraint("line", "tool", at=plain.pose(q[0], "tool")))
+    with pytest.raises(ls.ArgumentError, match=r"has constraints .* give robot.without_constraints\(\)"):
+        ls.identify(tied, t, q, tau)

@@ -307,3 +307,21 @@ def test_arrays_that_are_no_coordinates(bad: Any):
     ):
         with pytest.raises(ls.ArgumentError, match=r"expected real numbers of shape \(\.\.\., \d+\)"):
             call()
+
+
+@pytest.mark.parametrize("bad", [None, "x", 1j, [1.0, [2.0, 3.0]], {}, [None, 1.0]])
+def test_times_that_are_none(bad: Any):
+    for robot in (ROBOT, ls.robots.planar(3)):
+        with pytest.raises(ls.ArgumentError, match=r"^dt is .*, expected real numbers of shape \(\.\.\.\): pass one"):
+            robot.integrate(robot.neutral(), np.zeros(robot.nv), bad)
+
+
+def test_times_of_another_batch():
+    for robot in (ROBOT, ls.robots.planar(3)):
+        q, v = np.stack([robot.neutral()] * 2), np.ones(robot.nv)
+        with pytest.raises(ls.ArgumentError, match=r"q \(2,\), v \(\) and dt \(3,\) do not broadcast together"):
+            robot.integrate(q, v, np.ones(3))
+        with pytest.raises(ls.ArgumentError, match=r"q \(2,\), v \(3,\) and dt \(\) do not broadcast together"):
+            robot.integrate(q, np.stack([v] * 3))
+        assert robot.integrate(q, v, np.ones((3, 1))).shape == (3, 2, robot.nq)
+        assert np.array_equal(robot.integrate(q, v, [1, 2])[1], robot.integrate(q[1], v, 2.0))

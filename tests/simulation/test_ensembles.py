@@ -16,12 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 from abuse_helpers import PATIENCE
+from robots_for_tests import robot
 
 import linksweep as ls
 from linksweep import ArgumentError
+from linksweep.cli.experiment import read_experiment
 from linksweep.simulation import ensembles
 
 pytest.importorskip("pyarrow")
+PD = ls.simulation.PD(np.zeros(6), 100.0, 20.0)
 EXPERIMENT = """
 robot = "puma560"
 duration = 0.02
@@ -41,10 +44,10 @@ payloads = [0.0, 1.5]
 
 def rollouts(**changes: Any) -> ls.simulation.Rollouts:
     options: dict[str, Any] = {
-        "q0": np.zeros(6), "law": ls.simulation.PD(np.zeros(6), 100.0, 20.0), "options": {"duration": 0.02, "every": 5},
+        "q0": np.zeros(6), "law": PD, "options": {"duration": 0.02, "every": 5},
         "vary": {"q0": ("normal", 0.05), "kp": ("uniform", 0.2)}, "payloads": (0.0, 1.5),
     }  # fmt: skip
-    return ls.simulation.Rollouts(ls.robots.puma560(), **{**options, **changes})
+    return ls.simulation.Rollouts(**{"robot": ls.robots.puma560(), **options, **changes})
 
 
 def drawn(rng: np.random.Generator, first: int, count: int) -> dict[str, Any]:
@@ -80,6 +83,36 @@ def test_rollouts_are_the_simulations_that_they_say(tmp_path: Path):
         alone = ls.simulate(robot, row["q0"], None, law, 0.02, every=5)
         np.testing.assert_array_equal(alone.q[-1], row["q"])
         np.testing.assert_array_equal(np.abs(alone.tau).max(axis=0), row["tau_peak"])
+
+
+def test_gains_reach_the_only_law_that_has_them(tmp_path: Path):
+    sim = ls.simulation
+    rest = sim.FrictionCompensation(damping=0.1)
+    experiment = rollouts(law=sim.saturated(rest + sim.saturated(PD, 90.0), 80.0), vary={"kp": ("uniform", 0.5)})
+    table = ls.ensemble(experiment, 4, tmp_path, chunk=4).table()
+    for k in range(4):
+        factors, q = (np.array([table[f"{name}.{j}"][k] for j in range(6)]) for name in ("kp", "q"))
+        law = sim.saturated(rest + sim.saturated(sim.PD(np.zeros(6), 100.0 * factors, 20.0), 90.0), 80.0)
+        alone = ls.simulate(experiment._robot(k % 2), np.zeros(6), None, law, 0.02, every=5)
+        np.testing.assert_array_equal(alone.q[-1], q)
+    assert PD.kp == 100.0 and len(np.unique(table["kp.0"])) == 4
+
+
+def test_payloads_are_held_in_the_tool(tmp_path: Path):
+    """As in files of Universal Robots, the last frame stands on the base, where a payload would be lost."""
+    (tmp_path / "arm.urdf").write_text(
+        '<robot name="arm"><link name="base_link"/><link name="arm"><inertial><mass value="1"/><inertia ixx="1" '
+        'iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link><link name="tool0"/><link name="base"/>'
+        '<joint name="turn" type="continuous"><parent link="base_link"/><child link="arm"/><axis xyz="0 1 0"/></joint>'
+        '<joint name="end" type="fixed"><parent link="arm"/><child link="tool0"/><origin xyz="0 0 1"/></joint>'
+        '<joint name="foot" type="fixed"><parent link="base_link"/><child link="base"/></joint></robot>'
+    )
+    arm = ls.load(tmp_path / "arm.urdf")
+    assert arm.frame_names[-1] == "base"
+    held = rollouts(robot=arm, q0=np.zeros(1), law=None, vary={}, payloads=(1.5,))
+    assert held._robot(0) == arm.with_payload("tool0", 1.5)
+    (tmp_path / "experiment.toml").write_text('robot = "arm.urdf"\npayload = { mass = 1.5 }\n[controller]\n')
+    assert read_experiment(tmp_path / "experiment.toml").robot == arm.with_payload("tool0", 1.5)
 
 
 def test_an_executor_gives_the_same(tmp_path: Path):
@@ -226,6 +259,15 @@ def test_mistakes(change: dict[str, Any], says: str, tmp_path: Path):
         ({"vary": {"q0": ("normal", -0.1)}}, "expected numbers from 0 on"),
         ({"law": None}, "kp is a gain, expected a law that has it"),
         ({"payloads": (-1.0,)}, "expected masses"),
+        ({"payloads": ("a",)}, "payloads is .*, expected masses"),
+        ({"payloads": ([1.0, 2.0], [3.0])}, "payloads is .*, expected masses"),
+        ({"frame": "hand"}, "no link or frame 'hand'"),
+        ({"robot": robot("urdf"), "q0": np.zeros(3)}, "payloads have no frame, and .* 2 frames that may be its tool"),
+        ({"vary": {"q0": ("normal", [1.0, 2.0])}}, "expected numbers from 0 on: one, or 6 of them"),
+        ({"vary": {"q0": ("normal", [[1.0], [1.0, 2.0]])}}, "expected numbers from 0 on"),
+        ({"law": PD + ls.simulation.ComputedTorque(np.zeros(6), 1.0, 1.0)}, r"kp is a gain of 2 laws \(PD, Computed"),
+        ({"q0": np.zeros((2, 6))}, r"q0 has shape \(2, 6\), expected \(6,\)"),
+        ({"options": {"every": 0}}, "every is 0, expected a whole number"),
     ],
 )
 def test_mistakes_in_rollouts(change: dict[str, Any], says: str):

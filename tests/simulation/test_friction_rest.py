@@ -59,6 +59,26 @@ def test_the_way_to_rest_is_the_closed_form():
     assert max(errors) < 0.3 / INERTIA / 8 * 1.001  # the step in which it stops is at most so far off
 
 
+@pytest.mark.parametrize("dt", [1e-2, 1e-3])
+def test_through_rest_and_back_is_the_closed_form(dt: float):
+    """1 kg that slides against 3 N and a friction of 1 N, stops within a step and slides back."""
+    joint = Joint("slide", "prismatic", (1.0, 0.0, 0.0), friction=1.0)
+    robot = ls.Robot(assemble("sled", [Part("link", "base", joint, BODY)], base="base", gravity=(-3.0, 0.0, 0.0)))
+    run = ls.simulate(robot, [0.0], [1.03], None, 1.0, dt=dt, dissipation=True)
+    left = 1.0 - 1.03 / 4
+    assert run.qd[-1, 0] == pytest.approx(-2 * left, abs=1e-11)
+    assert run.q[-1, 0] == pytest.approx(1.03**2 / 8 - left**2, abs=1e-11)
+
+
+def test_joints_that_come_through_rest_are_off_by_dt_squared():
+    robot, start = rough(ls.robots.planar(2), [1.0, 0.5]), ([0.3, 0.4], [2.0, -1.0])
+    exact = ls.simulate(robot, *start, None, 1.0, dt=0.1, dissipation=True, integrator="adaptive")
+    for dt in (1e-2, 2.5e-3, 6.25e-4):
+        run = ls.simulate(robot, *start, None, 1.0, dt=dt, dissipation=True)
+        assert np.abs(run.q[-1] - exact.q[-1]).max() < 10 * dt**2
+        assert np.abs(run.qd[-1] - exact.qd[-1]).max() < 60 * dt**2
+
+
 @pytest.mark.parametrize("options", [{}, {"integrator": "adaptive"}, {"backend": "interpreter"}, {"dtype": "float32"}])
 def test_a_ramp_of_torque_breaks_away_where_it_should(options: dict):
     """tau = t, friction 0.3: it moves from 0.3 s on, by (t - 0.3)^3 / (6 I)."""

@@ -242,6 +242,8 @@ class _Comparison:
         for function, values in results.items():
             self._compare(function, values, largest)
         bias, gravity = (next(iter(results[function].values())) for function in TORQUES[1:])
+        if any(spring.damping for spring in self.robot.model.springs):  # dampers are odd in qd, and no part of C qd
+            bias = 0.5 * (bias + self.robot.bias_forces(self.states["q"], -self.states["qd"]))
         coriolis = self._results("coriolis_matrix")
         self._compare("coriolis_matrix", coriolis, largest / np.abs(self.states["qd"]).max())
         for method, C in coriolis.items():

@@ -75,14 +75,15 @@ def wrench_from_residual(
     if expected is not None:
         A = np.concatenate([A, np.broadcast_to(np.diag(1.0 / expected), (*A.shape[:-2], 6, 6))], axis=-2)
         b = np.concatenate([b, np.zeros((*b.shape[:-1], 6))], axis=-1)
-    U, S, Vt = np.linalg.svd(A, full_matrices=False)
+    finite = np.isfinite(A).all(axis=(-2, -1), keepdims=True)  # LAPACK would refuse the others, and all beside them
+    U, S, Vt = np.linalg.svd(np.where(finite, A, np.eye(*A.shape[-2:])), full_matrices=False)
     if (S[..., -1] <= RANK * S[..., 0]).any():
         first = tuple(int(i) for i in np.argwhere(np.atleast_1d(S[..., -1] <= RANK * S[..., 0]))[0])
         raise ArgumentError(
             f"wrench_from_torques: in state {first} of the batch {robot.name} is singular, and its torques do not show "
             f"the whole wrench at {frame}: leave it out, or pass prior=, standard deviations as expected beforehand."
         )
-    scaled = np.swapaxes(Vt, -1, -2) / S[..., None, :]
+    scaled = np.swapaxes(Vt, -1, -2) / np.where(finite, S[..., None, :], np.nan)
     w = np.einsum("...ij,...kj,...k->...i", scaled, U, b)
     left = b - np.einsum("...ij,...j->...i", A, w)
     return Wrench(w, scaled @ np.swapaxes(scaled, -1, -2), np.einsum("...i,...i->...", left, left))
@@ -116,7 +117,7 @@ class MomentumObserver:
             if not (isinstance(value, (int, float, np.floating)) and np.isfinite(value) and value > 0.0):
                 raise ArgumentError(f"MomentumObserver: {name} is {shown(value)}, expected a finite number above 0.")
         self.robot, self.dt, self.gain, self.dissipation = robot, float(dt), float(gain), bool(dissipation)
-        self._terms = robot.compile(["mass_matrix", "coriolis_matrix", "gravity_forces"])
+        self._terms = robot.compile(["mass_matrix", "coriolis_matrix", "bias_forces"], dissipation=self.dissipation)
         self.reset()
 
     def reset(self) -> None:
@@ -128,13 +129,10 @@ class MomentumObserver:
     def __call__(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike) -> np.ndarray:
         """The external torques (..., nv) as they are known by now; tau is what held since the last call."""
         q, qd, tau = (np.asarray(x, float) for x in (q, qd, tau))
-        M, C, g = self._terms(q, qd)
+        M, C, h = self._terms(q, qd)
         p = np.einsum("...ij,...j->...i", M, qd)
-        known = np.einsum("...ji,...j->...i", C, qd) - g
-        if self.dissipation:
-            known = known - (
-                self.robot.bias_forces(q, qd, dissipation=True) - self.robot.bias_forces(q, qd, dissipation=False)
-            )
+        # C^T qd - g, as dM/dt qd - h: h has what dissipates too, dampers between frames among it
+        known = np.einsum("...ij,...j->...i", C + np.swapaxes(C, -1, -2), qd) - h
         if self._before is None:
             self._first, r = p, np.zeros_like(p)
             self._before = known, r

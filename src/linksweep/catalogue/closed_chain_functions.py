@@ -10,6 +10,7 @@ from ..algorithms.inverse.khalil_kleinfinger import State, motion_of_links
 from ..algorithms.mass_matrix.coupled import coupled_operational_space
 from ..algorithms.whole_robot.kinematics import WORLD, poses, velocities
 from ..description.model import BASE, Frame
+from ..errors import DescriptionError
 from ..mechanism.bias import BaseMotion
 from ..mechanism.joints import Coordinates
 from ..mechanism.sweeps import LinkView, PerLink, Records
@@ -22,6 +23,7 @@ from .body_traces import REFERENCES, frame_columns, frame_pose
 from .table import Function, Method, Request, Traced
 
 DAMPED = 1e-6  # of Omega: near a singular pose, rounding of the error would be a large step in a direction of no sense
+ROUNDING = 1e-12  # m, what placements leave of a distance of 0
 REST = BaseMotion(ZERO_VEC, ZERO_VEC, ZERO_VEC)
 
 
@@ -155,11 +157,21 @@ def with_springs(tracer: Tracer, forces: PerLink[Force], qd: PerLink[Coordinates
     for spring in tracer.model.springs:
         a, b = (frame_pose(tracer, at, frame) for frame in (spring.a, spring.b))
         rate = moving_frame(tracer, at, V, spring.a, a.p).linear - moving_frame(tracer, at, V, spring.b, b.p).linear
+        if _always_zero(a.p - b.p) and not is_zero(spring.numbers[1]):
+            raise DescriptionError(
+                f"the origins of {spring.a.name!r} and {spring.b.name or 'the world'!r} always coincide, expected a "
+                f"distance along which the spring between them can act: remove it, or tie other frames."
+            )
         pull = _pull(a.p - b.p, rate, *spring.numbers)
         for frame, pose, force in ((spring.a, a, -pull), (spring.b, b, pull)):
             if frame.link != BASE:
                 forces = _with_force(tracer, forces, frame.link, tracer.at(at, frame.link), pose.p, force)
     return forces
+
+
+def _always_zero(d: Vec) -> bool:
+    """Whether it is 0 in every pose, but for rounding."""
+    return all(is_zero(x) or (isinstance(x, (float, int)) and abs(x) < ROUNDING) for x in leaves(d))
 
 
 def _with_force(

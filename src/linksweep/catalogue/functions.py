@@ -36,6 +36,7 @@ from ..algorithms.whole_robot.regressor import regressor
 from ..errors import ArgumentError
 from ..mechanism.bias import BaseMotion
 from ..mechanism.canonical import CanonicalModel
+from ..mechanism.joints import Coordinates
 from ..mechanism.sweeps import LinkView, PerLink
 from ..spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Vec, leaves
 from ..spatial.scalars import Values
@@ -211,12 +212,10 @@ def _base_motion(tracer: Tracer, request: Request) -> BaseMotion:
     return BaseMotion(Vec(*given[:3]), Vec(*given[3:6]), Vec(*given[6:]) - gravity)
 
 
-def _external_forces(tracer: Tracer, request: Request) -> PerLink[Force]:
+def _external_forces(tracer: Tracer, request: Request, qd: PerLink[Coordinates]) -> PerLink[Force]:
     """Each link's Force in its canonical frame: what the springs exert, and what is given."""
     given = _given_forces(tracer, request)
-    if not tracer.model.springs or request.function == "gravity_forces":
-        return given
-    return with_springs(tracer, given, tracer.read("qd"))
+    return with_springs(tracer, given, qd) if tracer.model.springs else given
 
 
 def _given_forces(tracer: Tracer, request: Request) -> PerLink[Force]:
@@ -240,7 +239,7 @@ def record_of(tracer: Tracer, request: Request, algorithm: Callable[[Algorithm],
     names = ("qd", "tau") if "tau" in given else ("qd", "qdd")
     reads = (tracer.read, tracer.read_forces if "tau" in given else tracer.read)
     first, second = (read(name) if name in given else tracer.zeros() for read, name in zip(reads, names, strict=True))
-    forces, base = _external_forces(tracer, request), _base_motion(tracer, request)
+    forces, base = _external_forces(tracer, request, first), _base_motion(tracer, request)
     own = _method(request).algorithm
     chosen = algorithm(own) if algorithm else own
     return chosen(tracer, first, second, forces, base, dissipation=request.dissipation)

@@ -99,7 +99,7 @@ def make_requests(
     the program will be traced, on which the choice depends.
     """
     requests = [_without_method(robot, item, internal, options, parameters) for item in items]
-    loops = wants_loops(robot.canonical, requests, parameters) if rolled is None else rolled
+    loops = wants_loops(robot.canonical, requests, parameters) if rolled is None else checked_flag("rolled", rolled)
     together = {request.function for request in requests}
     slopes = any(request.by and request.function == "forward_dynamics" for request in requests)
     if method is None and slopes and not robot.model.constraints:

@@ -64,6 +64,7 @@ for _name in COMMANDS:
 # of the click that this version of typer brings; typed as its child, which has the same ctx and format_message
 _UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
 INTERRUPTED = 130
+UNREAD = 141  # 128 + SIGPIPE, as shells say of programs whose reader has left
 PATIENCE = 5.0  # seconds from a signal to the next one that counts
 
 
@@ -84,8 +85,14 @@ def main() -> None:
         _fail_usage(error)
     except (KeyboardInterrupt, typer.Abort):
         raise SystemExit(INTERRUPTED) from None
+    except BrokenPipeError:
+        _leave_unread()
     except OSError as error:
         _fail_file(error)
+    except SystemExit as leaving:
+        if isinstance(leaving.__context__, BrokenPipeError):  # typer makes it 1, which is a finding of `check`
+            _leave_unread()
+        raise
     raise SystemExit(code if isinstance(code, int) else 0)
 
 
@@ -119,9 +126,19 @@ def _fail_file(error: OSError) -> NoReturn:
     """A path that the system does not take, or a standard output that takes nothing more."""
     if error.filename is not None:
         _fail(f"{shown(error.filename)} cannot be used ({error.strerror}), expected a file: choose another.")
-    with contextlib.suppress(OSError, ValueError):  # else Python would try again to write what is left, and complain
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _forget_output()
     _fail(f"The standard output cannot be written ({error.strerror}), expected room: send it elsewhere.")
+
+
+def _leave_unread() -> NoReturn:
+    _forget_output()
+    raise SystemExit(UNREAD) from None
+
+
+def _forget_output() -> None:
+    """Else Python would try again to write what is left, and complain."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail_usage(error: typer.BadParameter) -> NoReturn:

@@ -118,10 +118,11 @@ class AskedRobot:
     payload: str | None = None
     gravity: str | None = None
     root: str | None = None
+    given: tuple[str, ...] = ()  # every option of the command line, those of the command itself too
 
     @property
     def changes(self) -> list[str]:
-        """The options that were given."""
+        """The options by which it is not the robot of the file."""
         return [f"--{option}" for option, (_, default) in _ROBOT_OPTIONS.items() if getattr(self, option) != default]
 
 
@@ -137,18 +138,29 @@ def names_a_robot(command: Callable[..., None]) -> Callable[..., None]:
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, (annotation, default) in _ROBOT_OPTIONS.items()
     ]
+    further.append(inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
 
     @functools.wraps(command)
     def run(
         *, robot: str | None = None, base: str, mimic: str, payload: str | None, gravity: str | None, root: str | None,
-        **options: object,
+        context: typer.Context, **options: object,
     ) -> None:  # fmt: skip
-        command(robot=AskedRobot(robot, base, mimic, payload, gravity, root), **options)
+        command(robot=AskedRobot(robot, base, mimic, payload, gravity, root, _given(context)), **options)
 
     parameters = [*own.values(), *further]
     run.__dict__["__signature__"] = signature.replace(parameters=parameters)
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def _given(context: typer.Context) -> tuple[str, ...]:
+    """The options that were written, also those with the value that they have anyway."""
+    sources = {parameter: context.get_parameter_source(parameter.name or "") for parameter in context.command.params}
+    return tuple(
+        max(parameter.opts, key=len)
+        for parameter, source in sources.items()
+        if parameter.param_type_name == "option" and source is not None and source.name != "DEFAULT"
+    )
 
 
 def find_robot(asked: AskedRobot) -> Robot:
@@ -158,6 +170,8 @@ def find_robot(asked: AskedRobot) -> Robot:
     for option, value, known in (("--base", asked.base, BASES), ("--mimic", asked.mimic, MIMICS)):
         if value not in known:
             raise ArgumentError(f"{option} is {shown(value)}{nearest(value, known)}, expected {' or '.join(known)}.")
+    if asked.root is not None and not Path(asked.root).is_dir():
+        raise ArgumentError(f"--root is {shown(asked.root)}, expected a folder that is there: check the spelling.")
     gravity = None if asked.gravity is None else _vector("--gravity", asked.gravity)
     payload = None if asked.payload is None else _payload(asked.payload)
     found = load(asked.name or "", base=asked.base, mimic=asked.mimic, root=asked.root)
@@ -165,20 +179,22 @@ def find_robot(asked: AskedRobot) -> Robot:
         found = found.with_gravity(gravity)
     if payload is not None:
         mass, com, frame = payload
-        found = found.with_payload(frame or _tool(found, asked.payload or ""), mass, com)
+        said = f"--payload {asked.payload}"
+        found = found.with_payload(frame or tool_of(found, said, said + "@{}"), mass, com)
     return found
 
 
-def _tool(robot: Robot, payload: str) -> str:
+def tool_of(robot: Robot, payload: str, write: str) -> str:
+    """The frame that holds a payload which names none; write: how to name one, in the place of {}."""
     from linksweep.description.tips import tools
 
     found = tools(robot.model)
     if len(found) == 1:
         return found[0]
     listed = ", ".join(found[:8]) + (", ..." if len(found) > 8 else "")
+    ways = " or ".join(write.replace("{}", name) for name in found[:2])
     raise ArgumentError(
-        f"--payload {payload} names no frame and {robot.name} has {len(found)} that may be its tool, {listed}: write "
-        f"--payload {payload}@{' or @'.join(found[:2])}."
+        f"{payload} names no frame and {robot.name} has {len(found)} that may be its tool, {listed}: write {ways}."
     )
 
 
@@ -202,6 +218,12 @@ def _vector(option: str, text: str) -> tuple[float, ...]:
     if len(numbers) != 3:
         raise ArgumentError(f"{option} has {shown(text)}, expected three numbers with commas between them: X,Y,Z.")
     return numbers
+
+
+def check_apart(output: Path, source: Path, what: str) -> None:
+    """Refuse to write over what is read."""
+    if output.exists() and source.exists() and output.samefile(source):
+        raise ArgumentError(f"The output {output} is {what} itself, expected another file: choose one.")
 
 
 def print_whole(table: RenderableType) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.models import OptionInfo
 
-from linksweep.cli.common import AsJson, AskedRobot, OutputFile, check_plot, find_robot, names_a_robot
+from linksweep.cli.common import AsJson, AskedRobot, OutputFile, check_apart, check_plot, find_robot, names_a_robot
 from linksweep.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -75,8 +75,7 @@ def _run(
 
     if output is not None:
         check_output(output)
-        if output.exists() and trajectory.exists() and output.samefile(trajectory):
-            raise ArgumentError(f"The output {output} is the trajectory itself, expected another file: choose one.")
+        check_apart(output, trajectory, "the trajectory")
     if plot is not None:
         check_plot(plot)
     arm = find_robot(robot)

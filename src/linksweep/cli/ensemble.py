@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def ensemble(
-    experiment: Annotated[Path, typer.Argument(metavar="EXPERIMENT", help="A .toml, as `simulate` runs, with [vary].")],
+    experiment: Annotated[
+        Path, typer.Argument(metavar="EXPERIMENT", help="A .toml, as `simulate` runs, with \\[vary].")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="For the results; goes on there.")],
     samples: Annotated[int, typer.Option(min=1, help="How many.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Of what is drawn.")] = 0,

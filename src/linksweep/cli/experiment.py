@@ -40,13 +40,16 @@ frame = "tool"
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, cast
 
+from linksweep.cli.common import tool_of
 from linksweep.errors import ArgumentError, LinksweepError
 from linksweep.support.messages import nearest, shown
 
@@ -56,7 +59,7 @@ if TYPE_CHECKING:
 
     from linksweep.motion.base import Motion
     from linksweep.robot.robot import Robot
-    from linksweep.simulation import Rollouts, Simulation
+    from linksweep.simulation import Push, Rollouts, Simulation
     from linksweep.simulation.laws import Law
     from linksweep.simulation.options import SimulateOptions
     from linksweep.support.files import Table
@@ -76,6 +79,7 @@ LAWS = {
     "operational_space": (*OF_FRAME, "decoupled"),
     "admittance": (*OF_FRAME, "mass"),
 }
+SWITCHES = ("gravity", "decoupled")
 SAMPLING = ("period", "delay", "encoder", "rates", "q_noise", "qd_noise", "tau_noise", "seed", "effort", "effort_rate")
 VARY = ("q0", "qd0", "kp", "kd", "payloads", "frame")
 PAYLOAD = ("mass", "com", "inertia", "frame")
@@ -113,28 +117,38 @@ class Experiment:
         vary = dict(self.vary)
         further = {"payloads": tuple(vary.pop("payloads", ())), "frame": vary.pop("frame", None)}
         options = cast("SimulateOptions", self.options)  # as the file has them: `simulate` checks them
-        return Rollouts(self.robot, *self.start, self.law, options, vary, **further)
+        with _named(self.path):
+            return Rollouts(self.robot, *self.start, self.law, options, vary, **further)
 
     def run(self) -> Simulation:
         from linksweep.simulation import simulate
 
-        return simulate(self.robot, *self.start, self.law, **self.options)
+        with _named(self.path):
+            return simulate(self.robot, *self.start, self.law, **self.options)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors begin with the file's name."""
+    try:
+        yield
+    except LinksweepError as error:
+        text = str(error)
+        raise ArgumentError(text if text.startswith(str(path)) else f"{path}: {text}") from error
 
 
 def read_experiment(path: Path) -> Experiment:
     """The experiment of a file; every mistake is one sentence with the file's name."""
     try:
         if path.stat().st_size > LARGEST:
-            raise ArgumentError(f"it is larger than {LARGEST:,} bytes, expected an experiment")
+            raise ArgumentError(f"{path} is larger than {LARGEST:,} bytes, expected an experiment.")
         given = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-        return _Reader(path, given).experiment()
+        with _named(path):
+            return _Reader(path, given).experiment()
     except OSError as error:
         raise ArgumentError(f"{path} cannot be read ({error.strerror}), expected an experiment in TOML.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ArgumentError(f"{path} is no TOML ({error}), expected an experiment: correct that line.") from error
-    except LinksweepError as error:
-        text = str(error)
-        raise ArgumentError(text if text.startswith(str(path)) else f"{path}: {text}") from error
 
 
 class _Reader:
@@ -158,31 +172,32 @@ class _Reader:
 
     def tables(self, name: str) -> list[Table]:
         found = self.given.get(name, [])
-        if not isinstance(found, list):
+        if not isinstance(found, list) or not all(isinstance(table, dict) for table in found):
             self.refuse(f"{name} is {shown(found)}, expected tables: write each as [[{name}]]")
         return found
 
     def experiment(self) -> Experiment:
         from linksweep.simulation import Push, Sampling, Surface, saturated
+        from linksweep.simulation.rollouts import one_start
         from linksweep.tables.motion_files import read_motion
 
         given = self.given
         robot = self.payload(self.load(given.get("robot")), given.get("payload"))
-        if "gravity" in given:
-            robot = robot.with_gravity(given["gravity"])
         motion = given.get("motion")
         if motion is not None and not isinstance(motion, str):
             self.refuse(f"motion is {shown(motion)}, expected the name of a motion file beside this one")
         reference = None if motion is None else read_motion(self.path.parent / motion, robot.model)
-        q0, qd0 = given.get("q0"), given.get("qd0")
+        q0 = given.get("q0")
         if q0 is None:
             q0 = robot.neutral() if reference is None else reference(max(reference.start, 0.0)).q
+        q0, qd0 = one_start(robot, q0, given.get("qd0"))
         own = None
         if "controller" in given:
             table = self.known("controller", given["controller"], ("robot", "payload"))
             own = self.load(table["robot"]) if "robot" in table else self.load(given.get("robot"))
             own = self.payload(own, table.get("payload"))
-        laws = [self.law(table, robot, own, reference, q0) for table in self.tables("law")]
+        pushes = [Push(**self.named("push", t, ("frame", "wrench"), ("start", "end"))) for t in self.tables("push")]
+        laws = [self.law(table, robot, own, reference, q0, pushes) for table in self.tables("law")]
         law = functools.reduce(operator.add, laws) if laws else None
         if law is not None and given.get("saturate") not in (None, False):
             law = saturated(law, None if given["saturate"] is True else given["saturate"])
@@ -195,11 +210,11 @@ class _Reader:
             if "period" not in table:
                 self.refuse("[sampling] has no period, expected seconds between two control instants")
             options |= {"control_period": table.pop("period"), "sampling": Sampling(**table)}
-        pushes = [Push(**self.named("push", t, ("frame", "wrench"), ("start", "end"))) for t in self.tables("push")]
         keys = ("point", "normal", "stiffness", "damping", "friction", "width")
-        pushes += [Surface(**self.named("surface", t, ("frame",), keys)) for t in self.tables("surface")]
-        if pushes:
-            options["disturbance"] = pushes[0] if len(pushes) == 1 else sum(pushes[1:], pushes[0])
+        world: list[Law] = [*pushes]
+        world += [Surface(**self.named("surface", t, ("frame",), keys)) for t in self.tables("surface")]
+        if world:
+            options["disturbance"] = functools.reduce(operator.add, world)
         return Experiment(self.path, robot, reference, law, (q0, qd0), options, self.vary())
 
     def vary(self) -> Table:
@@ -232,7 +247,7 @@ class _Reader:
         found = load(
             name if name in robots.names() or not beside.exists() else str(beside), base=self.given.get("base", "fixed")
         )
-        return found  # type: ignore[return-value]
+        return found.with_gravity(self.given["gravity"]) if "gravity" in self.given else found
 
     def payload(self, robot: Robot, table: Table | None) -> Robot:
         if table is None:
@@ -240,19 +255,24 @@ class _Reader:
         self.known("payload", table, PAYLOAD)
         if not table.get("mass"):
             return robot
-        frame = table.get("frame", robot.frame_names[-1])
+        frame = table["frame"] if "frame" in table else tool_of(robot, "payload", 'frame = "{}"')
         return robot.with_payload(frame, table["mass"], table.get("com", (0, 0, 0)), table.get("inertia"))
 
-    def law(self, table: Table, robot: Robot, own: Robot | None, reference: Motion | None, start: np.ndarray) -> Law:
-        import numpy as np
-
+    def law(
+        self, table: Table, robot: Robot, own: Robot | None, reference: Motion | None, start: np.ndarray,
+        pushes: list[Push],
+    ) -> Law:  # fmt: skip
         from linksweep import simulation as sim
+        from linksweep.simulation.checks import real_array
 
-        kind = table.get("kind") if isinstance(table, dict) else None
+        kind = table.get("kind")
         if kind not in LAWS:
             self.refuse(f"a law has kind {shown(kind)}{nearest(kind, LAWS)}, expected one of {', '.join(LAWS)}")
         self.known("law", table, ("kind", *LAWS[kind]))
         values = {key: value for key, value in table.items() if key != "kind"}
+        for key in SWITCHES:
+            if not isinstance(values.get(key, True), bool):
+                self.refuse(f"the law {kind} has {key} {shown(values[key])}, expected true or false, without quotes")
         if kind in ("pd", "computed_torque"):
             for key in ("kp", "kd"):
                 if key not in values:
@@ -275,12 +295,12 @@ class _Reader:
         frame = values.pop("frame")
         target = values.pop("target", None)
         known = robot if own is None else own
-        pose = known.pose(start, frame) if target is None else np.asarray(target, float)
+        pose = known.pose(start, frame) if target is None else real_array(f"{kind}: target", target)
         if target is not None and pose.shape == (3,):  # a place: the frame keeps its direction
             pose, place = known.pose(start, frame).copy(), pose
             pose[:3, 3] = place
         if kind == "admittance":  # whose sensor reads the file's pushes on the frame
-            felt = [sim.Push(**push) for push in self.tables("push") if push.get("frame") == frame]
+            felt = [push for push in pushes if push.frame == frame]
             if len(felt) != 1:
                 self.refuse(f"the law admittance has {len(felt)} pushes on {frame!r}, expected one: add a [[push]]")
             gains = (values.pop("mass"), values.pop("stiffness"), values.pop("damping"))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from linksweep.robot.options import Flags
 
 LANGUAGES = ("c", "casadi")
+OF_LAW = ("--law", "--output", "--name", "--dtype")
 
 
 @names_a_robot
@@ -49,7 +50,7 @@ def export(
     from linksweep.compiled.casadi_export import export_casadi
 
     if law or (function is None and is_experiment(robot.name)):
-        _export_law(robot.name, function, output, name, dtype)
+        _export_law(robot, function, output, name, dtype)
         return
     if function is None:
         raise ArgumentError(
@@ -85,12 +86,19 @@ def export(
     print("Replaced:" if replaced else "Written:", *written)
 
 
-def _export_law(file: str | None, function: str | None, output: Path, name: str | None, dtype: str) -> None:
+def _export_law(robot: AskedRobot, function: str | None, output: Path, name: str | None, dtype: str) -> None:
     """The law of an experiment, for the robot that it drives."""
+    file = robot.name
     if function is not None or not is_experiment(file):
         raise ArgumentError(
             f"--law got {file!r}, expected an experiment alone, a .toml that says robot and law: linksweep export "
             f"experiment.toml --law -o law.c."
+        )
+    beside = [option for option in robot.given if option not in OF_LAW]
+    if beside:
+        raise ArgumentError(
+            f"{file} is an experiment, whose law takes {', '.join(OF_LAW[1:])} alone, got {', '.join(beside)}: leave "
+            f"that out."
         )
     experiment = read_experiment(Path(str(file)))
     if experiment.law is None:

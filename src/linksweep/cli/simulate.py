@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from linksweep.cli.common import AsJson, AskedRobot, OutputFile, check_plot, find_robot, names_a_robot, print_whole
+from linksweep.cli.common import (
+    AsJson,
+    AskedRobot,
+    OutputFile,
+    check_apart,
+    check_plot,
+    find_robot,
+    names_a_robot,
+    print_whole,
+)
 from linksweep.cli.dynamics import Dissipation, method_option
 from linksweep.cli.experiment import is_experiment, read_experiment
 from linksweep.errors import ArgumentError
@@ -33,6 +42,7 @@ LAWS = {
     "feed_forward": "inverse dynamics along --motion, without feedback",
 }
 INTEGRATORS = ("rk4", "semi_implicit_euler", "adaptive")
+REPORTS = ("--output", "--plot", "--show", "--json")  # what an experiment leaves to the command line
 PLOTTED = ("q", "qd", "qdd", "tau")
 Plain: TypeAlias = "float | list[Plain] | None"  # numbers as JSON has them
 
@@ -94,10 +104,7 @@ def simulate(
     if show not in PLOTTED:
         raise ArgumentError(f"--show is {show!r}{nearest(show, PLOTTED)}, expected one of {', '.join(PLOTTED)}.")
     if is_experiment(robot.name):
-        said = {"duration": duration, "q0": q0, "qd0": qd0, "torque": torque, "motion": motion, "method": method}
-        said |= {"dt": dt if dt != 1e-3 else None, "every": every if every != 1 else None}
-        said |= {"integrator": integrator if integrator != "rk4" else None, "dissipation": dissipation or None}
-        beside = [f"--{name}" for name, value in said.items() if value is not None] + robot.changes
+        beside = [option for option in robot.given if option not in REPORTS]
         if beside:
             raise ArgumentError(
                 f"{robot.name} is an experiment, which says all itself, got {', '.join(beside)} beside it: write "
@@ -106,6 +113,15 @@ def simulate(
         experiment = read_experiment(Path(str(robot.name)))
         _finish(experiment.run(), experiment.reference, output, plot, show, as_json)
         return
+    named = torque or ("zero" if motion is None else "feed_forward")
+    idle = [option for option in robot.given if option in ("--kp", "--kd")]
+    if idle and named not in ("pd", "computed_torque"):
+        raise ArgumentError(
+            f"--torque is {shown(named)}, which has no {' and no '.join(idle)}, expected pd or computed_torque: choose "
+            f"one of these, or leave the gains out."
+        )
+    if output is not None and torque is not None:
+        check_apart(output, Path(torque), "the file of torques")
     arm = find_robot(robot)
     path = None if motion is None else read_motion(motion, arm.model)
     start, rates = arm.neutral(), None
@@ -115,7 +131,7 @@ def simulate(
         start = _numbers(arm, "q", q0)
     if qd0 is not None:
         rates = _numbers(arm, "qd", qd0)
-    law = _law(arm, torque or ("feed_forward" if path else "zero"), path, start, (kp, kd))
+    law = _law(arm, named, path, start, (kp, kd))
     if duration is None:
         times = getattr(law, "times", None)
         duration = float(times[-1]) if times is not None else path.end if path else 1.0

@@ -13,6 +13,7 @@ from linksweep.identification.model.columns import Columns
 from linksweep.identification.model.grouping import Grouping
 
 POOR = 0.5  # of a torque's own spread, left over
+ROUNDING = 1e-6  # of a torque's size: what is left over below that does not tell one shift from another
 SLOWLY = 0.4  # correlation of what is left over from row to later row
 
 
@@ -46,7 +47,8 @@ def remark_units(found: Triangles, prior: np.ndarray, columns: Columns, remarks:
 
 
 def remark_delay(group: Grouping, samples: Samples, best: Estimate, remarks: Remarks) -> None:
-    late = delays_of(group, samples, best.noise)
+    exact = best.noise <= ROUNDING * np.sqrt(np.mean(np.square(samples.tau), axis=0))
+    late = np.where(exact, 0.0, delays_of(group, samples, best.noise))
     moved = np.abs(late) >= 0.5 * samples.dt
     if not moved.any():
         return

@@ -17,6 +17,7 @@ from ..description.model import Model
 from ..errors import ArgumentError
 from ..spatial.scalars import Values
 from ..support.foreign import refuse_foreign
+from ..support.messages import shown
 from ..support.numbers import real_vectors
 from .canonical import CanonicalLink, CanonicalModel
 
@@ -48,9 +49,15 @@ def normalize(model: CanonicalModel, q: ArrayLike) -> np.ndarray:
 
 
 def integrate(model: CanonicalModel, q: ArrayLike, v: ArrayLike, dt: ArrayLike) -> np.ndarray:
-    refuse_foreign("dt", dt)
-    q, v = real_vectors("q", q, model.nq), real_vectors("v", v, model.nv)
-    moved, dtype = v * np.asarray(dt, dtype=float)[..., None], np.result_type(q, v)
+    q, v, times = real_vectors("q", q, model.nq), real_vectors("v", v, model.nv), _times(dt)
+    try:
+        np.broadcast_shapes(q.shape[:-1], v.shape[:-1], times.shape)
+    except ValueError:
+        raise ArgumentError(
+            f"the batch shapes of q {q.shape[:-1]}, v {v.shape[:-1]} and dt {times.shape} do not broadcast together, "
+            f"expected lengths that are equal or 1 along each axis: reshape or repeat one of them."
+        ) from None
+    moved, dtype = v * times[..., None], np.result_type(q, v)
     if model.is_euclidean:
         return (q + moved).astype(dtype, copy=False)
 
@@ -81,6 +88,20 @@ def coordinate_rates(model: CanonicalModel, q: ArrayLike, v: ArrayLike) -> np.nd
         return link.type.derivative(_columns(q, link.coordinates), _columns(v, link.rates))
 
     return _by_joint(model, q, v, "coordinates", of_joint)
+
+
+def _times(dt: ArrayLike) -> np.ndarray:
+    """Real numbers of any shape, as float64; None would be NaN."""
+    refuse_foreign("dt", dt)
+    try:
+        array = np.asarray(dt)
+    except ValueError:
+        array = np.array(None)
+    if array.dtype.kind not in "iufb":
+        raise ArgumentError(
+            f"dt is {shown(dt)}, expected real numbers of shape (...): pass one time in s, or one for each sample."
+        )
+    return array.astype(float, copy=False)
 
 
 def _by_joint(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict, TypeVar
+from typing import NamedTuple, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..catalogue.details import Details
+from ..compiled import arrays
 from ..description.constraints import Constraint, Spring
 from ..description.model import Model
 from ..errors import ArgumentError
@@ -44,6 +45,17 @@ class Mobility:
     @property
     def singular(self) -> bool:
         return self.rank < self.generic
+
+
+class Digits(NamedTuple):
+    """What is told from rounding: singular values, torques where nothing drives, and accelerations of constraints."""
+
+    rank: float
+    left: float
+    meets: float
+
+
+DIGITS = {"float64": Digits(1e-12, 1e-8, 0.0), "float32": Digits(1e-5, 1e-3, 1e-4)}
 
 
 class Choice(TypedDict, total=False):
@@ -133,9 +145,7 @@ class ClosedChain:
         """Rank, freedoms, redundant rows and singular poses of the constraints at one pose (nq,)."""
         core = self.core
         q = coordinates.normalize(core.canonical, q)
-        if q.ndim != 1:
-            raise ArgumentError(f"mobility takes one pose ({core.nq},), got shape {q.shape}: ask for them one by one.")
-        K = self.jacobian(q)
+        K = self._jacobian_of_one("mobility", q)
         rank = _rank(K, tolerance)
         labels = [f"{tie.label}: {name}" for tie in core.model.constraints for name in NAMES[tie.kind]]
         redundant, kept = [], np.zeros((0, K.shape[1]))
@@ -152,6 +162,19 @@ class ClosedChain:
         generic = max(rank, self._generic_rank(q, tolerance))
         return Mobility(core.nv - rank, rank, len(K), tuple(redundant), fixed, generic)
 
+    def _jacobian_of_one(self, who: str, q: ArrayLike) -> np.ndarray:
+        """K (rows, nv) of the one pose that is allowed."""
+        K = self.jacobian(q)
+        if K.ndim != 2:
+            raise ArgumentError(
+                f"{who} takes one pose ({self.core.nq},), got shape {np.shape(q)}: ask for them one by one."
+            )
+        if not np.isfinite(K).all():
+            raise ArgumentError(
+                f"{who} takes one pose ({self.core.nq},), got {shown(q)}, expected finite numbers: correct them."
+            )
+        return K
+
     def _generic_rank(self, q: np.ndarray, tolerance: float) -> int:
         """The rank at poses a little away that meet the constraints too."""
         best, rng = 0, np.random.default_rng(0)
@@ -166,7 +189,7 @@ class ClosedChain:
 
     def tangent_basis(self, q: ArrayLike, near: ArrayLike | None) -> np.ndarray:
         """An orthonormal basis (nv, freedoms) of the rates that the constraints allow at one pose."""
-        K = self.jacobian(q)
+        K = self._jacobian_of_one("a tangent basis", q)
         basis = _null_space(K, _rank(K, 1e-9))
         if near is None:
             from scipy.linalg import qr
@@ -198,20 +221,31 @@ class ClosedChain:
         return self.core.function(self.core.requests(["inverse_dynamics"]))(q, qd, qdd)
 
     def inverse_dynamics(
-        self, args: tuple[ArrayLike, ...], more: Extras, actuated: Sequence[str] | None, weights: ArrayLike | None,
-        preferred: ArrayLike | None, tolerance: float,
+        self, args: tuple[ArrayLike, ...], more: Extras, actuated: Sequence[str] | None = None,
+        weights: ArrayLike | None = None, preferred: ArrayLike | None = None, tolerance: float = 1e-6, *,
+        method: str | None = None, out: np.ndarray | None = None,
     ) -> Details:  # fmt: skip
-        """Torques "tau" that produce args (q, qd, qdd) under the constraints, and their "multipliers"."""
+        """Torques "tau" that produce args (q, qd, qdd) under the constraints, and their "multipliers".
+
+        method: of the tree's inverse dynamics. A sample that is not finite gives NaN.
+        """
         core, nv = self.core, self.core.nv
         if not core.model.constraints:
             raise ArgumentError(f"inverse_dynamics: {core.name} has no constraints: actuated, weights and preferred "
                                 f"are for closed chains.")  # fmt: skip
         names = ("inverse_dynamics", "constraint_jacobian", "constraint_bias")
-        tree, K, k = core.function(core.requests(names, None, more))(*args, *more.arguments(core.model))
-        acceleration = np.broadcast_to(np.asarray(args[2], float), tree.shape)
-        off = np.abs((K @ acceleration[..., None])[..., 0] + k).max() if k.size else 0.0
-        scale = 1.0 + np.abs(K).max(initial=0.0) * np.abs(acceleration).max(initial=0.0)
-        if off > tolerance * scale:
+        tree, K, k = core.function(core.requests(names, method, more))(*args, *more.arguments(core.model))
+        batch, rows, digits = tree.shape[:-1], K.shape[-2], DIGITS[tree.dtype.name]
+
+        def listed(array: np.ndarray, *one: int) -> np.ndarray:
+            return np.broadcast_to(array, (*batch, *one)).reshape(-1, *one).astype(float)
+
+        taus, qdds = listed(tree, nv), listed(np.asarray(args[2], float), nv)
+        Ks, ks = listed(K, rows, nv), listed(k, rows)
+        sane = np.isfinite(taus).all(axis=-1) & np.isfinite(Ks).all(axis=(-2, -1)) & np.isfinite(ks).all(axis=-1)
+        off = np.abs(np.einsum("nij,nj->ni", Ks[sane], qdds[sane]) + ks[sane]).max(initial=0.0)
+        scale = 1.0 + np.abs(Ks[sane]).max(initial=0.0) * np.abs(qdds[sane]).max(initial=0.0)
+        if off > max(tolerance, digits.meets) * scale:
             raise ArgumentError(
                 f"inverse_dynamics: qdd breaks the constraints by {off:.3g}, expected K qdd + k = 0: take it from a "
                 f"motion that meets them, or project it (project_acceleration)."
@@ -219,13 +253,13 @@ class ClosedChain:
         driven = self._driven(actuated)
         w = np.ones(nv) if weights is None else np.asarray(weights, float)
         goal = np.zeros(nv) if preferred is None else np.asarray(preferred, float)
-        if w.shape != (nv,) or not (w > 0).all() or goal.shape != (nv,):
-            raise ArgumentError(f"weights and preferred are ({nv},) numbers, weights positive: correct them.")
-        batch = tree.shape[:-1]
-        flat, Ks = tree.reshape(-1, nv), np.broadcast_to(K, (*batch, *K.shape[-2:])).reshape(-1, *K.shape[-2:])
-        found = [_least(t, row, driven, np.sqrt(w), goal, core.name) for t, row in zip(flat, Ks, strict=True)]
-        tau = np.reshape([x[0] for x in found], tree.shape)
-        return Details(tau=tau, multipliers=np.reshape([x[1] for x in found], (*batch, K.shape[-2])))
+        if w.shape != (nv,) or not (w > 0).all() or goal.shape != (nv,) or not np.isfinite([w, goal]).all():
+            raise ArgumentError(f"weights and preferred are ({nv},) finite numbers, weights positive: correct them.")
+        tau, multipliers = np.full_like(taus, np.nan), np.full_like(ks, np.nan)
+        for i in np.flatnonzero(sane):
+            tau[i], multipliers[i] = _least(taus[i], Ks[i], driven, np.sqrt(w), goal, core.name, digits)
+        tau, multipliers = tau.reshape(tree.shape), multipliers.reshape(*batch, rows)
+        return Details(tau=_filled(out, tau.astype(tree.dtype)), multipliers=multipliers.astype(tree.dtype))
 
     def _driven(self, actuated: Sequence[str] | None) -> np.ndarray:
         names = self.core.joint_names
@@ -243,25 +277,39 @@ class ClosedChain:
 
 
 def _least(
-    tree: np.ndarray, K: np.ndarray, driven: np.ndarray, root: np.ndarray, goal: np.ndarray, name: str
+    tree: np.ndarray, K: np.ndarray, driven: np.ndarray, root: np.ndarray, goal: np.ndarray, name: str, digits: Digits
 ) -> tuple[np.ndarray, np.ndarray]:
     """tau = tree + K^T lambda, 0 where nothing drives, else as near to the goal as can be; and lambda."""
     loose, free = K[:, ~driven].T, np.eye(len(K))
     start = np.zeros(len(K))
     if len(loose):
-        start = np.linalg.lstsq(loose, -tree[~driven], rcond=1e-12)[0]
+        start = np.linalg.lstsq(loose, -tree[~driven], rcond=digits.rank)[0]
         left = np.abs(loose @ start + tree[~driven]).max()
-        if left > 1e-8 * (1.0 + np.abs(tree).max()):
+        if left > digits.left * (1.0 + np.abs(tree).max()):
             raise ArgumentError(
                 f"inverse_dynamics: joints of {name} without a motor would need a torque of {left:.3g} for these "
                 f"accelerations, expected 0: give other accelerations, or name them in actuated."
             )
-        free = _null_space(loose, _rank(loose, 1e-12))
+        free = _null_space(loose, _rank(loose, digits.rank))
     held = (root[:, None] * K.T)[driven]
     wanted = root[driven] * (goal - tree - K.T @ start)[driven]
-    multipliers = start + free @ np.linalg.lstsq(held @ free, wanted, rcond=1e-12)[0]
+    moved = held @ free
+    moved[np.abs(moved) <= digits.rank * np.abs(held).max(initial=0.0)] = 0.0  # rounding, where rows are redundant
+    multipliers = start + free @ np.linalg.lstsq(moved, wanted, rcond=digits.rank)[0]
     tau = tree + K.T @ multipliers
     return np.where(driven, tau, 0.0), multipliers
+
+
+def _filled(out: np.ndarray | None, tau: np.ndarray) -> np.ndarray:
+    """The torques, in `out` where it is given: taken or refused as by any other function."""
+    if out is None:
+        return tau
+
+    def copy(inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+        outputs[0][...] = inputs[0]
+
+    one = (arrays.Argument("tau", tau.shape[-1:]),)
+    return arrays.call(arrays.Signature("inverse_dynamics", one, one), lambda _: copy, (tau,), out=out)
 
 
 def _rank(K: np.ndarray, tolerance: float) -> int:

@@ -37,7 +37,7 @@ from ..tracing.count import Counts, count
 from ..tracing.program import Program
 from . import editing, joint_numbers, parameters
 from .closed_chains import CLOSES, Choice, ClosedChain, Mobility, checked_ties
-from .core import Core, Extras, Item, Items, checked_dtype, extras, listed
+from .core import Core, Extras, Item, Items, checked_dtype, extras, listed, refuse_out
 from .couplings import expansion
 from .derivatives import Derivatives, Slopes
 from .formulas import NUMBERS_INSTEAD, Formulas
@@ -98,7 +98,7 @@ class Robot:
         convention : "modified" or "standard"
             Must be said.
         **options
-            name, gravity (3,), base, tool and mount (a Placement each).
+            name, gravity (3,), base, tool and mount (a Placement each), base_inertial (an Inertial).
         """
         from ..formats.dh import from_dh
 
@@ -208,8 +208,8 @@ class Robot:
     def __hash__(self) -> int:
         return hash(self.model)
 
-    def __reduce__(self) -> tuple[Callable[[Model], Robot], tuple[Model]]:
-        return _restore, (self.model,)
+    def __reduce__(self) -> tuple[Callable[[Model, dict[str, float]], Robot], tuple[Model, dict[str, float]]]:
+        return _restore, (self.model, dict(self.snapping))
 
     # ---- Another robot from this one
 
@@ -354,7 +354,10 @@ class Robot:
         return robot
 
     def to_urdf(self) -> str:
-        """URDF text of the same dynamics; gravity is not part of it, and motor inertia is an attribute of our own."""
+        """URDF text of the same dynamics; gravity is not part of it, and motor inertia is an attribute of our own.
+
+        A link whose frame stands away from its joint is a body "<link>_body" at the joint, with that frame on it.
+        """
         from ..formats.urdf_writer import to_urdf
 
         return to_urdf(self.model)
@@ -459,11 +462,16 @@ class Robot:
                 return plain(q, qd, qdd) if out is None else plain(q, qd, qdd, out=out)  # of a control loop
             if not self.model.constraints:
                 return self._call("inverse_dynamics", (q, qd, qdd), method, None, out)
+        details = checked_flag("details", details)
         if closed or self.model.constraints:
-            given = (q, qd, qdd, f_ext, dissipation, base_motion)
+            for name in closed:
+                if name not in Choice.__annotations__:
+                    raise TypeError(f"Robot.inverse_dynamics() got an unexpected keyword argument {name!r}")
             if details:
-                return self.closed_inverse_dynamics(*given, details=True, **closed)
-            return self.closed_inverse_dynamics(*given, **closed)
+                refuse_out("inverse_dynamics", out)
+            more = Extras(f_ext, dissipation, base_motion)
+            found = self._closed.inverse_dynamics((q, qd, qdd), more, **closed, method=method, out=out)
+            return (found["tau"], found) if details else found["tau"]
         inner = self._core.details if details else self._call
         return inner("inverse_dynamics", (q, qd, qdd), method, extras(f_ext, dissipation, base_motion), out)
 
@@ -510,7 +518,7 @@ class Robot:
         """
         if f_ext is None and base_motion is None and dissipation is False and details is False:
             return self._call("forward_dynamics", (q, qd, tau), method, None, out)
-        more = extras(f_ext, dissipation, base_motion)
+        more, details = extras(f_ext, dissipation, base_motion), checked_flag("details", details)
         if details and self.model.constraints:
             return self._closed.forward_details((q, qd, tau), method, more, out)
         return (self._core.details if details else self._call)("forward_dynamics", (q, qd, tau), method, more, out)
@@ -536,7 +544,8 @@ class Robot:
         return self._call("bias_forces", (q, qd), method, extras(f_ext, dissipation, base_motion), out)
 
     def gravity_forces(self, q: ArrayLike, method: str | None = None, out: np.ndarray | None = None) -> np.ndarray:
-        """Torques (..., nv) that hold the robot still against gravity, at q (..., nq)."""
+        """Torques (..., nv) that hold the robot still against gravity and the springs between frames, at q (..., nq):
+        bias_forces(q, 0), the slope of potential_energy."""
         return self._call("gravity_forces", (q,), method, None, out)
 
     def mass_matrix(self, q: ArrayLike, method: str | None = None, out: np.ndarray | None = None) -> np.ndarray:
@@ -983,7 +992,7 @@ class Robot:
     def with_springs(self, springs: Spring | Sequence[Spring]) -> Robot:
         """The same robot with springs and dampers between its frames, see `linksweep.Spring`.
 
-        They act in inverse and forward dynamics, bias forces and energy; gravity forces are without them.
+        They act in inverse and forward dynamics, bias forces, gravity forces and energy.
         """
         more = checked_ties(self.model, springs, Spring)
         return self._edited(replace(self.model, springs=(*self.model.springs, *more)))
@@ -1383,7 +1392,7 @@ class Robot:
     def momentum_observer(self, dt: float, gain: float = 50.0, dissipation: bool = False) -> MomentumObserver:
         """An observer of external torques by momentum, without accelerations: call it every dt with (q, qd, tau).
 
-        It needs joints of one freedom.
+        Joints may be of any kind, a floating base among them: the torques are those along the rates.
 
         Parameters
         ----------
@@ -1422,7 +1431,9 @@ def _names(item: object, function: str) -> bool:
     return item == function or (isinstance(item, tuple) and bool(item) and item[0] == function)
 
 
-def _restore(model: Model) -> Robot:
+def _restore(model: Model, snapping: Mapping[str, float]) -> Robot:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # it was said when the robot was first made
-        return Robot(model)
+        robot = Robot(model)
+    robot.snapping = snapping
+    return robot

@@ -2,7 +2,7 @@
 
 At its beginning the joints at rest are asked what holds them; that force, and the friction of those that move, stay for
 the step, so that it keeps its order while joints slide or stick. At its end, rates that friction or a stop would not
-allow are settled (resting.py).
+allow are settled (resting.py); of a joint that comes through rest, for the part of the step that is left then.
 """
 
 from __future__ import annotations
@@ -51,11 +51,19 @@ def resting_step(
         return dynamics.forward_without_friction(at, rate, added(pushed, kept["force"])), tau
 
     q_end, v_end, qdd, tau = integrator(model, accelerate, q, qd, dt)
-    p = [f * dt for f in rest.friction]
+    left = [dt * _left(*rates) for rates in zip(rest.friction, qd, v_end, strict=True)]
+    p = [f * time for f, time in zip(rest.friction, left, strict=True)]
     v_new = settled(M, v_end, kept["felt"], p, *rest.bounds(q_end))
-    half = dt * 0.5
-    q_new = moved(model, q_end, [(new - old) * half for new, old in zip(v_new, v_end, strict=True)])
+    q_new = moved(model, q_end, [(new - old) * time * 0.5 for new, old, time in zip(v_new, v_end, left, strict=True)])
     return _at_rest(rest, model, q, qd, q_new, v_new), v_new, qdd, tau
+
+
+def _left(friction: float, before: Scalar, after: Scalar) -> Scalar:
+    """What of the step is left when a joint comes to rest, from where on friction holds it or turns with it; else 1."""
+    if not friction:
+        return 1.0
+    turns = before * after
+    return where(turns < 0.0, after / where(turns < 0.0, after - before, 1.0), 1.0)
 
 
 def _at_rest(rest: Rest, model: CanonicalModel, q: Values, qd: Values, q_new: Values, v_new: Values) -> list[Scalar]:

@@ -13,14 +13,17 @@ from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..support.messages import nearest, shown
+from .checks import positive, real_array, whole
+from .control.composed import SaturatedLaw, SumOfLaws
+from .laws import Law
 from .options import SimulateOptions
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
-    from .laws import Law
 
 IN_MEMORY = 1 << 26  # bytes of records at a time
 VARIED = ("q0", "qd0", "kp", "kd")
+TIMES = {"duration": 1.0, "dt": 1e-3}  # as in `simulate`
 SPREADS = ("normal", "uniform")
 
 
@@ -28,7 +31,8 @@ SPREADS = ("normal", "uniform")
 class Rollouts:
     """simulate(robot, q0, qd0, law, **options) from scattered starts, with scattered gains and one of several payloads.
 
-    vary: for any of q0, qd0 (added to the start), kp, kd (factors of the law's gains), ("normal" or "uniform", size):
+    vary: for any of q0, qd0 (added to the start), kp, kd (factors of the law's gains; of a sum or a
+    saturated law, those of the one inside that has them), ("normal" or "uniform", size):
     its standard deviation, or the most that it goes either way; one number, or one for each joint. payloads: masses
     (kg) held in `frame` with their mass centre in its origin; sample i has the i-th of them, again and again. The
     columns of a sample are what was drawn, q and qd in the end, and the largest recorded torque of each joint.
@@ -49,14 +53,21 @@ class Rollouts:
                 raise ArgumentError(f"vary has {shown(name)}{nearest(name, VARIED)}, expected {', '.join(VARIED)}.")
             if not isinstance(value, (tuple, list)) or len(value) != 2 or value[0] not in SPREADS:
                 raise ArgumentError(f"vary: {name} is {shown(value)}, expected ('normal' or 'uniform', size).")
-            size = np.asarray(value[1])
-            if size.dtype.kind not in "fiu" or size.ndim > 1 or not np.isfinite(size).all() or (size < 0).any():
-                raise ArgumentError(f"vary: {name} has size {shown(value[1])}, expected numbers from 0 on.")
-            if name in ("kp", "kd") and not hasattr(self.law, name):
-                raise ArgumentError(f"vary: {name} is a gain, expected a law that has it, such as PD.")
-        masses = np.asarray(self.payloads, dtype=float)
-        if masses.ndim != 1 or not np.isfinite(masses).all() or (masses < 0).any():
+            size = _from_zero(value[1])
+            if size is None or size.shape not in ((), (self.robot.nv,)):
+                raise ArgumentError(
+                    f"vary: {name} has size {shown(value[1])}, expected numbers from 0 on: one, or {self.robot.nv} of "
+                    f"them."
+                )
+            if name in ("kp", "kd"):
+                _check_gain(self.law, name)
+        masses = _from_zero(self.payloads)
+        if masses is None or masses.ndim != 1:
             raise ArgumentError(f"payloads is {shown(self.payloads)}, expected masses (kg) from 0 on.")
+        if masses.any():
+            self._robot(int(masses.argmax()))  # whether there is such a frame
+        one_start(self.robot, self.q0, self.qd0)
+        self._at_once()
 
     @property
     def fingerprint(self) -> str:
@@ -80,7 +91,8 @@ class Rollouts:
 
     def _at_once(self) -> int:
         """So many rollouts that their records fit into memory; a rollout does not depend on those beside it."""
-        steps = self.options.get("duration", 1.0) / self.options.get("dt", 1e-3) / self.options.get("every", 1)
+        duration, dt = (positive(name, self.options.get(name, default)) for name, default in TIMES.items())
+        steps = duration / dt / whole("every", self.options.get("every", 1))
         return max(int(IN_MEMORY / (8 * (steps + 1) * (self.robot.nq + 3 * self.robot.nv))), 64)
 
     def _drawn(self, rng: np.random.Generator, name: str, count: int) -> np.ndarray:
@@ -99,11 +111,9 @@ class Rollouts:
             q0 = robot.integrate(q0, drawn["q0"][which], 1.0)
         if "qd0" in drawn:
             qd0 = qd0 + drawn["qd0"][which]
-        gains = {name: getattr(law, name) * drawn[name][which] for name in ("kp", "kd") if name in drawn}
-        if gains:
-            law = copy.copy(law)
-            for name, values in gains.items():
-                setattr(law, name, values)
+        for name in ("kp", "kd"):
+            if law is not None and name in drawn:
+                law = _scaled(law, name, drawn[name][which])
         options: SimulateOptions = {"limits": "ignore", **self.options, "progress": False}
         found = simulate(robot, q0, qd0, law, **options)
         return {"q": found.q[-1], "qd": found.qd[-1], "tau_peak": np.abs(found.tau).max(axis=0)}
@@ -111,8 +121,65 @@ class Rollouts:
     def _robot(self, kind: int) -> Robot:
         if not self.payloads or self.payloads[kind] == 0.0:
             return self.robot
-        frame = self.robot.frame_names[-1] if self.frame is None else self.frame
+        try:
+            frame = self.robot.ee if self.frame is None else self.frame
+        except ArgumentError as error:
+            raise ArgumentError(f"payloads have no frame, and {error}") from None
         return self.robot.with_payload(frame, self.payloads[kind], (0.0, 0.0, 0.0))
+
+
+def one_start(robot: Robot, q0: ArrayLike, qd0: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """q0 (nq,) and qd0 (nv,), checked: one rollout, not a batch."""
+    found = real_array("q0", q0, robot.nq), None if qd0 is None else real_array("qd0", qd0, robot.nv)
+    for name, start in zip(("q0", "qd0"), found, strict=True):
+        if start is not None and start.ndim > 1:
+            raise ArgumentError(
+                f"{name} has shape {start.shape}, expected {start.shape[-1:]}: give one start, vary scatters it."
+            )
+    return found
+
+
+def _from_zero(value: ArrayLike) -> np.ndarray | None:
+    """Finite numbers from 0 on, or None."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        return None
+    real = array.dtype.kind in "fiu" and bool(np.isfinite(array).all())
+    return array if real and (array >= 0).all() else None
+
+
+def _parts(law: Law | None) -> list[Law]:
+    """The laws of which one is made."""
+    if isinstance(law, SumOfLaws):
+        return [part for one in law.laws for part in _parts(one)]
+    if isinstance(law, SaturatedLaw):
+        return _parts(law.law)
+    return [] if law is None else [law]
+
+
+def _check_gain(law: Law | None, name: str) -> None:
+    """One of the laws has this gain, and only one."""
+    found = [part for part in _parts(law) if hasattr(part, name)]
+    if not found:
+        raise ArgumentError(f"vary: {name} is a gain, expected a law that has it, such as PD.")
+    if len(found) > 1:
+        laws = ", ".join(type(part).__name__ for part in found)
+        raise ArgumentError(
+            f"vary: {name} is a gain of {len(found)} laws ({laws}), expected one that has it: leave {name} out."
+        )
+
+
+def _scaled(law: Law, name: str, factors: np.ndarray) -> Law:
+    """The law with other gains where it has them."""
+    own = copy.copy(law)
+    if isinstance(own, SumOfLaws):
+        own.laws = tuple(_scaled(part, name, factors) for part in own.laws)
+    elif isinstance(own, SaturatedLaw):
+        own.law = _scaled(own.law, name, factors)
+    elif hasattr(own, name):
+        setattr(own, name, getattr(own, name) * factors)
+    return own
 
 
 def _content(value: object) -> str:

@@ -124,6 +124,6 @@ np.allclose(ls.conventions.from_mujoco(free, model, q=there), free.neutral())
 # %% conventions.from_pinocchio, conventions.to_pinocchio
 import pinocchio as pin
 
-model = pin.buildModelFromXML(arm.to_urdf())
+model = pin.buildModelFromXML(arm.with_gravity([0, 0, -9.81]).to_urdf())
 there = ls.conventions.to_pinocchio(arm, model, q=[0.3, 0.5])
 ls.conventions.from_pinocchio(arm, model, q=there)

@@ -223,7 +223,7 @@ table = robot.to_dh("modified")
 same = ls.Robot.from_dh(**table)
 np.abs(same.pose(q, same.ee) - robot.pose(q, robot.ee)).max() < 1e-12
 # %% Robot.to_urdf
-print(arm.to_urdf()[:120])
+print(robot.to_urdf()[:120])
 # %% Robot.warn_if_singular
 robot.warn_if_singular("this pose", q)
 # %% Robot.with_armature

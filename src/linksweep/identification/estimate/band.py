@@ -60,7 +60,7 @@ def _error(grouping: Grouping, log: Log, cutoff: float, slow: float | None, edge
     for seen, unseen in ((0, 1), (1, 0)):
         blocks, sizes = [], []
         for R, shown in zip(both.R[seen], grouping.seen, strict=True):
-            size = max(float(np.linalg.norm(R[:, -1])), 1e-300)
+            size = float(np.linalg.norm(R[:, -1])) or np.inf  # a joint that says nothing takes no part
             block = np.zeros((len(R), len(grouping) + 1))
             block[:, :-1][:, shown] = R[:, :-1]
             block[:, -1] = R[:, -1]

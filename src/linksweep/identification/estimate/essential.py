@@ -20,6 +20,8 @@ def essential(found: Estimate, covariance: np.ndarray, sums: int, relative: floa
 
     root, target = found.root, found.target
     kept = [k for k in range(len(found.known)) if found.known[k]]
+    if not kept:
+        return kept
     # coloured residuals say less than their number: what of the covariance the colour makes
     colour = max(1.0, float(np.median(np.diag(covariance)[kept] / np.diag(found.covariance)[kept])))
     left = max(1.0, (sums - len(kept)) / colour)

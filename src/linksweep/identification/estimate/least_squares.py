@@ -100,7 +100,7 @@ def _solved(whole: Triangles, prior: np.ndarray, noise: np.ndarray, pull: float,
     root, target = triangle[:base, :base], triangle[:base, -1]
     natural = root / grouping.sizes
     left, singular, right = np.linalg.svd(natural, full_matrices=False)
-    shown = (singular > ROUNDING * singular[0]) & (singular * torque > 1.0)
+    shown = (singular > ROUNDING * singular[0]) & (singular > 1.0 / torque)
     strength = np.where(shown, singular, 0.0)
     # ridge: the description as `pull` further rows for every natural unit (A. E. Hoerl, R. W. Kennard 1970)
     towards = left.T @ (target - root @ prior)

@@ -12,7 +12,7 @@ Stribeck's stribeck * sign(v) * exp(-(v / speed)^2) (B. Armstrong-Helouvry 1991)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,6 +74,8 @@ class Columns:
         self.robot = robot
         self.full: Robot = robot.uncoupled
         _check_joints(self.full)
+        springs = self.full.model.springs
+        self.bare = type(robot)(replace(self.full.model, springs=())) if springs else None  # to tell what these ask
         self.links = len(self.full.link_names)
         self.drive_names, self.rates = _drives(self.full.joint_names, drives)
         self.speeds = _speeds(stribeck, len(self.drive_names))
@@ -126,7 +128,8 @@ class Columns:
 
     @property
     def has_known(self) -> bool:
-        return bool(self.known_standard.any() or self.known_damping.any() or self.known_friction.any())
+        known = self.known_standard.any() or self.known_damping.any() or self.known_friction.any()
+        return bool(known or self.bare)
 
     def drive_rates(self, qd: np.ndarray) -> np.ndarray:
         """Rates (rows, drives)."""
@@ -209,7 +212,7 @@ class AtMotion:
     """What the unknowns ask at rows of a motion, given in the full robot's coordinates."""
 
     def __init__(self, columns: Columns, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> None:
-        self.columns, self.qd = columns, qd
+        self.columns, self.q, self.qd = columns, q, qd
         v, dv = columns.rates @ qd.T, columns.rates @ qdd.T
         # below its slow rate a drive's dry friction is in proportion: at rest it is anything between its two sides
         side = np.clip(v / np.maximum(columns.slow, 1e-300)[:, None], -1.0, 1.0) if columns.slow.any() else np.sign(v)
@@ -260,6 +263,8 @@ class AtMotion:
         tau = self.qd * columns.known_damping + np.sign(self.qd) * columns.known_friction  # of joints, not of drives
         if columns.known_standard.any():
             tau += self.standard @ columns.known_standard
+        if columns.bare:
+            tau += columns.full.bias_forces(self.q, self.qd) - columns.bare.bias_forces(self.q, self.qd)
         return tau @ columns.into
 
 
@@ -282,6 +287,11 @@ def _asked(what: str, v: np.ndarray, dv: np.ndarray, side: np.ndarray, speeds: n
 
 
 def _check_joints(robot: Robot) -> None:
+    if robot.model.constraints:
+        raise ArgumentError(
+            f"{robot.name} has constraints between its frames ({robot.model.constraints[0].label}), expected a tree, "
+            f"whose joints alone bear its torques: open the loops, and give robot.without_constraints()."
+        )
     for joint in robot.model.joints:
         if joint.type.nv > 1:
             raise ArgumentError(

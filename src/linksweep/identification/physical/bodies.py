@@ -64,8 +64,9 @@ def consistent(
     owners, bodies = _bodies(columns)
     prior, invented = _prior(columns, group, bodies, owners, torque)
     positive = np.array([k for k, column in enumerate(columns.columns) if column.what in NOT_NEGATIVE], int)
-    # one factor for all joints: their weights against each other stay
-    certain = min(1.0, float(found.noise.min()) / (CERTAIN * torque) if torque else 1.0)
+    # one factor for all joints: their weights against each other stay; a joint without rows has no noise
+    least = float(np.min(found.noise, where=found.freedoms > 0.0, initial=np.inf))
+    certain = min(1.0, least / (CERTAIN * torque) if torque else 1.0)
     problem = Problem(
         certain * found.root, certain * found.target, group.matrix, bodies, positive, prior,
         float(prior_weight),
