@@ -100,6 +100,7 @@ def test_closed_inverse_dynamics_in_float32():
     tau, details = robot.inverse_dynamics(*(x.astype(np.float32) for x in state), details=True)
     assert tau.dtype == np.float32 and details.multipliers.dtype == np.float32
     wanted = robot.inverse_dynamics(*state)
+    # float32 has seven digits, of which the least-squares problem for the multipliers costs two
     np.testing.assert_allclose(tau, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
     assert robot.inverse_dynamics(state[0].astype(np.float32), *state[1:]).dtype == np.float64
 

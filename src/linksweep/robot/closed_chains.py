@@ -221,9 +221,8 @@ class ClosedChain:
         return self.core.function(self.core.requests(["inverse_dynamics"]))(q, qd, qdd)
 
     def inverse_dynamics(
-        self, args: tuple[ArrayLike, ...], more: Extras, actuated: Sequence[str] | None = None,
-        weights: ArrayLike | None = None, preferred: ArrayLike | None = None, tolerance: float = 1e-6, *,
-        method: str | None = None, out: np.ndarray | None = None,
+        self, args: tuple[ArrayLike, ...], more: Extras, actuated: Sequence[str] | None, weights: ArrayLike | None,
+        preferred: ArrayLike | None, tolerance: float, method: str | None, out: np.ndarray | None,
     ) -> Details:  # fmt: skip
         """Torques "tau" that produce args (q, qd, qdd) under the constraints, and their "multipliers".
 

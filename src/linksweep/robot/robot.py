@@ -467,11 +467,10 @@ class Robot:
             for name in closed:
                 if name not in Choice.__annotations__:
                     raise TypeError(f"Robot.inverse_dynamics() got an unexpected keyword argument {name!r}")
+            given = (q, qd, qdd, f_ext, dissipation, base_motion)
             if details:
-                refuse_out("inverse_dynamics", out)
-            more = Extras(f_ext, dissipation, base_motion)
-            found = self._closed.inverse_dynamics((q, qd, qdd), more, **closed, method=method, out=out)
-            return (found["tau"], found) if details else found["tau"]
+                return self.closed_inverse_dynamics(*given, details=True, method=method, out=out, **closed)
+            return self.closed_inverse_dynamics(*given, method=method, out=out, **closed)
         inner = self._core.details if details else self._call
         return inner("inverse_dynamics", (q, qd, qdd), method, extras(f_ext, dissipation, base_motion), out)
 
@@ -1077,12 +1076,14 @@ class Robot:
     @overload
     def closed_inverse_dynamics(
         self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, f_ext: Named | None = None, dissipation: bool = False,
-        base_motion: ArrayLike | None = None, details: Literal[False] = False, **choice: Unpack[Choice],
+        base_motion: ArrayLike | None = None, details: Literal[False] = False, *, method: str | None = None,
+        out: np.ndarray | None = None, **choice: Unpack[Choice],
     ) -> np.ndarray: ...  # fmt: skip
     @overload
     def closed_inverse_dynamics(
         self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, f_ext: Named | None = None, dissipation: bool = False,
-        base_motion: ArrayLike | None = None, *, details: Literal[True], **choice: Unpack[Choice],
+        base_motion: ArrayLike | None = None, *, details: Literal[True], method: str | None = None,
+        out: np.ndarray | None = None, **choice: Unpack[Choice],
     ) -> tuple[np.ndarray, Details]: ...  # fmt: skip
     def closed_inverse_dynamics(
         self,
@@ -1094,6 +1095,8 @@ class Robot:
         base_motion: ArrayLike | None = None,
         details: bool = False,
         *,
+        method: str | None = None,
+        out: np.ndarray | None = None,
         actuated: Sequence[str] | None = None,
         weights: ArrayLike | None = None,
         preferred: ArrayLike | None = None,
@@ -1105,8 +1108,8 @@ class Robot:
 
         Parameters
         ----------
-        q, qd, qdd, f_ext, dissipation, base_motion
-            As in `inverse_dynamics`.
+        q, qd, qdd, f_ext, dissipation, base_motion, method, out
+            As in `inverse_dynamics`; the method is that of the tree.
         actuated : names
             The joints with motors (None: all but free ones).
         weights : (nv,)
@@ -1116,8 +1119,10 @@ class Robot:
         tolerance : float
             How far qdd may be from meeting the constraints.
         """
-        more = Extras(f_ext, dissipation, base_motion)
-        found = self._closed.inverse_dynamics((q, qd, qdd), more, actuated, weights, preferred, tolerance)
+        if details:
+            refuse_out("inverse_dynamics", out)
+        more, choice = Extras(f_ext, dissipation, base_motion), (actuated, weights, preferred, tolerance)
+        found = self._closed.inverse_dynamics((q, qd, qdd), more, *choice, method, out)
         return (found["tau"], found) if details else found["tau"]
 
     # ---- Joints that follow others
