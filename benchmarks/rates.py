@@ -16,7 +16,7 @@ import measure
 import numpy as np
 
 import linksweep as ls
-from linksweep.backends.llvm import MachineKernel, compile_object
+from linksweep.backends.llvm import MachineKernel, kernel_module
 from linksweep.backends.target import host_target
 from linksweep.tracing.expression import Graph, Operand
 from linksweep.tracing.passes.dead_and_fused import fuse
@@ -57,8 +57,8 @@ def sines() -> Program:
 
 
 def kernel_of(program: Program) -> MachineKernel:
-    code, workspace, _ = compile_object(program, "float64", host_target())
-    return MachineKernel(code, workspace)
+    module = kernel_module(program, "float64", host_target())
+    return MachineKernel(module.machine_code(), module.workspace)
 
 
 def seconds(kernels: list[tuple[MachineKernel, Program]], rounds: int) -> list[float]:

@@ -15,10 +15,10 @@ import pytest
 from abuse_helpers import PATIENCE, close, function, in_process, interpreted, results, robot, same_bits, samples
 
 import linksweep as ls
+from linksweep.backends import entry, llvm
 from linksweep.backends.target import host_target
-from linksweep.compiled import cache
 from linksweep.compiled import function as module
-from linksweep.compiled.function import entry_key
+from linksweep.support import disk_cache as cache
 
 ROOT = os.geteuid() == 0
 
@@ -38,10 +38,14 @@ def answer(name: str = "mixed3", wanted: str = "inverse_dynamics", **options) ->
     return found
 
 
-def only(folder: Path) -> Path:
-    """The object of a function, not the entry, which all functions share."""
-    (file,) = (file for file in folder.iterdir() if file.name != cache._file_name(entry_key()))
-    return file
+KINDS = ("function", "object")
+
+
+def stored(folder: Path) -> dict[str, Path]:
+    """The two entries of the one function in the folder; the fast entry's object, which all functions share, aside."""
+    shared = cache._file_name(llvm.IRModule(entry.entry_ir(), host_target()).key)
+    small, large = sorted((file for file in folder.iterdir() if file.name != shared), key=lambda f: f.stat().st_size)
+    return {"function": small, "object": large}
 
 
 def rewrite(file: Path, content: bytes) -> None:
@@ -74,11 +78,10 @@ def test_a_hit_does_not_trace(folder: Path, monkeypatch: pytest.MonkeyPatch, wan
 
 def test_a_hit_in_another_process(folder: Path):
     expected = answer()
-    file = only(folder)
-    before = file.stat().st_ino
+    before = [file.stat().st_ino for file in stored(folder).values()]
     printed = in_process(show)
     assert printed == expected[0].tobytes().hex() + "\n"
-    assert only(folder).stat().st_ino == before  # read, not written again
+    assert [file.stat().st_ino for file in stored(folder).values()] == before  # read, not written again
 
 
 def show() -> None:
@@ -98,9 +101,9 @@ def test_switched_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setting: 
 # ---- what may stand in the place of the object
 
 
-def damaged_bytes(folder: str, count: int) -> None:
+def damaged_bytes(folder: str, count: int, kind: str) -> None:
     expected = answer()
-    file = only(Path(folder))
+    file = stored(Path(folder))[kind]
     whole = file.read_bytes()
     rng = np.random.default_rng(7)
     positions = [*range(0, 120, 8), *rng.integers(0, len(whole), count), len(whole) - 1]
@@ -112,13 +115,14 @@ def damaged_bytes(folder: str, count: int) -> None:
         assert file.read_bytes() == whole, position  # made anew
 
 
-def test_damage_at_any_byte(folder: Path):
-    in_process(damaged_bytes, str(folder), 40)
+@pytest.mark.parametrize("kind", KINDS)
+def test_damage_at_any_byte(folder: Path, kind: str):
+    in_process(damaged_bytes, str(folder), 20, kind)
 
 
-def cut(folder: str) -> None:
+def cut(folder: str, kind: str) -> None:
     expected = answer()
-    file = only(Path(folder))
+    file = stored(Path(folder))[kind]
     whole = file.read_bytes()
     for length in (0, 1, 8, 31, 32, 63, 64, 65, 200, len(whole) // 2, len(whole) - 1):
         for content in (whole[:length], whole[:length] + bytes(len(whole) - length), whole[length:]):
@@ -130,32 +134,34 @@ def cut(folder: str) -> None:
     assert same_bits(answer(), expected)
 
 
-def test_truncated_and_empty(folder: Path):
-    in_process(cut, str(folder))
+@pytest.mark.parametrize("kind", KINDS)
+def test_truncated_and_empty(folder: Path, kind: str):
+    in_process(cut, str(folder), kind)
 
 
-def planted(folder: str) -> None:
+def planted(folder: str, kind: str) -> None:
     """An object that is whole, of another function or robot, under this one's name."""
     place = Path(folder)
     expected = answer()
-    file = only(place)
+    file = stored(place)[kind]
     own = file.read_bytes()
     for other in (("mixed3", "forward_dynamics"), ("chain3", "inverse_dynamics"), ("mixed3", "mass_matrix_rolled")):
         before = set(place.iterdir())
         answer(*other)
-        (new,) = set(place.iterdir()) - before
-        shutil.copy(new, file)
+        new = sorted(set(place.iterdir()) - before, key=lambda f: f.stat().st_size)
+        shutil.copy(new[KINDS.index(kind)], file)
         assert same_bits(answer(), expected)
         assert file.read_bytes() == own
 
 
-def test_planted_objects_of_other_functions(folder: Path):
-    in_process(planted, str(folder))
+@pytest.mark.parametrize("kind", KINDS)
+def test_planted_entries_of_other_functions(folder: Path, kind: str):
+    in_process(planted, str(folder), kind)
 
 
-def in_its_place(folder: str) -> None:
+def in_its_place(folder: str, kind: str) -> None:
     expected = answer()
-    file = only(Path(folder))
+    file = stored(Path(folder))[kind]
     whole = file.read_bytes()
     file.unlink()
     file.mkdir()
@@ -178,8 +184,9 @@ def in_its_place(folder: str) -> None:
     assert same_bits(answer(), expected)
 
 
-def test_folders_links_and_pipes_in_the_place_of_the_file(folder: Path):
-    in_process(in_its_place, str(folder))
+@pytest.mark.parametrize("kind", KINDS)
+def test_folders_links_and_pipes_in_the_place_of_the_file(folder: Path, kind: str):
+    in_process(in_its_place, str(folder), kind)
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o770, 0o777, 0o500, 0o000])
@@ -215,7 +222,7 @@ def test_processes_at_once(folder: Path):
     printed = [process.communicate(timeout=PATIENCE) for process in running]
     assert [process.returncode for process in running] == [0] * 4, printed
     assert printed == [(answer()[0].tobytes().hex().encode() + b"\n", b"")] * 4
-    assert only(folder) and len(list(folder.iterdir())) == 2  # nothing partial is left
+    assert stored(folder) and len(list(folder.iterdir())) == 3  # nothing partial is left
 
 
 # ---- keys
@@ -266,7 +273,7 @@ def test_the_same_function_has_the_same_key():
 @pytest.mark.parametrize("what", ["version", "source", "llvmlite", "numpy"])
 def test_another_version_has_other_keys(folder: Path, monkeypatch: pytest.MonkeyPatch, what: str):
     expected = answer()
-    before = only(folder)
+    before, old = set(folder.iterdir()), stored(folder)
     if what == "version":
         monkeypatch.setattr(cache, "__version__", "99.0")
     elif what == "source":
@@ -275,6 +282,27 @@ def test_another_version_has_other_keys(folder: Path, monkeypatch: pytest.Monkey
         monkeypatch.setattr("llvmlite.__version__", "99.0")
     else:
         monkeypatch.setattr(np, "__version__", "99.0")
-    entries = {cache._file_name(entry_key())}
     assert same_bits(answer(), expected)
-    assert len([file for file in folder.iterdir() if file.name not in entries]) == 2 and before.exists()
+    new = set(folder.iterdir()) - before
+    assert len(new) == (2 if what == "llvmlite" else 1)  # another compiler compiles again, the others only trace
+    assert all(file.exists() for file in old.values())
+
+
+def test_changed_sources_trace_again_and_compile_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    expected = answer()
+
+    def refuse(*_: object) -> bytes:
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr(llvm, "_emit_object", refuse)
+    monkeypatch.setattr(cache, "source_hash", lambda: "other")
+    assert same_bits(answer(), expected)
+    stored_files = len(list(folder.iterdir()))
+    monkeypatch.setattr(cache, "source_hash", lambda: "yet another")
+    assert same_bits(answer(), expected) and len(list(folder.iterdir())) == stored_files + 1
+
+
+def test_a_function_whose_object_is_gone_is_compiled_again(folder: Path):
+    expected = answer()
+    stored(folder)["object"].unlink()
+    assert same_bits(answer(), expected) and stored(folder)["object"].exists()

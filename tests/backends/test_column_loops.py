@@ -11,7 +11,7 @@ from robots_for_tests import close, floats, robot
 import linksweep as ls
 from linksweep.backends import long_blocks
 from linksweep.backends.interpreter import Interpreter
-from linksweep.backends.llvm import MachineKernel, compile_object
+from linksweep.backends.llvm import MachineKernel, kernel_module
 from linksweep.backends.target import host_target
 from linksweep.catalogue import defaults
 from linksweep.spatial.tree_matrix import TreeMatrix
@@ -31,8 +31,8 @@ def runs(program: Program, inputs: list[np.ndarray], dtype: str) -> list[list[np
     """The results of machine code, with multiply-adds fused, and of the interpreter."""
     n = len(inputs[0])
     found, expected = ([np.empty((n, array.size), dtype) for array in program.outputs] for _ in range(2))
-    code, workspace, _ = compile_object(fuse(program) if host_target().fma else program, dtype, host_target())
-    MachineKernel(code, workspace)(inputs, found)
+    module = kernel_module(fuse(program) if host_target().fma else program, dtype, host_target())
+    MachineKernel(module.machine_code(), module.workspace)(inputs, found)
     Interpreter(program)(inputs, expected)
     return [found, expected]
 

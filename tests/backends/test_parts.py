@@ -10,7 +10,7 @@ import linksweep as ls
 from linksweep.backends import parts
 from linksweep.backends.emitter import straight_body
 from linksweep.backends.interpreter import Interpreter
-from linksweep.backends.llvm import MachineKernel, compile_object
+from linksweep.backends.llvm import MachineKernel, kernel_module
 from linksweep.backends.target import Target, host_target
 
 ITEMS = ["forward_dynamics", ("derivative", "forward_dynamics", "q"), ("jacobian", "tool")]
@@ -23,11 +23,11 @@ def test_parts_compute_what_the_whole_does(monkeypatch: pytest.MonkeyPatch, long
     monkeypatch.setattr(parts, "CUT", {16: 0, 32: 0})
     monkeypatch.setattr(parts, "LONGEST", longest)
     assert parts.is_long(f.program, host_target())
-    code, workspace, ir = compile_object(f.program, dtype, host_target())
-    assert ir.count("define internal void @part") == -(
+    module = kernel_module(f.program, dtype, host_target())
+    assert module.ir.count("define internal void @part") == -(
         -len(parts.PartEmitter(f.program, dtype, host_target()).work) // longest
     )
-    kernel, random = MachineKernel(code, workspace), np.random.default_rng(0)
+    kernel, random = MachineKernel(module.machine_code(), module.workspace), np.random.default_rng(0)
     for n in (1, 5, 2 * host_target().lanes(dtype)):
         sizes = [argument.size for argument in f.program.inputs]
         shared = [1 if array.level < 2 else n for array in f.program.inputs]
@@ -51,11 +51,11 @@ def test_comparisons_are_made_again_where_another_part_needs_them(monkeypatch: p
     assert any(node.op == "lt" for node in straight_body(f.program).nodes)
     monkeypatch.setattr(parts, "CUT", {16: 0, 32: 0})
     monkeypatch.setattr(parts, "LONGEST", longest)
-    code, workspace, _ = compile_object(f.program, "float64", host_target())
+    module = kernel_module(f.program, "float64", host_target())
     random = np.random.default_rng(0)
     inputs = [random.uniform(-1, 1, (1 if array.level < 2 else 9, array.size)) for array in f.program.inputs]
     found, expected = ([np.empty((9, array.size)) for array in f.program.outputs] for _ in range(2))
-    MachineKernel(code, workspace)(inputs, found)
+    MachineKernel(module.machine_code(), module.workspace)(inputs, found)
     Interpreter(f.program)(inputs, expected)
     assert all(close(a, b, 1e-12) for a, b in zip(found, expected, strict=True))
 

@@ -91,10 +91,11 @@ def every_processor():
 def test_code_for_other_processors(wanted: str, rolled: bool, dtype: str, target: Target):
     for name in ("planar3", "tree5"):
         program = function(robot(name), wanted, rolled=rolled, backend="interpreter").program
-        code, workspace, ir = backend.compile_object(fuse(program), dtype, target)
+        module = backend.kernel_module(fuse(program), dtype, target)
+        code, ir = module.machine_code(), module.ir
         assert code[:4] == b"\x7fELF" and code[4] == 2  # 64 bits
         assert struct.unpack_from("<H", code, 18)[0] == ELF_MACHINES[target.triple.split("-")[0]]
-        assert (workspace > 0) == rolled
+        assert (module.workspace > 0) == rolled
         lanes = target.vector_bytes // (8 if dtype == "float64" else 4)
         assert f"<{lanes} x {'double' if dtype == 'float64' else 'float'}>" in ir
         text = _assembly_of(ir, target)
@@ -109,7 +110,7 @@ def test_other_processors_call_nothing_unknown(target: Target):
         pytest.skip("no nm here")
     for rolled in (False, True):
         program = function(robot("tree5"), "several", rolled=rolled, backend="interpreter").program
-        code = backend.compile_object(fuse(program), "float64", target)[0]
+        code = backend.kernel_module(fuse(program), "float64", target).machine_code()
         listed = subprocess.run(["nm", "-u", "-"], input=code, capture_output=True).stdout.decode()
         names = {line.split()[-1] for line in listed.splitlines() if line.strip()}
         assert names <= {"sin", "cos", "memset", "memcpy"}, names

@@ -43,14 +43,14 @@ def emitted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One entry for each object that LLVM emits; nothing comes from the cache."""
     monkeypatch.setenv("LINKSWEEP_CACHE", "off")
     entries: list[int] = []
-    original = llvm.compile_object
+    original = llvm.kernel_module
 
     def counted(*args: Any, **options: Any) -> Any:
         entries.append(1)
         time.sleep(0.05)  # so that whoever does not wait is seen
         return original(*args, **options)
 
-    monkeypatch.setattr(llvm, "compile_object", counted)
+    monkeypatch.setattr(llvm, "kernel_module", counted)
     return entries
 
 

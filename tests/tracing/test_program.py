@@ -11,7 +11,7 @@ import pytest
 from robots_for_tests import robot
 
 from linksweep.backends.interpreter import Interpreter
-from linksweep.backends.llvm import MachineKernel, compile_object
+from linksweep.backends.llvm import MachineKernel, kernel_module
 from linksweep.backends.target import host_target
 from linksweep.catalogue.functions import Request, trace
 from linksweep.errors import BackendError
@@ -241,10 +241,10 @@ def expected(x: np.ndarray, p: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_parameters_are_one_row_for_all_samples(count: int, dtype: str):
     program, target = parametrised(), host_target()
-    code, workspace, _ = compile_object(fuse(program) if target.fma else program, dtype, target)
+    module = kernel_module(fuse(program) if target.fma else program, dtype, target)
     random = np.random.default_rng(0)
     x, p = random.normal(size=(count, 2)).astype(dtype), np.array([[1.3, 0.7]], dtype)
-    for kernel in (Interpreter(program), MachineKernel(code, workspace)):
+    for kernel in (Interpreter(program), MachineKernel(module.machine_code(), module.workspace)):
         out = np.full((count, 2), np.nan, dtype)
         kernel([x, p], [out])
         tolerance = 1e-15 if dtype == "float64" else 1e-6
@@ -252,7 +252,7 @@ def test_parameters_are_one_row_for_all_samples(count: int, dtype: str):
 
 
 def test_work_among_parameters_is_done_before_the_samples():
-    _, _, ir = compile_object(parametrised(), "float64", host_target())
+    ir = kernel_module(parametrised(), "float64", host_target()).ir
     kernel = ir[ir.index("define void @kernel") :]
     before, after = kernel.split("group:", 1)
     assert before.count("fdiv") == 1 and "fdiv" not in after

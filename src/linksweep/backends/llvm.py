@@ -1,21 +1,26 @@
 """Machine code through llvmlite: Program -> IR -> object bytes -> a kernel that runs.
 
-Object bytes are what the disk cache keeps; loading them needs neither the Program nor the optimiser. A `MachineKernel`
-owns its code: as long as anything can call it, the code stays mapped.
+Object bytes are stored in the disk cache under a hash of their IR; loading them needs neither the Program nor the
+optimiser. A `MachineKernel` owns its code: as long as anything can call it, the code stays mapped.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
+import json
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import Protocol
 
 import numpy as np
 
 from ..errors import BackendError
+from ..support.disk_cache import default_cache
 from ..support.interrupts import Uninterrupted
+from ..support.lazy import lazy
 from ..tracing.program import Program
 from .entry import data_address
 from .ir import kernel_ir
@@ -25,24 +30,51 @@ from .target import Target, initialized_llvm
 from .trig import libm_addresses
 
 
-def compile_object(
-    program: Program, dtype: str, target: Target, extra: Callable[[int], str] | None = None
-) -> tuple[bytes, int, str]:
-    """Object bytes, the bytes of workspace a call needs, and the IR they were made from.
+@dataclass(frozen=True)
+class IRModule:
+    """The text of an LLVM module, and everything else that its machine code depends on."""
 
-    `extra` gives further IR for the module, once the workspace is known.
-    """
+    ir: str
+    target: Target
+    opt: int = 2  # the level of LLVM's code generator
+    workspace: int = 0  # bytes that a call of its kernel needs
+
+    @lazy
+    def key(self) -> str:
+        """The key of its machine code in the disk cache."""
+        import llvmlite
+
+        versions = llvmlite.__version__, initialized_llvm().llvm_version_info
+        text = json.dumps(["object", self.ir, astuple(self.target), self.opt, versions])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def machine_code(self) -> bytes:
+        """Object bytes, from the disk cache if the same text was compiled before."""
+        store = default_cache()
+        entry = store.get(self.key)
+        if entry is not None:
+            return entry[1]
+        with Uninterrupted():  # llvmlite's lock, once left held, would stop every other thread
+            code = _emit_object(self.ir, self.target, self.opt)
+        store.put(self.key, {}, code)
+        return code
+
+
+def kernel_module(
+    program: Program, dtype: str, target: Target, extra: Callable[[int], str] | None = None
+) -> IRModule:
+    """The module whose `kernel` runs a program. `extra` gives further IR for it, once the workspace is known."""
     ir, workspace = kernel_ir(program.verify(), dtype, target)
     if extra is not None:
         ir += extra(workspace)
     # 1 leaves out the second scheduling, a fifth of the time for Talos' derivatives, which run as fast without
-    return emit_object(ir, target, 1 if is_long(program, target) or has_long_block(program) else 2), workspace, ir
+    opt = 1 if is_long(program, target) or has_long_block(program) else 2
+    return IRModule(ir, target, opt, workspace)
 
 
 def emit_object(ir: str, target: Target, opt: int = 2) -> bytes:
     """Object bytes of a module."""
-    with Uninterrupted():  # llvmlite's lock, once left held, would stop every other thread
-        return _emit_object(ir, target, opt)
+    return IRModule(ir, target, opt).machine_code()
 
 
 def _emit_object(ir: str, target: Target, opt: int) -> bytes:

@@ -7,7 +7,6 @@ the robot it came from, survives fork, and pickles as the request it was made fr
 from __future__ import annotations
 
 import functools
-import os
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,10 +21,11 @@ from ..errors import ArgumentError, BackendError
 from ..mechanism.canonical import CanonicalModel
 from ..support import settings
 from ..support.collection import uncollected
+from ..support.disk_cache import default_cache, make_key
 from ..support.lazy import Making, Once, lazy
 from ..support.messages import shown
 from ..tracing.count import Counts, count
-from . import arrays, cache
+from . import arrays
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
     from ..backends.entry import Plan
-    from ..backends.llvm import LoadedCode
+    from ..backends.llvm import IRModule, LoadedCode
     from ..backends.target import Target
     from ..backends.until import Until
     from ..robot.robot import Robot
@@ -287,20 +287,7 @@ def _load_entry() -> LoadedCode:
     from ..backends import entry, llvm
     from ..backends.target import host_target
 
-    store, key = _disk_cache(os.environ.get("LINKSWEEP_CACHE")), entry_key()
-    found = store.get(key)
-    code = llvm.emit_object(entry.entry_ir(), host_target()) if found is None else found[1]
-    if found is None:
-        store.put(key, {"workspace": 0}, code)
-    return llvm.LoadedCode(code, ("entry",), entry.entry_symbols())
-
-
-def entry_key() -> str:
-    """Under which the cache keeps the entry."""
-    from ..backends import entry
-    from ..backends.target import host_target
-
-    return _key(entry.entry_ir(), "entry", host_target())
+    return llvm.LoadedCode(llvm.emit_object(entry.entry_ir(), host_target()), ("entry",), entry.entry_symbols())
 
 
 def _make_kernel(function: CompiledFunction, dtype: str) -> arrays.AnyKernel:
@@ -321,14 +308,31 @@ _objects: Making[tuple[bytes, int, float]] = Making()
 
 def _object(function: CompiledFunction, dtype: str, target: Target, key: str) -> tuple[bytes, int, float]:
     """Object bytes, the bytes of workspace that a call needs and what a sample costs (ns): cached or compiled."""
-    store = _disk_cache(os.environ.get("LINKSWEEP_CACHE"))
-    found = store.get(key)
-    if found is not None:
-        return found[1], int(found[0]["workspace"]), float(found[0]["cost"])
-    code, workspace = uncollected(_compile, function, dtype, target)
-    cost = _predicted_cost(function.program, target.lanes(dtype))
-    store.put(key, {"workspace": workspace, "cost": cost}, code)
-    return code, workspace, cost
+
+    def make() -> tuple[IRModule, float]:
+        return uncollected(_kernel_module, function, dtype, target), _predicted_cost(
+            function.program, target.lanes(dtype)
+        )
+
+    return cached_code(key, make)
+
+
+def cached_code(key: str, make: Callable[[], tuple[IRModule, float]]) -> tuple[bytes, int, float]:
+    """Machine code, workspace and predicted cost by the key of a function: both cached, or made by `make()`.
+
+    The function's entry names the object's entry, which functions with the same kernel text share.
+    """
+    store = default_cache()
+    entry = store.get(key)
+    if entry is not None:
+        meta, _ = entry
+        stored = store.get(str(meta["object"]))
+        if stored is not None:
+            return stored[1], int(meta["workspace"]), float(meta["cost"])
+    module, cost = make()
+    code = module.machine_code()
+    store.put(key, {"object": module.key, "workspace": module.workspace, "cost": cost}, b"")
+    return code, module.workspace, cost
 
 
 def _predicted_cost(program: Program, lanes: int) -> float:
@@ -338,7 +342,7 @@ def _predicted_cost(program: Program, lanes: int) -> float:
     return (arithmetic + 0.6 * numbers) / lanes
 
 
-def _compile(function: CompiledFunction, dtype: str, target: Target) -> tuple[bytes, int]:
+def _kernel_module(function: CompiledFunction, dtype: str, target: Target) -> IRModule:
     from ..backends import llvm
 
     inputs, outputs = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
@@ -348,10 +352,10 @@ def _compile(function: CompiledFunction, dtype: str, target: Target) -> tuple[by
         from ..backends.until import until_ir
 
         ir, workspace = until_ir(_for_target(program.verify(), target), loop, target)
-        return llvm.emit_object(ir, target), workspace
+        return llvm.IRModule(ir, target, workspace=workspace)
     if (inputs, outputs) != ([a.shape for a in program.inputs], [a.shape for a in program.outputs]):
         raise BackendError(f"{function.name} is traced with other shapes than it is called with: please report this.")
-    return llvm.compile_object(_for_target(program, target), dtype, target)[:2]
+    return llvm.kernel_module(_for_target(program, target), dtype, target)
 
 
 def _for_target(program: Program, target: Target) -> Program:
@@ -361,17 +365,12 @@ def _for_target(program: Program, target: Target) -> Program:
     return fuse(program) if target.fma else program
 
 
-@functools.lru_cache(maxsize=4)
-def _disk_cache(setting: str | None) -> cache.DiskCache:
-    return cache.DiskCache()
-
-
 def _key(recipe: object, dtype: str, target: Target) -> str:
     import llvmlite
 
     from ..backends.target import initialized_llvm
 
-    return cache.make_key(
+    return make_key(
         llvmlite=llvmlite.__version__, llvm=initialized_llvm().llvm_version_info, cpu=target.cpu,
         features=target.features, triple=target.triple, recipe=recipe, dtype=dtype,
     )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from typing import TYPE_CHECKING
 
 from ..backends import llvm, xla
@@ -30,17 +29,16 @@ def handler(function: CompiledFunction, dtype: str, plan: Plan | None = None) ->
 
 
 def _loaded(function: CompiledFunction, dtype: str, plan: Plan | None, key: str) -> llvm.LoadedCode:
-    store, target = compiled._disk_cache(os.environ.get("LINKSWEEP_CACHE")), host_target()
-    found = store.get(key)
-    if found is None:
+    target = host_target()
+
+    def make() -> tuple[llvm.IRModule, float]:
         cost = compiled._predicted_cost(function.program, target.lanes(dtype))
         if plan is None:
             sides = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
             extra = functools.partial(xla.handler_ir, function.name, *sides, dtype, cost)
         else:
             extra = functools.partial(rollout_handler_ir, function.name, plan, dtype, cost)
-        code = llvm.compile_object(compiled._for_target(function.program, target), dtype, target, extra)[0]
-        store.put(key, {"workspace": 0}, code)
-    else:
-        code = found[1]
+        return llvm.kernel_module(compiled._for_target(function.program, target), dtype, target, extra), cost
+
+    code = compiled.cached_code(key, make)[0]
     return llvm.LoadedCode(code, ("handler",), {**libm_addresses(), **xla.handler_symbols(), **pool_symbols()})

@@ -11,7 +11,7 @@ import functools
 
 import numpy as np
 
-from ..compiled.cache import make_key
+from ..support.disk_cache import make_key
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
 from ..simulation.gradient import Rollout

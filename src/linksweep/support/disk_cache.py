@@ -1,8 +1,15 @@
-"""Compiled objects on disk, so that a new process need not compile again.
+"""A folder of files that survive the process: compiled code, so that a new process need not compile again.
 
-What is read back is run as machine code, so it is believed only if it is whole (SHA-256 over everything) and
-only this user can have written it (private folder, no symbolic links). Anything else is no cache, never an
-exception. `LINKSWEEP_CACHE` moves the folder, or turns the cache off ("off", "0" or empty).
+Two kinds of entry are stored, each under a key of its own.
+
+- An *object* is machine code, under a hash of the LLVM IR it was compiled from (`backends/llvm.py`). Editing a source
+  file that does not change the IR recompiles nothing.
+- A *function* names the object of a function of a robot, under a hash of everything that tracing depends on, all
+  sources included (`compiled/function.py`). It saves tracing.
+
+Code that is read back is executed, so it must be complete (SHA-256 over everything) and only this user can have
+written it (private folder, no symbolic links). Anything else is a cache miss, never an exception. `LINKSWEEP_CACHE`
+moves the folder, or turns the cache off ("off", "0" or empty).
 """
 
 from __future__ import annotations
@@ -17,11 +24,11 @@ import stat
 import struct
 import sys
 import time
-from functools import cache
+from functools import cache, lru_cache
 
-from ..support.files import Table
-from ..support.interrupts import Uninterrupted
-from ..support.version import __version__
+from .files import Table
+from .interrupts import Uninterrupted
+from .version import __version__
 
 Meta = Table  # as JSON has it
 _HEADER = struct.Struct("<8sIIQQ")  # magic, format version, lengths of key, meta and payload
@@ -30,14 +37,16 @@ _VERSION = 1
 _DIGEST = hashlib.sha256().digest_size
 _SUFFIX = ".object"
 _TEMPORARY = ".partial"
+SCAN_EVERY = 32  # 10,000 files take 30 ms to scan, the write itself 0.1 ms
 _STALE = 3600.0  # seconds after which a temporary file was left behind by a process that died
 
 
 class DiskCache:
     """A folder of verified entries: key -> (meta, payload).
 
-    `folder=None` follows LINKSWEEP_CACHE and the platform's custom. Entries beyond `max_bytes` or `max_files`
-    are removed, least recently used first. Safe for any number of processes at once.
+    `folder=None` follows LINKSWEEP_CACHE and the platform's custom. When the folder is scanned, entries beyond
+    `max_bytes` or `max_files` are removed, least recently used first. One write in `SCAN_EVERY` scans, so the folder
+    may exceed its limits by that many entries. Safe for any number of processes at once.
     """
 
     def __init__(
@@ -45,7 +54,7 @@ class DiskCache:
         folder: str | os.PathLike[str] | None = None,
         *,
         max_bytes: int = 512 * 2**20,
-        max_files: int = 2000,
+        max_files: int = 10_000,
     ):
         self.folder, self._off = default_folder() if folder is None else (_absolute(os.fspath(folder)), "")
         if not self._off and not hasattr(os, "geteuid"):
@@ -82,7 +91,7 @@ class DiskCache:
 
     def put(self, key: str, meta: Meta, payload: bytes) -> bool:
         """Store JSON `meta` and `payload` under `key`; False if that was not possible."""
-        content = _packed(key, meta, payload)
+        content, name = _packed(key, meta, payload), _file_name(key)
         if self._off or len(content) > self._max_bytes:
             return False
         try:
@@ -91,8 +100,9 @@ class DiskCache:
             return False
         try:
             with Uninterrupted():
-                _write(folder, _file_name(key), content)
-            self._prune(folder, keep=_file_name(key))
+                _write(folder, name, content)
+            if int(name[:8], 16) % SCAN_EVERY == 0:  # names are hashes: no process has to count its writes
+                self._prune(folder, keep=name)
             return True
         except OSError:
             return False
@@ -162,6 +172,16 @@ class DiskCache:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=folder)
             total, count = total - size, count - 1
+
+
+def default_cache() -> DiskCache:
+    """The cache in the folder that LINKSWEEP_CACHE names now."""
+    return _default_cache(os.environ.get("LINKSWEEP_CACHE"))
+
+
+@lru_cache(maxsize=4)
+def _default_cache(setting: str | None) -> DiskCache:
+    return DiskCache()
 
 
 def default_folder() -> tuple[str, str]:

@@ -18,8 +18,8 @@ from abuse_helpers import PATIENCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linksweep.compiled import cache as module
-from linksweep.compiled.cache import DiskCache, canonical, default_folder, make_key, source_hash
+from linksweep.support import disk_cache as module
+from linksweep.support.disk_cache import DiskCache, canonical, default_folder, make_key, source_hash
 
 KEY = "a" * 64
 META = {"function": "inverse_dynamics", "sizes": [6, 6], "nested": {"x": 1.5, "y": None}}
@@ -336,7 +336,12 @@ def test_platform_without_owners(monkeypatch, tmp_path):
 # ---- size
 
 
-def test_least_recently_used_files_go(tmp_path):
+@pytest.fixture
+def always_scanned(monkeypatch):
+    monkeypatch.setattr(module, "SCAN_EVERY", 1)
+
+
+def test_least_recently_used_files_go(tmp_path, always_scanned):
     cache = DiskCache(tmp_path / "cache", max_files=3)
     for index, key in enumerate("abc"):
         assert cache.put(key, {}, b"x")
@@ -349,7 +354,7 @@ def test_least_recently_used_files_go(tmp_path):
     assert cache.put("e", {}, b"x") and cache.get("e")
 
 
-def test_bytes_are_bounded(tmp_path):
+def test_bytes_are_bounded(tmp_path, always_scanned):
     cache = DiskCache(tmp_path / "cache", max_bytes=10_000)
     for index in range(20):
         assert cache.put(str(index), {}, b"x" * 3000)
@@ -359,7 +364,7 @@ def test_bytes_are_bounded(tmp_path):
     assert cache.get("19")
 
 
-def test_only_own_files_are_removed(tmp_path):
+def test_only_own_files_are_removed(tmp_path, always_scanned):
     cache = DiskCache(tmp_path / "cache", max_files=1)
     stored(cache)
     for name, age in (("thesis.tex", 10_000), ("new.partial", 0), ("old.partial", 10_000)):
@@ -371,6 +376,17 @@ def test_only_own_files_are_removed(tmp_path):
     assert left == {"thesis.tex", "new.partial", module._file_name("b")}
 
 
+def test_few_writes_scan_the_folder(tmp_path, monkeypatch):
+    cache, scans = DiskCache(tmp_path / "cache", max_files=40), []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda folder: (scans.append(folder), scandir(folder))[1])
+    for index in range(400):
+        assert cache.put(str(index), {}, b"x")
+    assert 1 <= len(scans) <= 2 * 400 / module.SCAN_EVERY
+    monkeypatch.undo()
+    assert len(os.listdir(cache.folder)) <= 40 + 8 * module.SCAN_EVERY
+
+
 # ---- several processes
 
 
@@ -378,7 +394,7 @@ def test_processes_at_once(tmp_path):
     """Writers, readers and pruners of the same few keys: everything read is whole."""
     code = """
     import sys
-    from linksweep.compiled.cache import DiskCache
+    from linksweep.support.disk_cache import DiskCache
     cache = DiskCache(sys.argv[1], max_files=3)
     hits = 0
     for turn in range(150):
@@ -505,7 +521,7 @@ def in_new_process(code, **environment):
 
 def test_keys_are_the_same_in_another_process():
     code = """
-    from linksweep.compiled.cache import make_key
+    from linksweep.support.disk_cache import make_key
     print(make_key(llvmlite="", llvm="", cpu="", features="", x={"b", "a"}))
     """
     source_hash.cache_clear()
@@ -544,7 +560,7 @@ def test_source_hash(monkeypatch, tmp_path):
 
 def test_light_imports():
     code = """
-    import sys, linksweep.compiled.cache
+    import sys, linksweep.support.disk_cache
     print(*{"numpy", "llvmlite", "platform"} & set(sys.modules))
     """
     assert in_new_process(code) == ""
