@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -133,15 +131,3 @@ def test_refusals():
         arm.influence(np.zeros(6), "tol")
     with pytest.raises(ArgumentError, match="point"):
         arm.influence(np.zeros(6), ("tool", (1.0, 2.0)))
-
-
-def test_the_page_quotes_lines_of_the_source():
-    """The equation table of docs/influence.md: each line is in its file, with its equation beside it."""
-    root = Path(__file__).parents[2]
-    rows = re.findall(r"^\| (.+) \| `(\w+\.py)` \| `(.+)` \|$", (root / "docs/influence.md").read_text(), re.MULTILINE)
-    assert len(rows) >= 15
-    for equation, file, code in rows:
-        lines = next((root / "src/linksweep/algorithms").rglob(file)).read_text().splitlines()
-        found = [line for line in lines if code in line]
-        cited = "Appendix 1" if equation.startswith("Appendix") else equation
-        assert len(found) == 1 and cited in found[0].partition("# ")[2], (equation, code)

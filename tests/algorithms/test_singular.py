@@ -17,7 +17,7 @@ import pytest
 from robots_for_tests import nested, random_inertial, random_rotation, robot
 
 import linksweep as ls
-from linksweep.analysis.singular import SLIDE, Watched, inertia_ratio, least_ratio, threshold, watched
+from linksweep.analysis.singular import Watched, inertia_ratio, least_ratio, threshold, watched
 from linksweep.catalogue.functions import FUNCTIONS, Request, trace
 from linksweep.compiled.function import CompiledFunction, Recipe
 from linksweep.description.assembly import Part, assemble
@@ -399,7 +399,7 @@ def test_real_robots_are_singular_only_where_they_are():
     assert found == {"icub.urdf": ["neck_roll"]}
 
 
-def test_looking_costs_what_the_page_says():
+def test_the_singularity_check_costs_less_than_half_of_forward_dynamics():
     file = next(f for f in importlib.metadata.files("example-robot-data") or [] if f.name == "human.urdf")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)
@@ -408,12 +408,6 @@ def test_looking_costs_what_the_page_says():
     assert count(trace(bot.canonical, [Request("closeness")])).total / forward == pytest.approx(0.4, abs=0.05)
     massless = [link for link in bot.canonical.links if not link.mass and not any(link.I)]
     assert bot.nv == 36 and len(massless) == 19
-
-
-def test_the_page_has_the_threshold():
-    page = (Path(__file__).parents[2] / "docs" / "singular_poses.md").read_text(encoding="utf-8")
-    assert f"{threshold('float64'):.1e} in float64, {threshold('float32'):.1e} in float32" in page
-    assert f"or {SLIDE:g} m)" in page
 
 
 def test_functions_that_need_an_inverse_are_known():

@@ -29,11 +29,6 @@ def test_the_table_of_extras_is_that_of_the_project():
     assert all(row[2] for row in rows)
 
 
-def test_the_python_version_is_that_of_the_project():
-    needed = PROJECT["requires-python"].removeprefix(">=")
-    assert f"Python {needed} or newer" in PAGE and f"Python {needed} or newer" in (ROOT / "README.md").read_text()
-
-
 @pytest.mark.parametrize("extra", ["plot", "mjcf", "symbolic", "arrow"])
 def test_what_is_missing_names_its_extra(extra: str):
     """Messages name the extra or the package, so that the table can be found from them."""

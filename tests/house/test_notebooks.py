@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from docs_tools import load_tool
 
-TOOLS = Path(__file__).parents[2] / "tools" / "docs"
-sys.path.insert(0, str(TOOLS))
-notebooks: Any = importlib.import_module("notebooks")
-sys.path.remove(str(TOOLS))
-
+notebooks = load_tool("notebooks")
 NOTEBOOKS = sorted(notebooks.NOTEBOOKS.glob("*.ipynb"))
 
 

@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import sys
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from docs_tools import load_tool
 
-
-def tools() -> Path:
-    """tools/docs of this checkout, wherever in tests/ this file stands."""
-    return next(p for p in Path(__file__).resolve().parents if (p / "mkdocs.yml").exists()) / "tools" / "docs"
-
-
-def load(name: str) -> ModuleType:
-    sys.path.insert(0, str(tools()))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(tools()))
-
-
-reference: Any = load("reference")
-docstrings: Any = load("docstrings")
+reference, docstrings = load_tool("reference"), load_tool("docstrings")
 
 
 def test_arguments_in_sentences():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from oracles import FILES
@@ -82,8 +80,6 @@ def test_talos_costs_at_most_three_times_the_function(kind: str):
     items = [("vjp", FD, by) for by in inputs] if kind == "vjp" else [("jvp", FD, *inputs)]
     plain, made = (bot.compile(x, backend="interpreter").counts.total for x in (FD, items))
     assert made <= 3.3 * plain
-    page = (Path(__file__).parents[2] / "docs" / "derivatives.md").read_text(encoding="utf-8")
-    assert f"free base, {made / plain:.1f} times the operations of forward dynamics" in page
 
 
 @pytest.mark.parametrize(

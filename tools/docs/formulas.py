@@ -10,8 +10,6 @@ import ast
 import html
 import re
 
-EQUATIONS = re.compile(r"<!-- equations: .*? -->\n(.*?)<!-- end -->", re.DOTALL)
-ROW = re.compile(r"^\| (?P<equation>.*?) \| (?P<line>[^|]*?) \| `(?P<code>.*)` \|$")
 # Browsers without a font for mathematics draw accents into the letter: text above it stays above it.
 ACCENTS = {"&#x002D9;": "·", "&#x000A8;": "··", "&#x0007E;": "~", "&#x0005E;": "^"}
 ACCENT = re.compile(rf"<mo[^>]*>({'|'.join(ACCENTS)})</mo></mover>")
@@ -30,21 +28,6 @@ def as_mathml(page: str) -> str:
         )
 
     return WRITTEN.sub(one, page)
-
-
-def with_formulas(markdown: str) -> str:
-    """The page with a formula beside each line of source in its tables of equations."""
-    return EQUATIONS.sub(lambda match: _completed(match[1]), markdown)
-
-
-def _completed(table: str) -> str:
-    rows = ["| equation | formula | line | source |", "|---|---|--:|---|"]
-    for row in table.splitlines()[2:]:
-        found = ROW.match(row)
-        assert found, f"this row of a table of equations cannot be read: {row}"
-        code = found["code"].replace(r"\|", "|")
-        rows.append(f"| {found['equation']} | {formula_of(code)} | {found['line']} | `{found['code']}` |")
-    return '<div class="equations" markdown>\n\n' + "\n".join(rows) + "\n\n</div>\n"
 
 
 def formula_of(code: str) -> str:

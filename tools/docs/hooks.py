@@ -1,7 +1,7 @@
 """What mkdocs does for this site besides turning Markdown into pages (`hooks:` of mkdocs.yml).
 
-Pages that are made: the reference (from docstrings), tutorials (notebooks, run), studies (their reports), changes.
-Pages that are completed: formulas become MathML, tables of equations get the formula of each line of source.
+Generated pages: the reference (from docstrings), tutorials (notebooks, run), studies (their reports), changes.
+Completed pages: formulas become MathML, markers become tables (tables.py).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import formulas  # noqa: E402
 import notebooks  # noqa: E402
 import reference  # noqa: E402
 import studies_pages  # noqa: E402
+import tables  # noqa: E402
 from made import kept  # noqa: E402
 
 SPEED = re.compile(r"<!-- speed: README.md -->")
@@ -55,7 +56,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    return formulas.with_formulas(SPEED.sub(speed_table, markdown))
+    generated = kept(ROOT / "build" / "docs" / "tables", tables.made, ("tools/docs/tables.py", "docs")).texts
+    return tables.with_tables(SPEED.sub(speed_table, markdown), generated)
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
@@ -63,7 +65,7 @@ def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
 
 
 def speed_table(_: re.Match[str]) -> str:
-    """The table of the README, which a test compares with the run in docs/benchmarks.md."""
+    """The speed table of the README."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     table = re.search(r"<!-- SPEED TABLE.*?-->\n(.*?)\n\n", text, re.DOTALL)
     assert table, "README.md has no table of speed"

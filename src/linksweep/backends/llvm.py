@@ -60,9 +60,7 @@ class IRModule:
         return code
 
 
-def kernel_module(
-    program: Program, dtype: str, target: Target, extra: Callable[[int], str] | None = None
-) -> IRModule:
+def kernel_module(program: Program, dtype: str, target: Target, extra: Callable[[int], str] | None = None) -> IRModule:
     """The module whose `kernel` runs a program. `extra` gives further IR for it, once the workspace is known."""
     ir, workspace = kernel_ir(program.verify(), dtype, target)
     if extra is not None:

@@ -11,10 +11,10 @@ import functools
 
 import numpy as np
 
-from ..support.disk_cache import make_key
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
 from ..simulation.gradient import Rollout
+from ..support.disk_cache import make_key
 from .derived import by_products, checked, jacobian, product, product_arguments
 
 try:
