@@ -25,6 +25,7 @@ _OWN_CACHE: str | None = None
 HERE = Path(__file__).parent
 SEEN = [str(HERE.parent / "src"), *(str(room) for room in sorted(HERE.iterdir()) if room.is_dir())]
 sys.path.extend(SEEN[1:])
+pytest_plugins = ("command_line", "rule_patterns")  # modules of tests/helpers with fixtures
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from robots_for_tests import CHAINS, at_rest, big, close, floats, kinematics, robot, samples
-from test_influence import difference, interpreted
+from robots_for_tests import CHAINS, at_rest, big, close, difference, floats, interpreted, kinematics, robot, samples
 
 import linksweep as ls
 from linksweep.algorithms.explicit.augmented_bodies import augmented_bodies

@@ -9,30 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from robots_for_tests import close, kinematics, robot, samples
+from robots_for_tests import close, difference, kinematics, robot, samples
 
 import linksweep as ls
 from linksweep.errors import ArgumentError
 
 KINDS = list(itertools.product(("revolute", "prismatic"), repeat=2))
-
-
-def step(n: int, k: int, size: float) -> np.ndarray:
-    return size * np.eye(n)[k]
-
-
-def interpreted(bot: ls.Robot, functions: Any, **options: Any) -> Any:
-    return bot.compile(functions, backend="interpreter", **options)
-
-
-def difference(f: Any, q: np.ndarray, size: float = 1e-5) -> np.ndarray:
-    """df/dq by central differences of the fourth order, the last axis by coordinate."""
-    n = len(q)
-
-    def central(k: int, h: float) -> np.ndarray:
-        return (f(q + step(n, k, h)) - f(q - step(n, k, h))) / (2 * h)
-
-    return np.stack([(4 * central(k, size) - central(k, 2 * size)) / 3 for k in range(n)], axis=-1)
 
 
 def two_joints(outer: str, inner: str) -> ls.Robot:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_conservation import GRAVITY, robot_of
+from robots_for_tests import GRAVITY, robot_of
 
 import linksweep as ls
 from linksweep.description.assembly import Part, assemble

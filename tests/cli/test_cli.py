@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 import subprocess
 import sys
@@ -12,18 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import run_process as run
 
 import linksweep
 from linksweep import plots
 from linksweep.cli import COMMANDS
 from linksweep.errors import ArgumentError
 from linksweep.support.files import write_atomically
-
-
-def run(*arguments: str, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", **variables}
-    command = [sys.executable, "-m", "linksweep", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=environment)
 
 
 @pytest.mark.sampled(3)

@@ -1,7 +1,5 @@
 """`linksweep simulate`, `study` and `bench`: the library's numbers, and one sentence for a mistake."""
 
-# ruff: noqa: F811, an imported fixture looks redefined by the tests that take it
-
 from __future__ import annotations
 
 import json
@@ -10,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cli_dynamics import ROBOT, run  # noqa: F401  # pyright: ignore[reportUnusedImport]
+from command_line import ROBOT
 
 import linksweep as ls
 from linksweep.motion import Quintic

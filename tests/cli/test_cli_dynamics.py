@@ -8,60 +8,16 @@ import re
 import signal
 import subprocess
 import sys
-import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
+from command_line import ROBOT, columns, table_of, write
 
-import linksweep as ls
-from linksweep.cli import main
 from linksweep.cli.results import CURVE, Curve
 from linksweep.motion import Quintic
 
-ROBOT = ls.robots.puma560()
 BLOCKS = ("q", "qd", "qdd")
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Outcome]:
-    """The command in this process, in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)  # main() puts its own there
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-
-    def call(*arguments: str) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["linksweep", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        out, err = capfd.readouterr()
-        return Outcome(int(stop.value.code or 0), str(out), str(err))
-
-    return call
-
-
-def columns(*blocks: str) -> list[str]:
-    return ["t", *(f"{block}.{joint}" for block in blocks for joint in ROBOT.joint_names)]
-
-
-def write(path: Path, names: list[str], table: np.ndarray) -> None:
-    path.write_text("\n".join([",".join(names), *(",".join(map(repr, row)) for row in table.tolist())]) + "\n")
-
-
-def table_of(path: Path) -> tuple[list[str], np.ndarray]:
-    first, *rest = path.read_text().splitlines()
-    return first.split(","), np.array([line.split(",") for line in rest], dtype=float)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """The commands as a newcomer types them: every mistake is one sentence and exit code 2, and nothing is written."""
 
-# ruff: noqa: F811, an imported fixture looks redefined by the tests that take it
-
 from __future__ import annotations
 
 import os
@@ -9,7 +7,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-from test_cli_dynamics import run  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 MISTAKES = {
     # no command, no robot, too many of them, in the wrong order

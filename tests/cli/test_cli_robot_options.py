@@ -1,7 +1,5 @@
 """How a robot is loaded, wherever one is named: --base, --mimic, --payload, --gravity; and one spelling of --output."""
 
-# ruff: noqa: F811, an imported fixture looks redefined by the tests that take it
-
 from __future__ import annotations
 
 import json
@@ -12,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import GRIPPER, table_of
+from command_line import run_process as command
 from robots_for_tests import URDF
-from test_cli import run as command
-from test_cli_dynamics import run, table_of  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 import linksweep as ls
 from linksweep.cli import COMMANDS, app
@@ -33,16 +31,6 @@ NAMED = (
     "excite",
     "bench",
 )
-GRIPPER = """<robot name="gripper"><link name="palm"/>
-  <link name="left"><inertial><origin xyz="0 0 0.1"/><mass value="0.2"/><inertia ixx="0.01" iyy="0.01" izz="0.01"
-    ixy="0" ixz="0" iyz="0"/></inertial></link>
-  <link name="right"><inertial><origin xyz="0 0 0.1"/><mass value="0.3"/><inertia ixx="0.01" iyy="0.01" izz="0.01"
-    ixy="0" ixz="0" iyz="0"/></inertial></link>
-  <joint name="open" type="revolute"><parent link="palm"/><child link="left"/><axis xyz="1 0 0"/>
-    <limit lower="-1" upper="1" effort="9" velocity="2"/></joint>
-  <joint name="follow" type="revolute"><parent link="palm"/><child link="right"/><axis xyz="1 0 0"/>
-    <limit lower="-1" upper="1" effort="9" velocity="2"/><mimic joint="open" multiplier="-1" offset="0.1"/></joint>
-</robot>"""
 
 
 def commands() -> dict[str, set[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_errors import refused
+from error_checks import refused
 
 import linksweep as ls
 from linksweep.errors import ArgumentError

@@ -8,17 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from robots_for_tests import robot
-from test_errors import refused
+from error_checks import refused
+from robots_for_tests import BODY, robot, whole
 
 import linksweep as ls
 from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import Inertial, Joint, Limits, Placement, symmetric
+from linksweep.description.model import Joint, Placement
 from linksweep.errors import ArgumentError
 from linksweep.robot.joint_numbers import AmbiguousEnd
 from linksweep.simulation import load
-
-BODY = Inertial(1.0, (0.1, 0.0, 0.05), symmetric(0.1, 0.12, 0.13, 0.01, 0.0, 0.02))
 
 
 def fixed(name: str, parent: str, x: float = 0.1) -> Part:
@@ -37,17 +35,6 @@ def made(*parts: Part) -> ls.Robot:
 def arm(*more: Part) -> ls.Robot:
     """Two links, with more on them."""
     return made(moving("upper", "base_link"), moving("wrist_3_link", "upper"), *more)
-
-
-def whole() -> ls.Robot:
-    """A floating base, a ball joint, a slide and an elbow, in an order that is not that of the tree."""
-    parts = [
-        Part("hand", "arm", Joint("elbow", limits=Limits(-1.0, 2.0, 3.0, 4.0), damping=0.5, friction=0.6), BODY),
-        Part("trunk", "ground", Joint("root", "free", armature=0.7), BODY),
-        Part("arm", "trunk", Joint("ball", "spherical", damping=0.1, friction=0.2, armature=0.3), BODY),
-        Part("rail", "trunk", Joint("slide", "prismatic", limits=Limits(0.0, 0.5), armature=0.9), BODY),
-    ]
-    return ls.Robot(assemble("whole", parts, base="ground"))
 
 
 # ---- ends

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from abuse_helpers import robot, run_python
+from error_checks import refused
 
 import linksweep as ls
 from linksweep.errors import ArgumentError, BackendError, DescriptionError, LinksweepError, SingularError
@@ -24,19 +23,6 @@ URDF = """<robot name="r"><link name="base"/>
 <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <joint name="j" type="revolute"><parent link="base"/><child link="arm"/><axis xyz="0 0 1"/></joint></robot>
 """
-
-
-def refused(kind: type[LinksweepError], pattern: str, call: Callable[[], Any], *, cause: bool = False) -> None:
-    """The call raises exactly this class, with a message that matches, and without a traceback of another error."""
-    with pytest.raises(kind) as caught:
-        call()
-    error, text = caught.value, str(caught.value)
-    assert type(error) is kind and isinstance(error, LinksweepError)
-    assert re.search(pattern, text), text
-    assert text == text.strip(), repr(text)
-    if not cause:
-        shown = "".join(traceback.format_exception(error))
-        assert "During handling" not in shown and "direct cause" not in shown, shown
 
 
 def load(tmp_path: Path, name: str, content: str | bytes) -> Callable[[], Any]:

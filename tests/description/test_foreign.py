@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_cli_robot_options import GRIPPER
-from test_errors import refused
+from command_line import GRIPPER
+from error_checks import refused
 
 import linksweep as ls
 from linksweep import motion, plots, simulation

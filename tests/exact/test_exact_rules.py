@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from robots_for_tests import robot
-from test_rules import NUMBERS, PATTERNS, every_rule, fired  # noqa: F401  (a fixture)
+from rule_patterns import NUMBERS, PATTERNS, every_rule
 
 from linksweep.catalogue.functions import FUNCTIONS, Request
 from linksweep.exact import programs
@@ -87,7 +87,7 @@ def test_every_rule_is_tried_or_listed():
     assert every_rule() >= MEANINGLESS
 
 
-def try_rule(name: tuple[str, str], amount: int, fired: Counter[tuple[str, str]]) -> None:  # noqa: F811
+def try_rule(name: tuple[str, str], amount: int, fired: Counter[tuple[str, str]]) -> None:
     """The rule fires so many times, each time on other expressions, and the value stays."""
     draw = Draw(name)
     pattern, tried, times = PATTERNS[name], 0, 0
@@ -110,12 +110,12 @@ def try_rule(name: tuple[str, str], amount: int, fired: Counter[tuple[str, str]]
 
 @pytest.mark.parametrize("amount", [500, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", sorted({*PATTERNS} - MEANINGLESS), ids=lambda name: f"{name[0]} {name[1]}")
-def test_a_rule_on_random_expressions(name: tuple[str, str], amount: int, fired: Counter[tuple[str, str]]):  # noqa: F811
+def test_a_rule_on_random_expressions(name: tuple[str, str], amount: int, fired: Counter[tuple[str, str]]):
     try_rule(name, amount, fired)
 
 
 @pytest.mark.parametrize("name", sorted({*NUMBERS} - MEANINGLESS), ids=lambda name: f"{name[0]} {name[1]}")
-def test_exact_numbers_fold(name: tuple[str, str], fired: Counter[tuple[str, str]]):  # noqa: F811
+def test_exact_numbers_fold(name: tuple[str, str], fired: Counter[tuple[str, str]]):
     draw = Draw(name)
     for _ in range(1000):
         count_of = len(NUMBERS[name][0])

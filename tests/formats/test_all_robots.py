@@ -14,15 +14,12 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-from oracles import FILES, mostly_slow, relative, relative_through
+from oracles import FILES, NOT_READ, READ, mostly_slow, relative, relative_through
 
 import linksweep as ls
 from linksweep.analysis import conventions
 from linksweep.errors import DescriptionError, ModelWarning, SingularError
 
-NOT_READ = {  # by name, with the reason
-    "ur_description/urdf/ur3.urdf": "an empty file of macros, without a name or a link: Pinocchio refuses it too",
-}
 RIGID = {  # nothing moves on a fixed base
     "hector_description/robots/quadrotor_base.urdf": "a quadrotor whose propellers are fixed",
     "iris_description/robots/iris_simple.urdf": "a quadrotor whose propellers are fixed",
@@ -34,7 +31,6 @@ SINGULAR = {  # joints that move no inertia in any pose: the robot loads with a 
 MASSLESS_LINKS = {  # moving links without inertia, but always some beyond: nothing is singular
     "human_description/robots/human.urdf": 19,
 }
-READ = sorted(FILES.keys() - NOT_READ.keys())
 CASES = [(name, base) for name in READ for base in ("fixed", "floating") if base == "floating" or name not in RIGID]
 COMPILED = [
     "a1_description/urdf/a1.urdf", "anymal_b_simple_description/robots/anymal.urdf",

@@ -17,7 +17,7 @@ import numpy as np
 import linksweep as ls
 from linksweep.compiled.function import CompiledFunction
 from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import BASE, Inertial, Joint, Model, Placement
+from linksweep.description.model import BASE, Inertial, Joint, Limits, Model, Placement, symmetric
 from linksweep.errors import ModelWarning
 from linksweep.formats.urdf import read_urdf
 from linksweep.mechanism.bias import BaseMotion
@@ -383,3 +383,57 @@ def freely_moving() -> ls.Robot:
         joint = Joint(f"to {link}", kind, placement=place, armature=0.1, damping=0.3)
         parts.append(Part(link, parents[link], joint, random_inertial(random)))
     return ls.Robot(assemble("free", parts, base="base"))
+
+
+def robot_of(kinds: list[str], parents: list[int], gravity: tuple[float, float, float], seed: int = 0) -> ls.Robot:
+    """Bodies of random shape on these joints, each on the body with the number of its parent (-1: the base)."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for i, (kind, parent) in enumerate(zip(kinds, parents, strict=True)):
+        points, masses = rng.normal(size=(8, 3)) * 0.2, rng.uniform(0.1, 0.3, 8)
+        com = masses @ points / masses.sum()
+        arms = points - com
+        inertia = sum(m * (x @ x * np.eye(3) - np.outer(x, x)) for m, x in zip(masses, arms, strict=True))
+        turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+        turn = turn * np.linalg.det(turn)
+        axis = tuple(rng.normal(size=3).tolist()) if kind in ("revolute", "prismatic") else (0.0, 0.0, 1.0)
+        placement = Placement(tuple(map(tuple, turn.tolist())), tuple(rng.normal(size=3) * 0.3))  # type: ignore
+        inertial = Inertial(float(masses.sum()), tuple(com), tuple(map(tuple, np.asarray(inertia).tolist())))  # type: ignore
+        on = "base" if parent < 0 else f"body{parent}"
+        parts.append(Part(f"body{i}", on, Joint(f"joint{i}", kind, axis, placement), inertial))  # type: ignore
+    return ls.Robot(assemble("flyer", parts, base="base", gravity=gravity))
+
+
+GRAVITY = (0.0, 0.0, -9.81)
+
+
+def step(n: int, k: int, size: float) -> np.ndarray:
+    return size * np.eye(n)[k]
+
+
+def interpreted(bot: ls.Robot, functions: Any, **options: Any) -> Any:
+    return bot.compile(functions, backend="interpreter", **options)
+
+
+def difference(f: Any, q: np.ndarray, size: float = 1e-5) -> np.ndarray:
+    """df/dq by central differences of the fourth order, the last axis by coordinate."""
+    n = len(q)
+
+    def central(k: int, h: float) -> np.ndarray:
+        return (f(q + step(n, k, h)) - f(q - step(n, k, h))) / (2 * h)
+
+    return np.stack([(4 * central(k, size) - central(k, 2 * size)) / 3 for k in range(n)], axis=-1)
+
+
+BODY = Inertial(1.0, (0.1, 0.0, 0.05), symmetric(0.1, 0.12, 0.13, 0.01, 0.0, 0.02))
+
+
+def whole() -> ls.Robot:
+    """A floating base, a ball joint, a slide and an elbow, in an order that is not that of the tree."""
+    parts = [
+        Part("hand", "arm", Joint("elbow", limits=Limits(-1.0, 2.0, 3.0, 4.0), damping=0.5, friction=0.6), BODY),
+        Part("trunk", "ground", Joint("root", "free", armature=0.7), BODY),
+        Part("arm", "trunk", Joint("ball", "spherical", damping=0.1, friction=0.2, armature=0.3), BODY),
+        Part("rail", "trunk", Joint("slide", "prismatic", limits=Limits(0.0, 0.5), armature=0.9), BODY),
+    ]
+    return ls.Robot(assemble("whole", parts, base="ground"))

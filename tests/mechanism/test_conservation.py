@@ -4,34 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from robots_for_tests import GRAVITY, robot_of
 
 import linksweep as ls
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import Inertial, Joint, Placement
 
 STEP, STEPS = 1e-3, 10_000
 
 
-def robot_of(kinds: list[str], parents: list[int], gravity: tuple[float, float, float], seed: int = 0) -> ls.Robot:
-    """Bodies of random shape on these joints, each on the body with the number of its parent (-1: the base)."""
-    rng = np.random.default_rng(seed)
-    parts = []
-    for i, (kind, parent) in enumerate(zip(kinds, parents, strict=True)):
-        points, masses = rng.normal(size=(8, 3)) * 0.2, rng.uniform(0.1, 0.3, 8)
-        com = masses @ points / masses.sum()
-        arms = points - com
-        inertia = sum(m * (x @ x * np.eye(3) - np.outer(x, x)) for m, x in zip(masses, arms, strict=True))
-        turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
-        turn = turn * np.linalg.det(turn)
-        axis = tuple(rng.normal(size=3).tolist()) if kind in ("revolute", "prismatic") else (0.0, 0.0, 1.0)
-        placement = Placement(tuple(map(tuple, turn.tolist())), tuple(rng.normal(size=3) * 0.3))  # type: ignore
-        inertial = Inertial(float(masses.sum()), tuple(com), tuple(map(tuple, np.asarray(inertia).tolist())))  # type: ignore
-        on = "base" if parent < 0 else f"body{parent}"
-        parts.append(Part(f"body{i}", on, Joint(f"joint{i}", kind, axis, placement), inertial))  # type: ignore
-    return ls.Robot(assemble("flyer", parts, base="base", gravity=gravity))
-
-
-GRAVITY = (0.0, 0.0, -9.81)
 ROBOTS = {
     "ball-joint arm": (["spherical"] * 3, [-1, 0, 1]),
     "free body": (["free"], [-1]),

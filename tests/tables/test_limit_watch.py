@@ -8,14 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from robots_for_tests import URDF, robot
-from test_cli_dynamics import run  # noqa: F401  # pyright: ignore[reportUnusedImport]
-from test_description import whole
+from robots_for_tests import URDF, robot, whole
 
 import linksweep as ls
 from linksweep.tables.limit_watch import Excess, LimitWatch
-
-# ruff: noqa: F811, an imported fixture looks redefined by the tests that take it
 
 ARM = robot("urdf")  # slide in [-1, 1] m, turn without limits, branch in [-1, 1] rad; 2 m/s, rad/s; 9 N, N m
 T = np.linspace(0.0, 1.0, 11)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_mjcf import COMPILED, FILES, compiled, mujoco, quietly
+from mjcf_files import COMPILED, FILES, compiled, mujoco, quietly
 
 import linksweep as ls
 from linksweep.analysis import conventions
@@ -113,7 +113,7 @@ def test_a_shape_that_is_none_is_left_out(shape: str, tmp_path: Path):
 def test_every_link_of_every_example_has_shapes_of_known_frames():
     """All URDFs of example-robot-data: what is read is finite, and names frames that the robot has."""
     from oracles import FILES as EXAMPLES
-    from test_all_robots import READ
+    from oracles import READ
 
     seen = 0
     for name in READ:
