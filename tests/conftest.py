@@ -1,13 +1,15 @@
-"""Shared by all tests: compiled code goes to a folder of this run, never to the user's cache."""
+"""Shared by all tests: which cases each tier runs, where compiled code is cached, where helpers are found.
+
+`make test` runs at most CASES cases of each test, spread over its parameters, `make test-all` all of them. A test
+marked `every_case` always runs whole, one marked `slow` only in `make test-all`. `make quick` runs tests marked `quick`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import signal
 import sys
-import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,44 +20,44 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
-_OWN_CACHE: str | None = None
-
-
-# Tests stand in the rooms of the source and share helpers; subprocesses that tests start in other folders see the same.
+CASES = 3  # of each test in `make test`
+# Subprocesses that tests start in other folders see the same modules.
 HERE = Path(__file__).parent
-SEEN = [str(HERE.parent / "src"), *(str(room) for room in sorted(HERE.iterdir()) if room.is_dir())]
-sys.path.extend(SEEN[1:])
+PATHS = [str(HERE.parent / "src"), *(str(folder) for folder in sorted(HERE.iterdir()) if folder.is_dir())]
+sys.path.extend(PATHS[1:])
 pytest_plugins = ("command_line", "rule_patterns")  # modules of tests/helpers with fixtures
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Workers of pytest-xdist inherit the variable from the process that started them and share its folder.
-    global _OWN_CACHE
-    if not hasattr(config, "workerinput"):
-        _OWN_CACHE = tempfile.mkdtemp(prefix="linksweep-test-cache-")
-        os.environ["LINKSWEEP_CACHE"] = _OWN_CACHE
-        # What shells do to background jobs and nohup to its own would be inherited by processes that tests interrupt.
-        for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
-            if signal.getsignal(number) == signal.SIG_IGN:
-                signal.signal(number, handler)
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*SEEN, os.environ.get("PYTHONPATH")]))
+    if hasattr(config, "workerinput"):  # workers of pytest-xdist inherit the environment
+        return
+    # Objects are cached by the text of their kernels, so they serve until the text changes; `make clean` removes them.
+    os.environ["LINKSWEEP_CACHE"] = str(HERE.parent / "build" / "test-cache")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*PATHS, os.environ.get("PYTHONPATH")]))
+    # Without bytecode each of the thousand processes that tests start would compile the package again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    # Shells make background jobs ignore SIGINT, and nohup SIGHUP: processes that tests interrupt would inherit it.
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    if _OWN_CACHE is not None:
-        shutil.rmtree(_OWN_CACHE, ignore_errors=True)
+def spread(count: int, wanted: int) -> set[int]:
+    """`wanted` indices below `count`, by multiples of the golden ratio: they follow no period of a product of cases."""
+    return {int(count * (k * 0.6180339887498949 % 1.0)) for k in range(wanted)}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """`@pytest.mark.sampled(k)`: of a test's cases, every k-th runs in `make test`, all of them in `make test-all`."""
-    seen: dict[str, int] = {}
+    cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        marker = item.get_closest_marker("sampled")
-        if marker is not None:
-            name = item.nodeid.split("[")[0]
-            seen[name] = seen.get(name, -1) + 1
-            if seen[name] % marker.args[0]:
+        if item.get_closest_marker("every_case") is None and item.get_closest_marker("slow") is None:
+            cases.setdefault(item.nodeid.split("[")[0], []).append(item)
+    for same in cases.values():
+        chosen = spread(len(same), CASES)
+        for index, item in enumerate(same):
+            if len(same) > CASES and index not in chosen:
                 item.add_marker(pytest.mark.slow)
     if config.getoption("--rest"):
         done = set(config.cache.get(PASSED, {}).get(state(), []))  # pyright: ignore[reportOptionalMemberAccess]

@@ -118,7 +118,6 @@ def test_the_regressor_is_pinocchios(file: str):
             assert scaled(found, block) <= 1e-10, name  # rotations are snapped within 1e-11 at load
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", [*ROBOTS, "free"])
 def test_regrouping_changes_no_torque_and_no_mass_matrix(name: str):
     """For any gravity and base motion: what lies on an axis belongs to both links."""

@@ -67,7 +67,6 @@ def check(name: str, function: str, method: str, backend: str, dtypes: tuple[str
         assert error <= tolerance, (method, backend, dtype, error, tolerance)
 
 
-@pytest.mark.sampled(9)
 @pytest.mark.parametrize("function", EXPECTED)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_every_method_in_the_interpreter(name: str, function: str):
@@ -77,7 +76,6 @@ def test_every_method_in_the_interpreter(name: str, function: str):
         check(name, function, method, "interpreter", ("float64", "float32"))
 
 
-@pytest.mark.sampled(7)
 @pytest.mark.parametrize("function", EXPECTED)
 @pytest.mark.parametrize("name", COMPILED)
 def test_every_method_as_machine_code(name: str, function: str):
@@ -91,7 +89,6 @@ def test_default_methods_as_machine_code(name: str, function: str):
     check(name, function, robot(name).methods(function)[0], "llvm", ("float64",))
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize("backend", ["interpreter", "llvm"])
 def test_poses_and_jacobians(name: str, backend: str):

@@ -15,7 +15,6 @@ def arm(request: pytest.FixtureRequest) -> ls.robots.GeneralArm:
     return ls.robots.general(*request.param)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "function", ["inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse", "bias_forces"]
 )

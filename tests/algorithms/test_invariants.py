@@ -124,7 +124,6 @@ def test_kinetic_energy(name: str):
         assert 0.5 * qd[k] @ M[k] @ qd[k] == pytest.approx(kinetic, rel=1e-12)
 
 
-@pytest.mark.sampled(2)
 @every_robot
 def test_gravity_forces_come_from_the_potential(name: str):
     bot = robot(name)
@@ -165,7 +164,6 @@ def test_coriolis_forces_do_no_work(name: str):
 # ---- kinematics ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(3)
 @every_robot
 def test_poses_and_jacobians_of_frames(name: str):
     bot = robot(name)
@@ -201,7 +199,6 @@ def test_a_full_turn_changes_nothing(name: str):
 # ---- external forces, dissipation ----------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(2)
 @some_robots
 def test_an_external_force_is_carried_by_the_jacobian(name: str):
     """tau changes by -J^T f, f turned from its frame into the base's directions."""

@@ -197,7 +197,6 @@ def scaled(name: str, function: str, difference: np.ndarray) -> float:
 # ---- agreement -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(13)
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse"])
 @pytest.mark.parametrize("name", BUNDLED + CHAINS + TREES)
 def test_every_method_agrees_with_pinocchio_and_the_others(name: str, function: str):
@@ -211,7 +210,6 @@ def test_every_method_agrees_with_pinocchio_and_the_others(name: str, function: 
             assert scaled(name, function, results[a] - results[b]) <= BAR, (a, b)
 
 
-@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", BUNDLED + CHAINS + TREES)
 def test_forward_is_the_inverse_of_inverse_and_M_times_its_inverse_is_one(name: str):
     given = states(name)
@@ -225,7 +223,6 @@ def test_forward_is_the_inverse_of_inverse_and_M_times_its_inverse_is_one(name: 
         assert scaled(name, "forward_dynamics", back - given["qdd"]) <= BAR
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse"])
 @pytest.mark.parametrize("name", AS_MACHINE_CODE)
 def test_every_method_as_machine_code(name: str, function: str):
@@ -262,7 +259,6 @@ def test_methods_that_need_a_chain_say_so_of_a_tree():
 # ---- Kozłowski: the two formulations of inverse dynamics are equal, link by link ------------------------------
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["random2", "random5", "random11", "stanford", "branched6"])
 def test_kozlowski_equality_of_the_formulations(name: str):
     """(3.24)-(3.44): x equal, and alpha = lambda + [0; w x v]: they are derivatives in different frames (ERRATA)."""
@@ -279,7 +275,6 @@ def test_kozlowski_equality_of_the_formulations(name: str):
     assert close(moved, classical.alpha, 1e-12)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["random5", "random11", "stanford", "branched6"])
 @pytest.mark.parametrize("method", ["boundary_value", "newton_euler", "kane"])
 def test_gravity_as_a_force_equals_gravity_through_the_base(name: str, method: str):
@@ -379,7 +374,6 @@ def test_newton_euler_equals_the_vector_equations(name: str):
         assert close(tau[i], T, 1e-11)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["random2", "random7", "random11", "stanford", "puma560"])
 @pytest.mark.parametrize("method", ["fd1", "fd2", "fd3", "fd4"])
 def test_link_and_tip_accelerations(name: str, method: str):
@@ -416,7 +410,6 @@ def test_tip_acceleration_is_the_second_derivative_of_the_tip(name: str):
 # ---- Rodriguez: the closed form, and the articulated body's parameters ----------------------------------------
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["random1", "random2", "random7", "random11", "stanford", "puma560"])
 def test_closed_form_components(name: str):
     """(69)-(72): a1 is M^-1 tau, the three make up qdd, and c is the diagonal of M^-1."""

@@ -30,7 +30,6 @@ def off(ours: np.ndarray, theirs: np.ndarray) -> float:
     return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("reference", REFERENCES)
 @pytest.mark.parametrize("backend", ["llvm", "interpreter"])
 def test_four_tips_of_a_tree_of_every_joint(reference: str, backend: str):
@@ -42,7 +41,6 @@ def test_four_tips_of_a_tree_of_every_joint(reference: str, backend: str):
     assert not omega[-6:].any()  # a frame on the base does not move
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("links", [1, 2, 7, 20, 50])
 def test_chains(links: int):
     robot = ls.robots.chain(links, seed=links)
@@ -58,7 +56,6 @@ def test_operations_are_linear_in_the_links():
     assert len(set(np.diff(totals))) == 1
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_frames_move_as_their_jacobians_say_and_as_in_pinocchio(reference: str):
     q, qd, qdd = state(TREE)

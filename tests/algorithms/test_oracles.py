@@ -99,7 +99,6 @@ def test_without_snapping_only_rounding_is_left(name: str, monkeypatch: pytest.M
     compare(Twin(FILES[name]), "interpreter", 1e-12)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", COMPILED)
 def test_machine_code_is_pinocchio(name: str):
     compare(twin(name), "llvm", 1e-10)

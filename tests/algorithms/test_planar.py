@@ -237,7 +237,6 @@ def planar_forward(
     return qdd
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 def test_with_bias_terms(model: Model):
     n = len(model.links)

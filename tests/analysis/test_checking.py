@@ -38,7 +38,6 @@ COMPARED = (
 )
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["puma560", "stanford", "six_axis", "planar3", "tree9", "mixed5", "urdf"])
 def test_formulations_agree(name: str):
     report = ls.check(robot(name), samples=5)
@@ -260,7 +259,6 @@ def test_lint_is_silent_about_good_robots():
     assert lint(tree_model(9, seed=9)) == ()
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", [case for case in LINTED if case != "nan"])  # of which no Robot can be made
 def test_check_survives_whatever_lint_finds(case: str):
     """An error fails the check, a warning does not, and numbers of which nothing can be computed are not computed."""

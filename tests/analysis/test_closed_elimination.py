@@ -68,7 +68,6 @@ def interpreted(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LINKSWEEP_BACKEND", "interpreter")
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("name", CARRIED)
 @pytest.mark.parametrize("swapped", [False, True])

@@ -80,7 +80,6 @@ def anywhere_all(dtype: str) -> None:
         anywhere(name, wanted, dtype)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("simd", SIMD[1:])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_sample_is_the_same_anywhere_with_narrower_vectors(dtype: str, simd: str):
@@ -183,7 +182,6 @@ def huge(dtype: str) -> None:
             close(results(compiled(*far)), interpreted(compiled, far), 1e-7)  # the largest angle is off by 1e-10
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("simd", SIMD)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_huge_and_tiny_numbers(dtype: str, simd: str):

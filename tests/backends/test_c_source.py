@@ -78,7 +78,6 @@ def loaded(name: str, base: str) -> ls.Robot:
 # ---- against NumPy, and against mechanics that are not ours -----------------------------------------------------
 
 
-@pytest.mark.sampled(2)
 @needs_gcc
 @pytest.mark.parametrize(
     ("name", "dtype"),
@@ -94,7 +93,6 @@ def test_dynamics_of_arms(folder: Path, name: str, dtype: str):
         assert close(M.reshape(bot.nv, bot.nv), mass_matrix(bot.model, p))
 
 
-@pytest.mark.sampled(2)
 @needs_gcc
 @pytest.mark.parametrize(
     ("file", "base"),
@@ -121,7 +119,6 @@ def test_every_kind_of_joint_on_a_floating_base(folder: Path):
         agrees(folder, bot, bot.compile(function, backend="interpreter"))
 
 
-@pytest.mark.sampled(2)
 @needs_gcc
 @pytest.mark.parametrize("dtype", ["double", "float"])
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics", "mass_matrix", "center_of_mass"])
@@ -144,7 +141,6 @@ def test_loops_over_the_links(folder: Path, function: str, dtype: str):
         assert np.abs(got - expected.ravel()).max() <= bar
 
 
-@pytest.mark.sampled(2)
 @needs_gcc
 @pytest.mark.parametrize("rolled", [False, True])
 @pytest.mark.parametrize("name", ["tree4", "urdf"])

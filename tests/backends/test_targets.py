@@ -48,7 +48,6 @@ def _assembly(arm: ls.Robot, dtype: str) -> str:
     return target.machine().emit_assembly(module)
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.skipif(not X86, reason="LINKSWEEP_SIMD narrows the vectors of x86-64")
 @pytest.mark.parametrize("simd", SIMD)
 @pytest.mark.parametrize(("name", "dtype"), ROBOTS)
@@ -83,7 +82,6 @@ def every_processor():
     llvm.initialize_all_asmprinters()
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.parametrize("target", [AARCH64, AVX512], ids=["aarch64", "avx512"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("wanted", ["inverse_dynamics", "forward_dynamics", "mass_matrix", "several"])

@@ -126,7 +126,6 @@ def test_within_two_ulp(dtype, fma, sse2):
         assert error.max() <= limit, f"{error.max()} ulp at {angles(dtype)[error.argmax()]!r}"
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("sse2", [False, True])
 @pytest.mark.parametrize("fma", [True, False])
 @pytest.mark.parametrize("dtype", DTYPES)

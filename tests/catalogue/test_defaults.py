@@ -185,7 +185,6 @@ def operations(name: str, function: str, method: str) -> int:
     return named(name).operation_count(function, method, rolled=False).total
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("function", ["inverse_dynamics", "bias_forces", "gravity_forces", "mass_matrix"])
 @pytest.mark.parametrize("name", COUNTED)
 def test_the_default_takes_the_fewest_operations(name: str, function: str):
@@ -194,7 +193,6 @@ def test_the_default_takes_the_fewest_operations(name: str, function: str):
     assert all(fewest <= operations(name, function, other) for other in others)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", COUNTED)
 def test_composite_takes_the_fewest_operations_up_to_nine_deep(name: str):
     shallow = depth(named(name).canonical) <= DEEP
@@ -223,7 +221,6 @@ REGROUPED = {
 WORSE = {("asr_twodof_description/urdf/TwoDofs.urdf", "floating")}  # a toy: zeros of its base are filled
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", COUNTED)
 def test_base_parameters_save_operations(name: str):
     """So they are taken wherever they serve, without a second trace to compare with."""

@@ -20,7 +20,6 @@ from linksweep.errors import ArgumentError
 from linksweep.support.files import write_atomically
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([command, "--help"] for command in COMMANDS)])
 def test_help_imports_neither_numpy_nor_llvmlite(arguments: list[str]):
     code = (
@@ -34,7 +33,6 @@ def test_help_imports_neither_numpy_nor_llvmlite(arguments: list[str]):
     assert result.stdout
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("words", "finds"),
     [
@@ -228,7 +226,6 @@ def test_written_files_have_ordinary_permissions(tmp_path: Path):
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("joints", [1, 2, 4, 6, 7])
 def test_torque_figure_has_one_panel_per_joint(joints: int, tmp_path: Path):
     t = np.linspace(0, 1, 20)

@@ -239,7 +239,6 @@ def test_count_command():
     assert str(general_fit("inverse_dynamics", "kane")) in fitted.stdout and "105n - 109 / 90n - 105" in fitted.stdout
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -140,7 +140,6 @@ SLOW = {
 ROBOTS = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 
 
-@pytest.mark.sampled(7)
 @needs_gxx
 @pytest.mark.parametrize("rolled", [True, False], ids=["loops", "written out"])
 @pytest.mark.parametrize("name", ROBOTS)

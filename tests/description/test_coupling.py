@@ -140,7 +140,6 @@ def near(found: Any, wanted: Any, tolerance: float = 1e-10) -> None:
     assert np.abs(np.asarray(found) - wanted).max() <= tolerance * np.abs(wanted).max()
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES)
 def test_dynamics_as_pinocchio_on_the_expanded_model(case: str):
     robot = robot_of(case)
@@ -171,7 +170,6 @@ def test_dynamics_as_pinocchio_on_the_expanded_model(case: str):
         near(robot.kinetic_energy(q[k], qd[k]), 0.5 * qd[k] @ M @ qd[k])
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES)
 def test_frames_energies_and_the_operational_space(case: str):
     robot = robot_of(case)
@@ -278,7 +276,6 @@ def test_machine_code_as_the_interpreter(case: str, dtype: str):
     )
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
 @pytest.mark.parametrize("case", ["panda", "baxter", "robotiq"])
 def test_the_c_export_computes_the_same(case: str, tmp_path: Path):

@@ -142,7 +142,6 @@ def embed(robot: ls.Robot, locked: ls.Robot, held: dict[str, np.ndarray], q: np.
     return full_q, full_v, np.array(where)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("tree", [False, True])
 @pytest.mark.parametrize(
     "names", [["joint0"], ["joint1", "joint4"], ["joint5", "joint2", "joint3"], ["joint0", "joint1"]]

@@ -148,7 +148,6 @@ def test_passes_on_random_programs(seed: int):
         assert run(program, point) == expected
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["tree4", "tree9", "urdf", "mixed3"])
 def test_programs_of_robots(name: str):
     """Traced, factored, fused, rolled, without dead work: the default method of every function, on trees too."""

@@ -42,7 +42,6 @@ def refuted(proof: Proof) -> set[str]:
 # ---- what is proved ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "text", [*(p.text for p in patterns(3)), "RPRRP", "HRH", "E(RP)S", "F", "F(RR)(PS)", "(RP)(PR)", TREE]
 )

@@ -60,7 +60,6 @@ def both(bot: ls.Robot, function: str, method: str, **options: Any) -> tuple[Exp
 # ---- numbers ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(13)
 @pytest.mark.parametrize(("function", "method"), PAIRS)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_numbers_are_those_of_the_details(name: str, function: str, method: str):
@@ -252,7 +251,6 @@ def test_formulas(code: str, wanted: str):
 # ---- symbols -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("function", "method"), PAIRS)
 def test_symbols_give_the_same_numbers(function: str, method: str):
     sp = pytest.importorskip("sympy", reason="symbols are SymPy's: pip install sympy")

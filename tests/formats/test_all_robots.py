@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-from oracles import FILES, NOT_READ, READ, mostly_slow, relative, relative_through
+from oracles import FILES, NOT_READ, READ, relative, relative_through
 
 import linksweep as ls
 from linksweep.analysis import conventions
@@ -120,15 +120,13 @@ def test_all_files_of_pinocchio_are_here():
     assert len(READ) == 68
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize(("name", "base"), mostly_slow(CASES), ids=[f"{name}-{base}" for name, base in CASES])
+@pytest.mark.parametrize(("name", "base"), CASES, ids=[f"{name}-{base}" for name, base in CASES])
 def test_against_pinocchio(name: str, base: str):
     pair = twin(name, base)
     check(pair, "interpreter")
     assert bool(pair.robot.singular_joints) == (name in SINGULAR)
 
 
-@pytest.mark.sampled(7)
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 @pytest.mark.parametrize("name", COMPILED)
 def test_machine_code_against_pinocchio(name: str, base: str):

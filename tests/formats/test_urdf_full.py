@@ -48,8 +48,7 @@ def test_sixty_eight_files_hold_a_robot():
     assert len({name for name, _ in CASES}) == 68
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize(("name", "base"), oracles.mostly_slow(CASES))
+@pytest.mark.parametrize(("name", "base"), CASES)
 def test_dynamics_are_those_of_pinocchio(name: str, base: str):
     robot = load_quietly(oracles.FILES[name], base=base)
     root = (pin.JointModelFreeFlyer(),) if base == "floating" else ()

@@ -82,7 +82,6 @@ def same_dynamics(a: ls.Robot, b: ls.Robot, tolerance: float = 1e-10) -> None:
 # ---- URDF --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [*CHAINS, *TREES])
 def test_urdf_text_is_the_same_robot(name: str):
     robot = (CHAINS | TREES)[name]()

@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import warnings
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
-import pytest
 
 import linksweep as ls
 from linksweep.errors import ModelWarning
@@ -32,16 +30,6 @@ FEW = (  # of every kind one: `make test` compares these, `make test-all` the wh
     "/panda.urdf", "/solo12.urdf", "/talos_reduced.urdf", "/tiago_no_hand.urdf", "/ur5_robot.urdf", "/human.urdf",
     "/allegro_right_hand.urdf", "/romeo_small.urdf", "/quadrotor_base.urdf",
 )  # fmt: skip
-
-
-def mostly_slow(cases: Iterable[Any]) -> list[Any]:
-    """Parameters that begin with a file's name, most of them marked slow."""
-
-    def marked(case: Any) -> Any:
-        values = case if isinstance(case, tuple) else (case,)
-        return pytest.param(*values, marks=() if values[0].endswith(FEW) else pytest.mark.slow)
-
-    return [marked(case) for case in cases]
 
 
 def load_quietly(path: Path) -> ls.Robot:

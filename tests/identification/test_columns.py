@@ -105,7 +105,6 @@ def test_joints_of_several_freedoms_are_refused():
 # ---- the base form ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", ["rule", "qr"])
 @pytest.mark.parametrize("name", ["puma560", "ur5", "panda"])
 def test_the_base_form_makes_the_same_torques(name: str, method: str):

@@ -151,7 +151,6 @@ def test_a_file_is_read_as_it_was_logged(tmp_path: Path):
     assert "**repeats**" in text and "**missing**" in text
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -64,7 +64,6 @@ def state(seed: int = 0) -> Any:
     return np.random.default_rng(seed).uniform(-1, 1, (3, 4, 6))
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", NEW)
 @pytest.mark.parametrize("armature", [0.0, 0.2])
 def test_dynamics_by_every_method(kind: str, armature: float):
@@ -97,7 +96,6 @@ def test_kinematics_and_their_rates(kind: str):
         close(rate, two.jacobian_derivative(q, qd, "tool", reference=reference))
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", NEW)
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics"])
 def test_derivatives(kind: str, function: str):
@@ -124,7 +122,6 @@ def test_coordinates(kind: str):
         assert np.array_equal(one.limits.lower, two.limits.lower) and np.array_equal(one.limits.upper, two.limits.upper)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", NEW)
 @pytest.mark.parametrize("integrator", ["rk4", "semi_implicit_euler"])
 def test_simulation(kind: str, integrator: str):

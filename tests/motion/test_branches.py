@@ -152,7 +152,6 @@ def conditioned(robot: ls.Robot, frame: str, q: np.ndarray) -> np.ndarray:
     return np.linalg.svd(robot.jacobian(q, frame), compute_uv=False)[..., -1]
 
 
-@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", [*NAMED, *MADE])
 def test_the_posture_that_made_a_pose_is_among_its_branches(name: str):
     robot, frame = arm(name)
@@ -176,7 +175,6 @@ def test_the_posture_that_made_a_pose_is_among_its_branches(name: str):
         assert (found.count[regular] % 2 == 0).all()
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", [*NAMED, *MADE])
 def test_a_search_from_many_starts_finds_no_other_branch(name: str):
     robot, frame = arm(name)
@@ -216,7 +214,6 @@ def test_the_eight_branches_of_the_puma():
         assert apart(robot, found.q, turned).min() < 1e-9
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("bend", [0.0, 1e-13, 1e-10, 1e-8])
 @pytest.mark.parametrize("name", ["puma560", "anthropomorphic", "stanford", "ur3"])
 def test_a_wrist_that_is_straight(name: str, bend: float):

@@ -85,7 +85,6 @@ def compiled_c(law: Law, robot: ls.Robot, folder: Path, dtype: str, t: float, q:
     return tau
 
 
-@pytest.mark.sampled(2)
 @needs_gcc
 @pytest.mark.parametrize("name", ["pd", "computed", "saturated", "sum"])
 def test_one_law_in_python_in_the_rollout_and_in_c(panda: ls.Robot, name: str, tmp_path: Path):

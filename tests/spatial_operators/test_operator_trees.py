@@ -60,7 +60,6 @@ def test_identity(identity: str, case: str):
         assert_equal(left, right, *terms)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES)
 def test_they_are_the_robots_own(case: str):
     o = operators_of(case)

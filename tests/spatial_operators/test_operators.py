@@ -175,7 +175,6 @@ DEFINITIONS: dict[str, Callable[[SpatialOperators], np.ndarray]] = {
 }
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("what", DEFINITIONS)
 def test_definition(what: str, kind: str):
@@ -191,7 +190,6 @@ def test_every_identity_is_listed():
     assert {f"(a.{i})" for i in range(1, 52)} <= set(IDENTITIES)
 
 
-@pytest.mark.sampled(9)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("identity", IDENTITIES)
 def test_identity(identity: str, kind: str):
@@ -259,7 +257,6 @@ def fd4(o: SpatialOperators, at: Motion) -> np.ndarray:
     return o.factor_inverse.T @ nu - (o.L.T @ o.Psi.T @ (o.I - o.G @ o.H).T + o.G.T) @ at.a  # (5.15)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", (fd1, fd3, fd4), ids=lambda method: method.__name__.upper())
 def test_forward_dynamics(method: Callable[..., np.ndarray], kind: str):

@@ -55,7 +55,6 @@ def agrees_with_pinocchio(bot: ls.Robot, model: Any, seed: int = 0, scale: float
         assert close(ours, expected[np.ix_(where, where)], scale * max(1.0, 1e-4 * np.linalg.cond(M)))
 
 
-@pytest.mark.sampled(6)
 @pytest.mark.parametrize("case", FLOATING)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_joint_against_pinocchio_by_name(case: str, seed: int):
@@ -65,7 +64,6 @@ def test_every_joint_against_pinocchio_by_name(case: str, seed: int):
     agrees_with_pinocchio(bot, pin_model(bot), seed)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["ur_description/urdf/ur5_robot.urdf", "solo_description/robots/solo12.urdf"])
 def test_files_on_a_floating_base(name: str):
     bot = ls.load(FILES[name], base="floating")
@@ -74,7 +72,6 @@ def test_files_on_a_floating_base(name: str):
     agrees_with_pinocchio(bot, model)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rolled", [False, True])
 @pytest.mark.parametrize("backend", ["llvm", "interpreter"])
 def test_loops_and_written_out_give_the_same(rolled: bool, backend: str):
@@ -138,7 +135,6 @@ def second_differences(first: int, second: int) -> tuple[list[np.ndarray], np.nd
     return args, result
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("bys", [("q", "q"), ("q", "qd"), ("qd", "qd"), ("qdd", "q")])
 def test_second_derivatives_against_fifty_digits(bys: tuple[str, str]):
     names = ("q", "qd", "qdd")

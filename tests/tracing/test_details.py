@@ -62,7 +62,6 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")  # details take long to compile
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["stanford", "mixed3", "tree4"])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_names_and_shapes_of_every_method(name: str, function: str):
@@ -158,7 +157,6 @@ def test_joint_force_is_the_projection_of_the_links_force(name: str):
         assert abs(np.dot(joint.axis, part) + joint.armature * qdd[row] - tau[row]) <= 1e-11 * np.abs(tau).max()
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", ["filter_smoother", "filter_smoother_50", "filter_smoother_51", "fd1", "fd4"])
 def test_inertias_of_the_tips_are_their_links_own(method: str):
     bot = robot("tree9")
@@ -229,7 +227,6 @@ def several_freedoms() -> ls.Robot:
 COLUMNS = {"free": range(6), "spherical": range(3), "planar": (2, 3, 4), "prismatic": (5,)}  # of H^T, about and along z
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", ["filter_smoother", "filter_smoother_50", "fd1", "fd3", "fd4"])
 def test_blocks_belong_together(method: str):
     """(38)-(43) between the arrays of a robot with a free base, a ball joint, a slide and a planar joint."""

@@ -79,7 +79,6 @@ def test_inverse_has_the_determinant_below():
     assert str(inverse[0, 0]).startswith("(I2 + c2**2*m2)/(I1*I2 + ")  # not minus over minus
 
 
-@pytest.mark.sampled(6)
 @pytest.mark.parametrize("simplify", [False, True], ids=["written", "simplified"])
 @pytest.mark.parametrize("item", FUNCTIONS, ids=str)
 @pytest.mark.parametrize("robot", ROBOTS.values(), ids=ROBOTS)

@@ -43,7 +43,6 @@ def tolerance(bot: ls.Robot, which: str, args: list[np.ndarray]) -> float:
     return 1e-14 * max([100.0, *(condition(bot.model, q) for q in args[0])])
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.parametrize("which", FUNCTIONS)
 @pytest.mark.parametrize("name", NAMES)
 def test_rolled_equals_unrolled(name: str, which: str):

@@ -49,7 +49,6 @@ def test_operations_per_link_are_constant(function: str):
         assert many - some == some - few > 0
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", LINEAR[:4])
 def test_written_out_too(function: str):
     chain, method = ls.robots.chain(24), "fd3" if function == "forward_dynamics" else None  # else one by length
