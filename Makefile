@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST_ARGS ?= -n auto
 OUT ?= out
+unexport PYTHONDONTWRITEBYTECODE  # tests and demos start many processes, which would each compile the package again
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all programs lint format bench bench-all docs pictures dist clean
