@@ -1,7 +1,8 @@
 """Shared by all tests: which cases each tier runs, where compiled code is cached, where helpers are found.
 
-`make test` runs at most CASES cases of each test, spread over its parameters, `make test-all` all of them. A test
-marked `every_case` always runs whole, one marked `slow` only in `make test-all`. `make quick` runs tests marked `quick`.
+`make test` runs at most CASES cases of each parametrised test, spread over its parameters, `make test-all` all of them.
+`@pytest.mark.cases(n)` sets another number for one test. Tests marked `slow` run only in `make test-all`; tests marked
+`quick` also run in `make quick`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
-CASES = 3  # of each test in `make test`
+CASES = 3
 # Subprocesses that tests start in other folders see the same modules.
 HERE = Path(__file__).parent
 PATHS = [str(HERE.parent / "src"), *(str(folder) for folder in sorted(HERE.iterdir()) if folder.is_dir())]
@@ -43,21 +44,22 @@ def pytest_configure(config: pytest.Config) -> None:
             signal.signal(number, handler)
 
 
-def spread(count: int, wanted: int) -> set[int]:
-    """`wanted` indices below `count`, by multiples of the golden ratio: they follow no period of a product of cases."""
-    return {int(count * (k * 0.6180339887498949 % 1.0)) for k in range(wanted)}
+def spread(count: int, wanted: int) -> list[int]:
+    """`wanted` indices below `count`: far apart, and without a period that a product of parameters could share."""
+    return sorted(range(count), key=lambda k: k * 0.6180339887498949 % 1.0)[:wanted]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("every_case") is None and item.get_closest_marker("slow") is None:
+        if item.get_closest_marker("slow") is None:
             cases.setdefault(item.nodeid.split("[")[0], []).append(item)
     for same in cases.values():
-        chosen = spread(len(same), CASES)
+        marker = same[0].get_closest_marker("cases")
+        chosen = spread(len(same), CASES if marker is None else marker.args[0])
         for index, item in enumerate(same):
-            if len(same) > CASES and index not in chosen:
+            if index not in chosen:
                 item.add_marker(pytest.mark.slow)
     if config.getoption("--rest"):
         done = set(config.cache.get(PASSED, {}).get(state(), []))  # pyright: ignore[reportOptionalMemberAccess]

@@ -72,6 +72,7 @@ def off(ours: np.ndarray, theirs: np.ndarray) -> float:
     return float((np.abs(ours - theirs).max(axis=-1) / np.abs(theirs).max(axis=-1)).max())
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", [*GRASPS, *TREES])
 def test_accelerations_and_forces_are_those_of_a_dense_solve(name: str):
     """9 mechanisms, 56 states each: 504 cases."""
@@ -259,6 +260,7 @@ def test_springs_are_forces_and_energy():
     np.testing.assert_allclose(rolled, robot.forward_dynamics(q, qd, tau), atol=1e-10)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("damping", [0.0, 2.0])
 def test_gravity_forces_hold_against_springs(damping: float):
     """g(q) = h(q, 0) = dU/dq, by every method, as loops, with details and derivatives."""

@@ -76,6 +76,7 @@ def test_every_method_in_the_interpreter(name: str, function: str):
         check(name, function, method, "interpreter", ("float64", "float32"))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("function", EXPECTED)
 @pytest.mark.parametrize("name", COMPILED)
 def test_every_method_as_machine_code(name: str, function: str):
@@ -108,6 +109,7 @@ def test_poses_and_jacobians(name: str, backend: str):
             assert np.abs(got - right).max() <= BOUND[dtype] * max(1.0, np.abs(right).max())
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["mixed3", "tree4"])
 def test_external_forces_and_dissipation_by_every_method(name: str):
     bot = robot(name)

@@ -396,6 +396,7 @@ def test_rodriguez_kreutz_appendix_b_dimensions():
 # ---- Kozlowski 1990 ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("which", FLOATS, ids=named)
 def test_kozlowski_equality_of_costates(which: Any):
     """x is equal in both formulations; lambda_k = lambda^-_k + [0; w x v]."""

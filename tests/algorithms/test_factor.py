@@ -69,6 +69,7 @@ def test_the_sweeps_do_what_the_matrices_do(name: str):
     assert close(one.solve(b), np.linalg.solve(M[0], b.T).T, 1e-10) and one.logdet().shape == ()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["mixed5", "free"])
 def test_precision_and_batches_follow_the_poses(name: str):
     bot = bot_of(name)

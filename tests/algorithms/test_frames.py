@@ -50,6 +50,7 @@ def test_derivative_is_the_slope_of_the_jacobian(reference: str, point: np.ndarr
     np.testing.assert_allclose(found, expected, atol=1e-8)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("rolled", [False, True])
 @pytest.mark.parametrize("backend", ["llvm", "interpreter"])
 def test_all_frames_from_one_program(rolled: bool, backend: str):

@@ -199,6 +199,7 @@ def test_a_full_turn_changes_nothing(name: str):
 # ---- external forces, dissipation ----------------------------------------------------------------------------
 
 
+@pytest.mark.cases(1)
 @some_robots
 def test_an_external_force_is_carried_by_the_jacobian(name: str):
     """tau changes by -J^T f, f turned from its frame into the base's directions."""

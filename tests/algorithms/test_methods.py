@@ -197,6 +197,7 @@ def scaled(name: str, function: str, difference: np.ndarray) -> float:
 # ---- agreement -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse"])
 @pytest.mark.parametrize("name", BUNDLED + CHAINS + TREES)
 def test_every_method_agrees_with_pinocchio_and_the_others(name: str, function: str):
@@ -223,6 +224,7 @@ def test_forward_is_the_inverse_of_inverse_and_M_times_its_inverse_is_one(name: 
         assert scaled(name, "forward_dynamics", back - given["qdd"]) <= BAR
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse"])
 @pytest.mark.parametrize("name", AS_MACHINE_CODE)
 def test_every_method_as_machine_code(name: str, function: str):
@@ -231,6 +233,7 @@ def test_every_method_as_machine_code(name: str, function: str):
         assert scaled(name, function, got - expected(name)[function]) <= BAR, method
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["random4", "random6", "branched4"])
 def test_rolled_and_written_out_programs_agree(name: str):
     for function in ("inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse"):
@@ -410,6 +413,7 @@ def test_tip_acceleration_is_the_second_derivative_of_the_tip(name: str):
 # ---- Rodriguez: the closed form, and the articulated body's parameters ----------------------------------------
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["random1", "random2", "random7", "random11", "stanford", "puma560"])
 def test_closed_form_components(name: str):
     """(69)-(72): a1 is M^-1 tau, the three make up qdd, and c is the diagonal of M^-1."""
@@ -496,6 +500,7 @@ def _symmetric(a: Any) -> np.ndarray:
     return np.array([list(row) for row in a.rows()], dtype=float)
 
 
+@pytest.mark.slow
 def test_ill_conditioned_robots_still_agree_within_their_conditioning():
     """Mass ratios to 1e8: the bar holds because it grants what the conditioning takes, and no more."""
     random = np.random.default_rng(3)

@@ -95,6 +95,7 @@ def test_joseph_leaves_nothing_along_a_joint_without_armature():
 # ---- errors of the forms --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_errors_of_the_forms_on_two_chains():
     """Two states of two chains: D of the factored form, and accelerations near the yardstick."""
     sys.path.insert(0, str(ROOT / "benchmarks"))

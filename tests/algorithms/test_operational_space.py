@@ -30,6 +30,7 @@ def off(ours: np.ndarray, theirs: np.ndarray) -> float:
     return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("reference", REFERENCES)
 @pytest.mark.parametrize("backend", ["llvm", "interpreter"])
 def test_four_tips_of_a_tree_of_every_joint(reference: str, backend: str):
@@ -48,6 +49,7 @@ def test_chains(links: int):
     assert off(robot.operational_inertia_inverse(q, tip), dense(robot, q, (tip,))) < 1e-10
 
 
+@pytest.mark.slow
 def test_operations_are_linear_in_the_links():
     totals = []
     for links in (10, 20, 30, 40):
@@ -56,6 +58,7 @@ def test_operations_are_linear_in_the_links():
     assert len(set(np.diff(totals))) == 1
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_frames_move_as_their_jacobians_say_and_as_in_pinocchio(reference: str):
     q, qd, qdd = state(TREE)

@@ -13,7 +13,7 @@ import mujoco as untyped_mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
-from oracles import FILES, LOADABLE, Twin, mostly_slow, relative, relative_through, twin
+from oracles import FILES, LOADABLE, Twin, relative, relative_through, twin
 
 import linksweep as ls
 from linksweep.description import model as description
@@ -84,7 +84,7 @@ def compare(pair: Twin, backend: str, bar: float) -> None:
     assert relative_through(mass_matrix, expected, accelerations, qdd) <= bar
 
 
-@pytest.mark.parametrize("name", mostly_slow(LOADABLE))
+@pytest.mark.parametrize("name", LOADABLE)
 def test_every_robot_is_that_of_pinocchio(name: str):
     pair = twin(name)
     assert bool(pair.robot.singular_joints) == (name in SINGULAR)
@@ -93,7 +93,7 @@ def test_every_robot_is_that_of_pinocchio(name: str):
     compare(pair, "interpreter", 1e-10)
 
 
-@pytest.mark.parametrize("name", mostly_slow(LOADABLE))
+@pytest.mark.parametrize("name", LOADABLE)
 def test_without_snapping_only_rounding_is_left(name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(description, "SNAP", 0.0)
     compare(Twin(FILES[name]), "interpreter", 1e-12)

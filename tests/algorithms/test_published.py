@@ -26,6 +26,7 @@ def puma_without_armature() -> ls.Robot:
     return ls.Robot(replace(model, links=links))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("rolled", [False, True])
 def test_puma_check_torques(backend: str, rolled: bool):

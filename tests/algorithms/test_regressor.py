@@ -17,6 +17,7 @@ def states(robot: ls.Robot, count: int) -> tuple[np.ndarray, ...]:
     return np.stack([robot.random(rng) for _ in range(count)]), *rng.normal(size=(2, count, robot.nv))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("rolled", [False, True])
 @pytest.mark.parametrize("tree", [False, True])
 def test_torques_of_the_parameters(tree: bool, rolled: bool):

@@ -302,6 +302,7 @@ def general_robot(seed: int) -> ls.Robot:
     return ls.Robot(assemble(f"general{seed}", parts, base="base"))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("seed", range(30))
 def test_the_bound_holds_in_every_pose(seed: int):
     bot = general_robot(seed)

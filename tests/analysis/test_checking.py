@@ -38,6 +38,7 @@ COMPARED = (
 )
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["puma560", "stanford", "six_axis", "planar3", "tree9", "mixed5", "urdf"])
 def test_formulations_agree(name: str):
     report = ls.check(robot(name), samples=5)
@@ -69,6 +70,7 @@ def test_methods_that_do_not_apply_are_said(monkeypatch: pytest.MonkeyPatch):
     assert not any("compiled" in row.method for row in report.differences)
 
 
+@pytest.mark.slow
 def test_joints_of_several_freedoms(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
     bot = freely_moving()
@@ -85,6 +87,7 @@ def test_joints_of_several_freedoms(monkeypatch: pytest.MonkeyPatch):
     assert skipped["closed_form"] == skipped["costate_covariance"] == "which needs joints of one freedom"
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("n", [1, 4])
 def test_terms_that_vanish_are_no_disagreement(n: int, monkeypatch: pytest.MonkeyPatch):
     """Slides only: no Coriolis terms at all but for rounding."""
@@ -126,6 +129,7 @@ def off(algorithm: Callable[..., Any], field: str, *factors: float) -> Method:
     return Method(wrong)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("factors", [(1 + 1e-7,), (1e308,)])
 @pytest.mark.parametrize(
     ("function", "method", "field"), [("inverse_dynamics", "kane", "tau"), ("forward_dynamics", "fd3", "qdd")]
@@ -259,6 +263,7 @@ def test_lint_is_silent_about_good_robots():
     assert lint(tree_model(9, seed=9)) == ()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("case", [case for case in LINTED if case != "nan"])  # of which no Robot can be made
 def test_check_survives_whatever_lint_finds(case: str):
     """An error fails the check, a warning does not, and numbers of which nothing can be computed are not computed."""
@@ -387,6 +392,7 @@ def test_command_fails_for_an_impossible_description(tmp_path: Path):
     assert result.stderr.count("\n") == 1 and "warning" in result.stderr  # said at loading
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("arguments", [["nobody"], ["missing.urdf"], ["puma560", "--samples", "0"]])
 def test_command_says_bad_input_in_one_sentence(arguments: list[str]):
     result = run(*arguments)

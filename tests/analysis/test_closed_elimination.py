@@ -68,6 +68,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LINKSWEEP_BACKEND", "interpreter")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("name", CARRIED)
 @pytest.mark.parametrize("swapped", [False, True])

@@ -80,6 +80,7 @@ def anywhere_all(dtype: str) -> None:
         anywhere(name, wanted, dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("simd", SIMD[1:])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_sample_is_the_same_anywhere_with_narrower_vectors(dtype: str, simd: str):
@@ -143,6 +144,7 @@ def spoil_every_method() -> None:
                     assert same_bits(take(found, [0, 1, 2, 4]), take(clean, [0, 1, 2, 4])), (name, method)
 
 
+@pytest.mark.slow
 def test_every_method_knows_bad_samples():
     in_process(spoil_every_method)
 
@@ -182,6 +184,7 @@ def huge(dtype: str) -> None:
             close(results(compiled(*far)), interpreted(compiled, far), 1e-7)  # the largest angle is off by 1e-10
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("simd", SIMD)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_huge_and_tiny_numbers(dtype: str, simd: str):

@@ -78,6 +78,7 @@ def loaded(name: str, base: str) -> ls.Robot:
 # ---- against NumPy, and against mechanics that are not ours -----------------------------------------------------
 
 
+@pytest.mark.cases(1)
 @needs_gcc
 @pytest.mark.parametrize(
     ("name", "dtype"),
@@ -93,6 +94,7 @@ def test_dynamics_of_arms(folder: Path, name: str, dtype: str):
         assert close(M.reshape(bot.nv, bot.nv), mass_matrix(bot.model, p))
 
 
+@pytest.mark.cases(1)
 @needs_gcc
 @pytest.mark.parametrize(
     ("file", "base"),
@@ -141,6 +143,7 @@ def test_loops_over_the_links(folder: Path, function: str, dtype: str):
         assert np.abs(got - expected.ravel()).max() <= bar
 
 
+@pytest.mark.cases(1)
 @needs_gcc
 @pytest.mark.parametrize("rolled", [False, True])
 @pytest.mark.parametrize("name", ["tree4", "urdf"])
@@ -153,6 +156,7 @@ def test_branched_robots_with_every_option(folder: Path, name: str, rolled: bool
     agrees(folder, bot, bot.compile("mass_matrix", backend="interpreter", rolled=rolled))
 
 
+@pytest.mark.slow
 @needs_gcc
 def test_every_public_function_of_an_arm(folder: Path):
     bot = robot("urdf")

@@ -115,6 +115,7 @@ def damaged_bytes(folder: str, count: int, kind: str) -> None:
         assert file.read_bytes() == whole, position  # made anew
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_damage_at_any_byte(folder: Path, kind: str):
     in_process(damaged_bytes, str(folder), 20, kind)
@@ -134,6 +135,7 @@ def cut(folder: str, kind: str) -> None:
     assert same_bits(answer(), expected)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_truncated_and_empty(folder: Path, kind: str):
     in_process(cut, str(folder), kind)
@@ -154,6 +156,7 @@ def planted(folder: str, kind: str) -> None:
         assert file.read_bytes() == own
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_planted_entries_of_other_functions(folder: Path, kind: str):
     in_process(planted, str(folder), kind)
@@ -184,6 +187,7 @@ def in_its_place(folder: str, kind: str) -> None:
     assert same_bits(answer(), expected)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_folders_links_and_pipes_in_the_place_of_the_file(folder: Path, kind: str):
     in_process(in_its_place, str(folder), kind)
@@ -212,6 +216,7 @@ def test_a_file_or_a_link_in_the_place_of_the_folder(folder: Path, tmp_path: Pat
     assert list(real.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_processes_at_once(folder: Path):
     code = "import test_cache_objects as t; t.show()"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -44,6 +44,7 @@ CASES = [
 ]  # robot, which items, operations of a block that is cut into parts
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("name", "chosen", "cut"), CASES)
 def test_a_loop_gives_what_is_written_out(monkeypatch: pytest.MonkeyPatch, name: str, chosen: slice, cut: int):
     bot, items = ROBOTS[name](), ITEMS[chosen]

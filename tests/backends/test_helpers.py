@@ -65,6 +65,7 @@ def every_size(cores: int, count: int) -> None:
         helped(lambda f=several, args=args: f(*args))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("cores", "count"), [(0, 2), (4, 3), (4, 10**9), (1, 2)])
 def test_every_size(cores: int, count: int):
     in_process(every_size, cores, count)
@@ -146,6 +147,7 @@ def test_many_callers():
 # ---- who owns what, and for how long
 
 
+@pytest.mark.slow
 def test_nothing_is_kept():
     one, two = (robot("puma560").compile("inverse_dynamics", threads=k) for k in (1, 2))
     args = samples(one, 60_000)
@@ -178,6 +180,7 @@ def no_thread_comes(kind: str) -> None:
     assert any(boxes) == (kind == "lost")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", ["refused", "lost"])
 def test_no_thread_comes(kind: str):
     in_process(no_thread_comes, kind)
@@ -300,6 +303,7 @@ ENDS = {
 }
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("end", ENDS)
 def test_exit(end: str):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -39,6 +39,7 @@ def beside_arrays(gigabytes: int, functions: int) -> None:
     function(robot("chain7"), "inverse_with_forces")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", range(3))
 def test_code_beside_large_arrays(run: int, tmp_path):
     in_process(beside_arrays, 4, len(FUNCTIONS), LINKSWEEP_CACHE=str(tmp_path / "cache"))

@@ -93,12 +93,14 @@ def guard_single(compiled, dtype: str) -> None:
         assert all(m.untouched() for m in memory), compiled
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_outside_the_arrays_is_touched(case: str, dtype: str):
     in_process(guard, case, dtype)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("simd", SIMD[1:])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("case", ["gravity", "several", "rolled inverse", "rolled matrices"])

@@ -42,6 +42,7 @@ def test_parts_compute_what_the_whole_does(monkeypatch: pytest.MonkeyPatch, long
     assert all(np.isnan(x[0]).all() and np.isfinite(x[1:]).all() for x in found)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("longest", [1, 2, 5, 30])
 def test_comparisons_are_made_again_where_another_part_needs_them(monkeypatch: pytest.MonkeyPatch, longest: int):
     """Truth values have no place in the workspace; friction takes its sign by them."""

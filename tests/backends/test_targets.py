@@ -48,6 +48,7 @@ def _assembly(arm: ls.Robot, dtype: str) -> str:
     return target.machine().emit_assembly(module)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.skipif(not X86, reason="LINKSWEEP_SIMD narrows the vectors of x86-64")
 @pytest.mark.parametrize("simd", SIMD)
 @pytest.mark.parametrize(("name", "dtype"), ROBOTS)

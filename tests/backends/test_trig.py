@@ -113,6 +113,7 @@ def exact(dtype: str) -> list[tuple[np.ndarray, np.ndarray]]:
     return result
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("sse2", [False, True])
 @pytest.mark.parametrize("fma", [True, False])
 @pytest.mark.parametrize("dtype", DTYPES)

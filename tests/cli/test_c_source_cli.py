@@ -48,6 +48,7 @@ def test_its_options(tmp_path: Path):
     assert done.returncode == 0 and "T[restrict 16]" in (tmp_path / "pose.c").read_text(), done.stderr
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -127,6 +127,7 @@ def test_info_of_a_bundled_robot():
         assert word in result.stdout
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["puma560", "stanford", "six_axis"])
 def test_info_as_json(name: str):
     result = run("info", name, "--json")
@@ -153,6 +154,7 @@ def test_info_of_a_file_with_markup_in_its_names(tmp_path: Path):
     assert all(name in result.stdout for name in ("[red]r[/]", "[bold]arm", "[/]turn"))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("argument", "says"),
     [
@@ -174,6 +176,7 @@ def assert_one_sentence(result: subprocess.CompletedProcess[str], says: str) -> 
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

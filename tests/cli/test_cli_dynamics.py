@@ -190,6 +190,7 @@ def test_a_mistake_keeps_the_old_result(run, motion: np.ndarray):
     assert Path("out.csv").read_text() == "old"
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_terminated_run_leaves_nothing(tmp_path: Path, number: signal.Signals):
     os.mkfifo(tmp_path / "pipe")  # without an end, so that the run is met in its middle
@@ -206,6 +207,7 @@ def test_a_terminated_run_leaves_nothing(tmp_path: Path, number: signal.Signals)
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_traceback(tmp_path: Path):
     write(tmp_path / "m.csv", columns(*BLOCKS), np.column_stack([np.arange(5000), np.zeros((5000, 18))]))
     command = f"{sys.executable} -m linksweep inverse puma560 -t m.csv --json | head -1"
@@ -213,6 +215,7 @@ def test_a_closed_pipe_is_no_traceback(tmp_path: Path):
     assert result.stdout == "{\n" and result.stderr == ""
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("words", ["check puma560 --samples 1 --json", "info puma560 --json", "info puma560"])
 def test_a_closed_pipe_is_no_finding(words: str):
     """Its exit code is that of programs which SIGPIPE ends; 1 would be a disagreement."""

@@ -582,6 +582,7 @@ def test_anything_is_an_error_or_an_answer(args, out, dtype):
         assert result.shape == (*np.broadcast_shapes(*batches), 6)
 
 
+@pytest.mark.slow
 def test_no_leak():
     q, out = Q[0].tolist(), np.empty(6)
 

@@ -425,10 +425,12 @@ def fuzz_methods(seed: int, calls: int) -> None:
     assert resident() - start < 8, (start, resident())
 
 
+@pytest.mark.slow
 def test_random_calls_of_methods():
     in_process(fuzz_methods, SEED, 8000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calls", [5_000, pytest.param(25_000, marks=pytest.mark.slow)])
 def test_random_calls_in_four_processes(calls: int):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

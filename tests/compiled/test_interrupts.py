@@ -157,12 +157,14 @@ def send_signals(name: str, threads: int, signals: int, seed: int = 0) -> None:
     assert (process.returncode, last, sent, complaints) == (0, "done", signals, ""), complaints
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("work", WORK, ids=lambda work: work.__name__)
 def test_interrupts_at_random(work: Callable[..., Any], threads: int):
     send_signals(work.__name__, threads, 40)
 
 
+@pytest.mark.slow
 def test_hundreds_of_interrupts_while_helpers_are_awake():
     send_signals("back_to_back", 2, 300, seed=2)
 
@@ -199,6 +201,7 @@ def test_shared_work_holds_its_arrays():
     assert all(ref() is None for ref in everything)
 
 
+@pytest.mark.slow
 def test_a_shared_rollout_holds_its_arrays(monkeypatch: pytest.MonkeyPatch):
     shared = []
     monkeypatch.setattr(rollout, "run_shared", lambda work, threads: shared.append(work))
@@ -442,6 +445,7 @@ def files_at_many_instructions(folder: str, seed: int, signals: int, count: int)
     assert written > count // 50 and stopped > count // 50, (written, stopped)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("signals", [1, 2, 3])
 def test_signals_leave_no_half_file(signals: int, tmp_path: Path):
     in_process(files_at_many_instructions, str(tmp_path), signals, signals, 60, timeout=PATIENCE)

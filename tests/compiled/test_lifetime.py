@@ -87,6 +87,7 @@ def test_results_outlive_the_function():
     in_process(results_outlive_all)
 
 
+@pytest.mark.slow
 def test_functions_are_collected():
     arm = ls.robots.planar(2)
     compiled = arm.compile("inverse_dynamics")
@@ -153,6 +154,7 @@ def many_compilations() -> None:
     assert resident() - before < 15, (before, resident())
 
 
+@pytest.mark.slow
 def test_compiling_leaves_nothing_behind():
     in_process(many_compilations, LINKSWEEP_CACHE="off")
 
@@ -186,6 +188,7 @@ def fork_and_call(threads: int) -> None:
     assert same_bits(compiled(*args), expected)
 
 
+@pytest.mark.cases(1)
 @needs_fork
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("environment", [{}, {"LINKSWEEP_CACHE": "off"}], ids=["cache", "off"])
@@ -220,6 +223,7 @@ def fork_while_compiling() -> None:
         worker.join()
 
 
+@pytest.mark.slow
 @needs_fork
 def test_fork_while_another_thread_compiles():
     in_process(fork_while_compiling, LINKSWEEP_CACHE="off")
@@ -327,6 +331,7 @@ def threads_compile() -> None:
     assert not wrong
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("environment", [{}, {"LINKSWEEP_CACHE": "off"}], ids=["cache", "off"])
 def test_eight_threads_compile(environment: Any):
     in_process(threads_compile, **environment)
@@ -361,6 +366,7 @@ def test_other_threads_run_during_a_long_batch():
     in_process(others_run)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("daemon", [True, False])
 def test_exit_while_a_thread_runs(threads: int, daemon: bool):
@@ -425,6 +431,7 @@ def interrupt(threads: int) -> None:
     interrupted(threads)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_interrupts_arrive_after_the_batch(threads: int):
     in_process(interrupt, threads)

@@ -66,6 +66,7 @@ def counted(arm: Any) -> dict[str, list[int]]:
 # ---- pins ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ARMS)
 def test_pins(name: str):
     pinned, found = json.loads(PINS.read_text(encoding="utf-8"))[name], counted(arms()[name])

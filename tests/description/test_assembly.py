@@ -78,6 +78,7 @@ def test_fixed_joints_are_folded_with_their_inertia_and_every_name_stays_a_frame
     assert model.links[1].inertial == BODY
 
 
+@pytest.mark.slow
 def test_ten_thousand_links_in_reverse_order():
     n = 10_000
     parts = [part(f"l{i}", f"l{i - 1}" if i else "base", "revolute" if i % 2 else "fixed") for i in range(n)]

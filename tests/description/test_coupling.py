@@ -140,6 +140,7 @@ def near(found: Any, wanted: Any, tolerance: float = 1e-10) -> None:
     assert np.abs(np.asarray(found) - wanted).max() <= tolerance * np.abs(wanted).max()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("case", CASES)
 def test_dynamics_as_pinocchio_on_the_expanded_model(case: str):
     robot = robot_of(case)
@@ -170,6 +171,7 @@ def test_dynamics_as_pinocchio_on_the_expanded_model(case: str):
         near(robot.kinetic_energy(q[k], qd[k]), 0.5 * qd[k] @ M @ qd[k])
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("case", CASES)
 def test_frames_energies_and_the_operational_space(case: str):
     robot = robot_of(case)
@@ -258,6 +260,7 @@ def test_factors_of_the_mass_matrix():
     assert not robot.singular(q).any() and robot.singular_joints == ()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("case", ["panda", "robotiq", "puma560"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_machine_code_as_the_interpreter(case: str, dtype: str):
@@ -276,6 +279,7 @@ def test_machine_code_as_the_interpreter(case: str, dtype: str):
     )
 
 
+@pytest.mark.cases(1)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
 @pytest.mark.parametrize("case", ["panda", "baxter", "robotiq"])
 def test_the_c_export_computes_the_same(case: str, tmp_path: Path):

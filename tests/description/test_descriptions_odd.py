@@ -137,6 +137,7 @@ def test_c_of_odd_names_compiles_with_trigraphs(tmp_path: Path):
 # ---- C files ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_files_that_were_not_generated_are_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     command = ("export", "puma560", "gravity_forces", "-o", "g.c")

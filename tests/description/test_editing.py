@@ -35,6 +35,7 @@ def close(a: np.ndarray, b: np.ndarray, tolerance: float = 1e-11) -> bool:
 # ---- the base ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("tree", [False, True])
 def test_a_floating_base_is_pinocchio_s_free_flyer(tree: bool):
     robot = pin_models.random_robot(KINDS, tree=tree, seed=3).with_gravity((0.3, -0.4, -9.0)).with_base("floating")

@@ -69,6 +69,7 @@ def puma() -> Proof:
     return ls.prove(robot("puma560"))
 
 
+@pytest.mark.slow
 def test_puma560(puma: Proof):
     assert puma.ok and puma.chance < 1e-12 and puma.trials == 1
     said = {outcome.statement for outcome in puma.outcomes}

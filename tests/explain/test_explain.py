@@ -251,6 +251,7 @@ def test_formulas(code: str, wanted: str):
 # ---- symbols -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("function", "method"), PAIRS)
 def test_symbols_give_the_same_numbers(function: str, method: str):
     sp = pytest.importorskip("sympy", reason="symbols are SymPy's: pip install sympy")
@@ -369,6 +370,7 @@ def test_names_are_no_markup():
     assert "\\<script\\>" in found.markdown() and "<script>" not in found.markdown()
 
 
+@pytest.mark.slow
 def test_a_long_robot_and_the_trace_of_a_debugger():
     bot = ls.robots.chain(300)
 
@@ -434,6 +436,7 @@ def command(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, cwd=cwd, capture_output=True, text=True, timeout=600)
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path):
     run = command("puma560", "--method", "kane", "--q", "0.1,0.2,0.3,0.4,0.5,0.6", "--link", "link2", cwd=tmp_path)
     assert run.returncode == 0, run.stderr

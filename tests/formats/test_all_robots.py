@@ -120,6 +120,7 @@ def test_all_files_of_pinocchio_are_here():
     assert len(READ) == 68
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("name", "base"), CASES, ids=[f"{name}-{base}" for name, base in CASES])
 def test_against_pinocchio(name: str, base: str):
     pair = twin(name, base)
@@ -127,6 +128,7 @@ def test_against_pinocchio(name: str, base: str):
     assert bool(pair.robot.singular_joints) == (name in SINGULAR)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 @pytest.mark.parametrize("name", COMPILED)
 def test_machine_code_against_pinocchio(name: str, base: str):

@@ -165,6 +165,7 @@ def run_fuzz(optimised: bool, seed: int, count: int, folder: Path) -> None:
     assert done.stdout.split() == ["done", str(not optimised)]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("optimised", [False, True], ids=["asserts", "no asserts"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_damaged_files_are_refused_or_harmless(seed: int, optimised: bool, tmp_path: Path):

@@ -75,6 +75,7 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
             exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), namespace)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_commands_run(page: Path, tmp_path: Path):
     """Lines that start with `$ linksweep` in console and bash blocks succeed."""
@@ -115,6 +116,7 @@ def test_links_lead_somewhere(page: Path):
             assert anchor in anchors_of(file), f"{relative(page)} links to {target}, but there is no such heading"
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("example", EXAMPLES, ids=relative)
 def test_examples_run(example: Path, tmp_path: Path):
     environment = {**os.environ, "PYTHONWARNINGS": "error"}

@@ -22,6 +22,7 @@ def test_stored_without_outputs(notebook: Path):
         assert cell["cell_type"] == "markdown" or (cell["outputs"] == [] and cell["execution_count"] is None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_cell_runs(notebook: Path):
     for package in ("matplotlib", "sympy"):

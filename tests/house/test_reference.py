@@ -31,6 +31,7 @@ def test_every_public_name_says_what_it_is():
     assert bare == ["__version__", "Robot.snapping", "studies.STUDIES", "viewer.LAYERS"]  # they are plain values
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("file", files())
 def test_examples_run(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """All of one file, each after the file's set-up; most show what came out, some assert."""

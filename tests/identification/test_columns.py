@@ -105,6 +105,7 @@ def test_joints_of_several_freedoms_are_refused():
 # ---- the base form ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("method", ["rule", "qr"])
 @pytest.mark.parametrize("name", ["puma560", "ur5", "panda"])
 def test_the_base_form_makes_the_same_torques(name: str, method: str):
@@ -121,6 +122,7 @@ def test_the_base_form_makes_the_same_torques(name: str, method: str):
     assert np.linalg.matrix_rank(W / np.linalg.norm(W, axis=0)) == len(group)  # as few as can be
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["mixed3", "mixed5", "chain7", "tree4", "tree9", "urdf", "stanford"])
 def test_both_ways_find_as_many_numbers(name: str):
     robot = small_robot(name)

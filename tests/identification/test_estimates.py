@@ -187,6 +187,7 @@ def test_ridge_stays_near_the_description_where_the_log_is_short():
     assert np.allclose(free.values, plain.values, rtol=0, atol=1e-4 * plain.deviations.max())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:misfit:linksweep.errors.LogWarning")  # of plain least squares
 def test_instruments_do_not_mind_noise_in_positions():
     own = case("puma560", 12.0, 500.0)

@@ -151,6 +151,7 @@ def test_a_file_is_read_as_it_was_logged(tmp_path: Path):
     assert "**repeats**" in text and "**missing**" in text
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -192,6 +193,7 @@ def test_mistakes_on_the_command_line(tmp_path: Path, words: list[str], sentence
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_rounding_is_no_delay():
     """All that is left over of a perfect log is rounding, which fits one shift as well as another."""
     robot = ls.robots.puma560()

@@ -54,6 +54,7 @@ def held_out(which: int, method: str = "weighted", cutoff: float | None = None) 
     return np.sqrt(np.mean(np.square(tau - fit.predict(t, q))[tested], axis=0)), fit
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("which", [2, 1, 0])
 def test_blocks_that_were_not_fitted(which: int):
     rms, fit = held_out(which)
@@ -61,6 +62,7 @@ def test_blocks_that_were_not_fitted(which: int):
     assert 20.0 < fit.cutoff < 80.0 and fit.determined.all()
 
 
+@pytest.mark.slow
 def test_blocks_that_were_cut_out():
     """The same from a log with gaps of 0.1 s: what the fit does not see, positions too, is not there."""
     robot, t, q, tau = log()

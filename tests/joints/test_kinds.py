@@ -64,6 +64,7 @@ def state(seed: int = 0) -> Any:
     return np.random.default_rng(seed).uniform(-1, 1, (3, 4, 6))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", NEW)
 @pytest.mark.parametrize("armature", [0.0, 0.2])
 def test_dynamics_by_every_method(kind: str, armature: float):
@@ -85,6 +86,7 @@ def test_dynamics_by_every_method(kind: str, armature: float):
         close(one.compile("inverse_dynamics", **options)(q, qd, qdd), two.inverse_dynamics(q, qd, qdd))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", NEW)
 def test_kinematics_and_their_rates(kind: str):
     one, two = robots(kind)
@@ -96,6 +98,7 @@ def test_kinematics_and_their_rates(kind: str):
         close(rate, two.jacobian_derivative(q, qd, "tool", reference=reference))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", NEW)
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics"])
 def test_derivatives(kind: str, function: str):
@@ -122,6 +125,7 @@ def test_coordinates(kind: str):
         assert np.array_equal(one.limits.lower, two.limits.lower) and np.array_equal(one.limits.upper, two.limits.upper)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", NEW)
 @pytest.mark.parametrize("integrator", ["rk4", "semi_implicit_euler"])
 def test_simulation(kind: str, integrator: str):
@@ -164,6 +168,7 @@ def test_c_export(kind: str, tmp_path: Path):
     close(tau, two.inverse_dynamics(*arrays))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("text", ["RUP", "U(C)(RU)", "CUR"])
 def test_exact_proofs(text: str):
     proof = ls.prove(text)

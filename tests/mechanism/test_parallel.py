@@ -55,6 +55,7 @@ def test_which_links_are_still():
     assert not still_links(canonical(ls.robots.stanford_model()))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize(
     "options", [{}, {"f_ext": True, "dissipation": True, "base_motion": True}], ids=["plain", "all"]

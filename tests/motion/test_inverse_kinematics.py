@@ -414,6 +414,7 @@ def test_follow_with_fewer_joints_than_six():
     assert not out_of_plane.solved.all() and out_of_plane.reason in ("out of reach", "singular")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kinds", [("spherical", "prismatic", "spherical"), ("free",)])
 def test_follow_with_joints_of_several_freedoms(kinds: tuple[str, ...]):
     robot = pin_models.random_robot(kinds, seed=3)

@@ -105,6 +105,7 @@ def test_formulas():
     assert long._repr_latex_() is None or len(long._repr_latex_() or "") <= 50_100
 
 
+@pytest.mark.slow
 def test_figures_show_themselves(tmp_path):
     figure = plots.time_series(PUMA, [0.0, 1.0], np.zeros((2, 6)))
     assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]

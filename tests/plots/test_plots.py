@@ -146,6 +146,7 @@ def test_phase_and_errors_and_bars():
         plots.bars({"never": 0.0})
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_files_parse_and_are_the_same_twice(tmp_path: Path, ending: str):
     written = []

@@ -85,6 +85,7 @@ def compiled_c(law: Law, robot: ls.Robot, folder: Path, dtype: str, t: float, q:
     return tau
 
 
+@pytest.mark.cases(1)
 @needs_gcc
 @pytest.mark.parametrize("name", ["pd", "computed", "saturated", "sum"])
 def test_one_law_in_python_in_the_rollout_and_in_c(panda: ls.Robot, name: str, tmp_path: Path):
@@ -192,6 +193,7 @@ def test_friction_compensation_is_smooth_and_takes_the_description(panda: ls.Rob
     assert np.allclose(tau, [links[k].damping * v[k] + links[k].friction * np.sign(v[k]) for k in range(2)])
 
 
+@pytest.mark.slow
 def test_columns_and_adaptive_steps_run_the_same_composed_law(panda: ls.Robot, monkeypatch: pytest.MonkeyPatch):
     for name in ("impedance", "sum"):
         law = laws(panda)[name]

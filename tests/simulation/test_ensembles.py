@@ -131,6 +131,7 @@ def test_it_goes_on_where_it_was(tmp_path: Path):
     same(again, ls.ensemble(drawn, 500, tmp_path / "b", chunk=100))
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on(tmp_path: Path):
     """Killed without a chance to tidy up, in the midst of its chunks."""
     toml, folder = tmp_path / "experiment.toml", tmp_path / "out"

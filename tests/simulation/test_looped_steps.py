@@ -30,6 +30,7 @@ def rolled_out(robot: ls.Robot, q0: np.ndarray, qd0: np.ndarray, **options: obje
     return np.concatenate([run.q, run.qd, run.qdd, run.tau], axis=-1)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("backend", ["llvm", "interpreter"])
 @pytest.mark.parametrize("integrator", ["rk4", "semi_implicit_euler"])
 def test_loops_are_the_step_written_out(backend: str, integrator: str, request: pytest.FixtureRequest):

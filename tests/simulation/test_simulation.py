@@ -220,6 +220,7 @@ def test_accelerations_and_torques_are_those_of_the_same_moment(puma: ls.Robot):
     assert np.allclose(found.qdd, puma.forward_dynamics(found.q, found.qd, found.tau), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("integrator", ["rk4", "semi_implicit_euler"])
 def test_interpreter_steps_alike(mixed: ls.Robot, integrator: str):
     q0, qd0 = random_state(mixed, 10, 3)

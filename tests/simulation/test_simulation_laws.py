@@ -114,6 +114,7 @@ def test_no_law_drives_a_free_joint():
         ls.simulate(robot, robot.neutral(), None, ComputedTorque(robot.neutral(), 5.0, 1.0), 1e-3)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", [PD, ComputedTorque])
 def test_columns_and_adaptive_steps_obey_the_same_law(puma: ls.Robot, kind: type, monkeypatch: pytest.MonkeyPatch):
     path = Quintic([np.zeros(6), np.ones(6)], [0.0, 0.5])

@@ -60,6 +60,7 @@ def test_identity(identity: str, case: str):
         assert_equal(left, right, *terms)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("case", CASES)
 def test_they_are_the_robots_own(case: str):
     o = operators_of(case)

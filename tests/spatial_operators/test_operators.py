@@ -190,6 +190,7 @@ def test_every_identity_is_listed():
     assert {f"(a.{i})" for i in range(1, 52)} <= set(IDENTITIES)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("identity", IDENTITIES)
 def test_identity(identity: str, kind: str):

@@ -17,6 +17,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
 
 
+@pytest.mark.slow
 def test_two_arms_carry_and_a_finger_would_slip(tmp_path: Path):
     written = studies.run("two_arms", tmp_path, samples=5)
     assert written.ok and len(written.checks) == 10

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import functools
 import importlib.util
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -23,19 +25,23 @@ from linksweep.studies import planar, puma560, six_axis, stanford
 from linksweep.studies.report import Study, at_most
 
 FEW: dict[str, dict[str, Any]] = {
-    "puma560": {"samples": 13, "seconds": 1e-5},
     "stanford": {"samples": 11},
+    "puma560": {"samples": 13, "seconds": 1e-5},
     "six_axis": {"samples": 11},
     "planar": {"links": 7},
 }
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All four studies in one folder."""
-    folder = tmp_path_factory.mktemp("studies") / "new" / "folder"
-    for name, options in FEW.items():
-        assert studies.run(name, folder, **options).ok
+def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a study by its name; each is run once, when a test first asks for it."""
+
+    @functools.cache
+    def folder(name: str) -> Path:
+        place = tmp_path_factory.mktemp("studies") / "new" / "folder"
+        assert studies.run(name, place, **FEW[name]).ok
+        return place
+
     return folder
 
 
@@ -59,18 +65,27 @@ def test_list_of_studies_brings_nothing_heavy():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == [*FEW, "identify", "two_arms", "four_bar"]  # which have tests of their own
+    assert run.stdout.split() == [
+        "puma560",
+        "stanford",
+        "six_axis",
+        "planar",
+        "identify",
+        "two_arms",
+        "four_bar",
+    ]  # which have tests of their own
 
 
-def test_every_file_parses_and_is_in_the_report(out: Path):
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("name", FEW)
+def test_every_file_parses_and_is_in_the_report(folder_of: Callable[[str], Path], name: str):
+    out = folder_of(name)
     assert not [path for path in out.iterdir() if path.name.startswith(".")]
-    for name in FEW:
-        report = (out / f"{name}.md").read_text(encoding="utf-8")
-        assert "{figure:" not in report and "{{" not in report and "nan" not in report.lower()
-        linked = set(re.findall(r"\]\(([^)]+)\)", report))
-        own = {path.name for path in out.iterdir() if re.match(rf"{name}[._]", path.name)}
-        assert linked == own - {f"{name}.md"}
-        assert len([file for file in own if file.endswith(".png")]) >= 2
+    report = (out / f"{name}.md").read_text(encoding="utf-8")
+    assert "{figure:" not in report and "{{" not in report and "nan" not in report.lower()
+    linked = set(re.findall(r"\]\(([^)]+)\)", report))
+    assert linked == {path.name for path in out.iterdir()} - {f"{name}.md"}
+    assert len([file for file in linked if file.endswith(".png")]) >= 2
     for path in out.iterdir():
         if path.suffix == ".png":
             with Image.open(path) as image:
@@ -170,7 +185,9 @@ def test_puma_moves_as_the_paper_says(puma: puma560.Results):
     assert not np.concatenate([puma.motion.qd[[0, -1]], puma.motion.qdd[[0, -1]]]).any()
 
 
-def test_puma_files_carry_the_numbers(out: Path):
+@pytest.mark.slow
+def test_puma_files_carry_the_numbers(folder_of: Callable[[str], Path]):
+    out = folder_of("puma560")
     q, qd, qdd, tau, back = (
         columns(out / "puma560.csv", f"{block}.") for block in ("q", "qd", "qdd", "tau", "qdd_back")
     )
@@ -195,7 +212,8 @@ def test_puma_files_carry_the_numbers(out: Path):
 # ---- stanford and six_axis -----------------------------------------------------------------------------------------
 
 
-def test_stanford_statics_in_the_files(out: Path):
+def test_stanford_statics_in_the_files(folder_of: Callable[[str], Path]):
+    out = folder_of("stanford")
     tau, q = columns(out / "stanford_paper.csv", "tau."), columns(out / "stanford_paper.csv", "q.")
     assert abs(tau[0, 1]) == pytest.approx(13.6948, abs=5e-5)
     assert abs(tau[-1, 2]) == pytest.approx(29.9205, abs=5e-5)
@@ -223,7 +241,8 @@ def test_stanford_variants_are_other_arms():
         assert abs(tau[-1, 2]) == pytest.approx(stanford.HOLDING_FORCE)
 
 
-def test_six_axis_hand_stays_on_the_line(out: Path):
+def test_six_axis_hand_stays_on_the_line(folder_of: Callable[[str], Path]):
+    out = folder_of("six_axis")
     """The file's joint positions, by forward kinematics; the rates by differences of the file's positions."""
     q, qd, qdd = (columns(out / "six_axis.csv", f"{block}.") for block in ("q", "qd", "qdd"))
     t = columns(out / "six_axis.csv", "t")[:, 0]
@@ -253,7 +272,9 @@ def test_six_axis_line_that_is_too_long():
 # ---- planar --------------------------------------------------------------------------------------------------------
 
 
-def test_planar_counts_are_those_of_the_compiled_functions(out: Path):
+@pytest.mark.slow
+def test_planar_counts_are_those_of_the_compiled_functions(folder_of: Callable[[str], Path]):
+    out = folder_of("planar")
     header, rows = table(out / "planar.csv")
     for row in rows:
         n, *numbers = (float(x) for x in row)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +22,30 @@ from linksweep.studies.report import markdown_table, peak_cells
 from linksweep.tables import open_trajectory
 
 FEW: dict[str, dict[str, Any]] = {
-    "puma560": {"samples": 5, "seconds": 1e-5},
     "stanford": {"samples": 5},
+    "puma560": {"samples": 5, "seconds": 1e-5},
     "six_axis": {"samples": 5},
 }
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("studies")
-    for name, options in FEW.items():
-        assert studies.run(name, folder, **options).ok
+def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a study by its name; each is run once, when a test first asks for it."""
+
+    @functools.cache
+    def folder(name: str) -> Path:
+        place = tmp_path_factory.mktemp("studies")
+        assert studies.run(name, place, **FEW[name]).ok
+        return place
+
     return folder
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", FEW)
-def test_forward_reads_what_a_study_wrote(out: Path, name: str):
+def test_forward_reads_what_a_study_wrote(folder_of: Callable[[str], Path], name: str):
     """By the robot's own names and signs: the accelerations of the file come back from its torques."""
+    out = folder_of(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)
         bot = getattr(ls.robots, name)()
@@ -46,7 +55,8 @@ def test_forward_reads_what_a_study_wrote(out: Path, name: str):
     assert np.abs(bot.forward_dynamics(q, qd, tau) - qdd).max() <= 1e-9 * np.abs(qdd).max()
 
 
-def test_the_command_reads_it_too(out: Path, tmp_path: Path):
+def test_the_command_reads_it_too(folder_of: Callable[[str], Path], tmp_path: Path):
+    out = folder_of("stanford")
     command = [
         sys.executable,
         "-m",
@@ -62,8 +72,9 @@ def test_the_command_reads_it_too(out: Path, tmp_path: Path):
     assert done.returncode == 0 and (tmp_path / "back.csv").exists(), done.stderr
 
 
-def test_the_papers_coordinates_have_a_file_of_their_own(out: Path):
+def test_the_papers_coordinates_have_a_file_of_their_own(folder_of: Callable[[str], Path]):
     """The same numbers but for names and the sign of the third joint, b = -d."""
+    out = folder_of("stanford")
     ours, paper = (
         np.genfromtxt(out / f"{name}.csv", delimiter=",", names=True) for name in ("stanford", "stanford_paper")
     )
@@ -73,15 +84,16 @@ def test_the_papers_coordinates_have_a_file_of_their_own(out: Path):
         np.testing.assert_array_equal(ours[f"{block}joint2"], paper[f"{block}theta_2"])
 
 
-def test_markdown_tables_have_as_many_cells_in_every_row(out: Path):
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("name", FEW)
+def test_markdown_tables_have_as_many_cells_in_every_row(folder_of: Callable[[str], Path], name: str):
     assert markdown_table(["a", "b"], [["|x|", 1]]).splitlines()[2] == r"| \|x\| | 1 |"
-    for name in FEW:
-        text = (out / f"{name}.md").read_text(encoding="utf-8")
-        tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
-        assert tables
-        for table in tables:
-            cells = {len(re.split(r"(?<!\\)\|", line)) for line in table.splitlines()}
-            assert len(cells) == 1, table
+    text = (folder_of(name) / f"{name}.md").read_text(encoding="utf-8")
+    tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert tables
+    for table in tables:
+        cells = {len(re.split(r"(?<!\\)\|", line)) for line in table.splitlines()}
+        assert len(cells) == 1, table
 
 
 @pytest.mark.parametrize("samples", [5, 11, 201, 301])
@@ -94,7 +106,9 @@ def test_peaks_of_the_line_are_among_the_samples(samples: int):
     assert np.abs(results.s.qdd).max() == pytest.approx(4.5, rel=1e-14)
 
 
-def test_rounding_has_no_peak(out: Path):
+@pytest.mark.slow
+def test_rounding_has_no_peak(folder_of: Callable[[str], Path]):
+    out = folder_of("six_axis")
     t = np.linspace(0.0, 1.0, 5)
     assert peak_cells(t, np.array([0.0, 1e-17, -3e-17, 0.0, 0.0]), 5.0, 3) == ("0.000", "–")
     assert peak_cells(t, np.array([0.0, 1.0, -2.0, 0.0, 0.0]), 5.0, 3) == ("-2.000", "0.50")

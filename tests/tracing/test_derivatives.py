@@ -64,6 +64,7 @@ def test_every_joint_against_pinocchio_by_name(case: str, seed: int):
     agrees_with_pinocchio(bot, pin_model(bot), seed)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["ur_description/urdf/ur5_robot.urdf", "solo_description/robots/solo12.urdf"])
 def test_files_on_a_floating_base(name: str):
     bot = ls.load(FILES[name], base="floating")
@@ -72,6 +73,7 @@ def test_files_on_a_floating_base(name: str):
     agrees_with_pinocchio(bot, model)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("rolled", [False, True])
 @pytest.mark.parametrize("backend", ["llvm", "interpreter"])
 def test_loops_and_written_out_give_the_same(rolled: bool, backend: str):
@@ -135,6 +137,7 @@ def second_differences(first: int, second: int) -> tuple[list[np.ndarray], np.nd
     return args, result
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("bys", [("q", "q"), ("q", "qd"), ("qd", "qd"), ("qdd", "q")])
 def test_second_derivatives_against_fifty_digits(bys: tuple[str, str]):
     names = ("q", "qd", "qdd")

@@ -62,6 +62,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")  # details take long to compile
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["stanford", "mixed3", "tree4"])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_names_and_shapes_of_every_method(name: str, function: str):
@@ -125,6 +126,7 @@ def test_out_is_refused():
 # ---- rows and frames -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["tree9", "urdf", "mixed5", "stanford"])
 def test_rows_follow_the_link_names_and_frames_are_the_descriptions(name: str):
     """V and alpha are those of the link's own origin, in its own directions, also where joints are shuffled."""

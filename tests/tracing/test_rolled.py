@@ -72,6 +72,7 @@ def test_with_external_forces_and_dissipation(name: str, which: str):
         assert close(got, expected, tolerance(bot, which, args))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda: ls.robots.chain_model(70, 1, "mixed"), lambda: tree_model(70, 3)])
 def test_seventy_links(make: Any):
     """Above the bound, where loops are what users get."""

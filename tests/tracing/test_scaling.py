@@ -66,6 +66,7 @@ def test_operations_per_pair_are_constant(function: str):
     assert d - 2 * c + b == c - 2 * b + a > 0
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("function", list(OPERATIONS))
 def test_the_table_says_what_loops_run(function: str):
     """Two numbers for each function leave out what the first link saves, whose parent stands still: 6 % at 20 links."""
@@ -82,6 +83,7 @@ def talos(**options: str) -> ls.Robot:
         return ls.load(Path(str(next(f.locate() for f in files if str(f).endswith("talos_reduced.urdf")))), **options)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "function", ["inverse_dynamics", "forward_dynamics", "mass_matrix", "coriolis_matrix", "packed_regressor"]
 )

@@ -670,6 +670,7 @@ def linksweep(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_command_records(tmp_path: Path):
     assert linksweep("demo", "-o", "out", cwd=tmp_path).returncode == 0
     run = linksweep("view", "puma560", "-t", "out/puma560.csv", "--record", "run.html", cwd=tmp_path)
@@ -682,6 +683,7 @@ def test_the_command_records(tmp_path: Path):
     assert run.returncode == 0 and messages_of(tmp_path / "npz.html")["durationSeconds"] == pytest.approx(0.2)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("words", "said"),
     [

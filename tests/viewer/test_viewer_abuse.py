@@ -159,6 +159,7 @@ def test_two_viewers_at_once_and_a_port_that_is_taken():
             show(robot, port=taken.getsockname()[1], browser=False)
 
 
+@pytest.mark.slow
 def test_a_thousand_links():
     robot = ls.robots.chain(1000)
     with Scene() as scene:

@@ -110,6 +110,7 @@ def test_a_shape_that_is_none_is_left_out(shape: str, tmp_path: Path):
     assert [type(visual.shape).__name__ for visual in read_visuals(path)] == ["Box", "Cylinder"]
 
 
+@pytest.mark.slow
 def test_every_link_of_every_example_has_shapes_of_known_frames():
     """All URDFs of example-robot-data: what is read is finite, and names frames that the robot has."""
     from oracles import FILES as EXAMPLES
