@@ -65,15 +65,7 @@ def test_list_of_studies_brings_nothing_heavy():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == [
-        "puma560",
-        "stanford",
-        "six_axis",
-        "planar",
-        "identify",
-        "two_arms",
-        "four_bar",
-    ]  # which have tests of their own
+    assert set(FEW) | {"identify", "two_arms", "four_bar"} <= set(run.stdout.split())
 
 
 @pytest.mark.cases(1)
