@@ -88,6 +88,7 @@ def test_accelerations_and_forces_are_those_of_a_dense_solve(name: str):
     assert off(robot.forward_dynamics(q, qd, tau), qdd) < 1e-11  # another program: factors are shared otherwise
 
 
+@pytest.mark.slow
 def test_singular_poses_of_regular_arms():
     grasp, q, pose = grasp_case((6, 6), ("rigid", "rigid"), 7, singular=True)
     robot, at = grasp.robot, grasp._q(q, pose)
@@ -196,6 +197,7 @@ def test_derivatives(name: str):
         robot.inverse_dynamics_derivatives(q, qd, tau)
 
 
+@pytest.mark.slow
 def test_inverse_dynamics_undoes_forward_dynamics():
     for name in ("two rigid", "free base, sliding", "hinge and distance", "welded and redundant"):
         robot, start = mechanism(name)

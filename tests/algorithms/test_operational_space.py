@@ -119,6 +119,7 @@ def test_the_record_moves_the_frames():
     np.testing.assert_allclose(space.inertia @ robot.operational_inertia_inverse(q, tip), np.eye(6), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_several_frames_in_a_batch():
     rng = np.random.default_rng(0)
     q = np.stack([TREE.random(rng) for _ in range(5)])

@@ -49,6 +49,7 @@ def test_each_column_is_the_torque_of_one_parameter():
             assert np.allclose(Y[:, 10 * link + k], tau, rtol=0, atol=1e-12), (link, k)
 
 
+@pytest.mark.slow
 def test_large_robots_run_as_machine_code():
     """28 links: 8,624 entries, written by pairs as they come, in every lane and beside memory that is not ours."""
     robot = ls.robots.chain(28, seed=2)

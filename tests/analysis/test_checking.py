@@ -98,6 +98,7 @@ def test_terms_that_vanish_are_no_disagreement(n: int, monkeypatch: pytest.Monke
     assert report.ok, str(report)
 
 
+@pytest.mark.slow
 def test_large_robots_are_checked_by_the_methods_that_can(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
     report = ls.check(ls.robots.planar(70), samples=1)

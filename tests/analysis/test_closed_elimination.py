@@ -15,6 +15,7 @@ from linksweep.robots.closed_chains import four_bars_upright
 from linksweep.studies.four_bar import one_freedom
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("windows", "bar"), [(10, 1e-9), pytest.param(40, 1e-7, marks=pytest.mark.slow)]
 )  # 2 is in test_closed_motion

@@ -65,6 +65,7 @@ def every_size(cores: int, count: int) -> None:
         helped(lambda f=several, args=args: f(*args))
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize(("cores", "count"), [(0, 2), (4, 3), (4, 10**9), (1, 2)])
 def test_every_size(cores: int, count: int):
@@ -96,6 +97,7 @@ def with_workspace_and_loops() -> None:
             assert same_bits(two(*args), expected)
 
 
+@pytest.mark.slow
 def test_workspaces_and_loops():
     in_process(with_workspace_and_loops)
 
@@ -276,6 +278,7 @@ def forks() -> None:
     helped(work)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_forks():
     in_process(forks)
@@ -328,6 +331,7 @@ def without_choice_of_cores() -> None:
     every_size(0, 2)
 
 
+@pytest.mark.slow
 def test_without_choice_of_cores():
     in_process(without_choice_of_cores)
 

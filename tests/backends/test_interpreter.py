@@ -90,6 +90,7 @@ def test_a_sample_that_is_not_finite_is_nan_and_touches_no_other(bad: float, rol
     assert np.array_equal(np.delete(got, 3, 0), np.delete(good, 3, 0))
 
 
+@pytest.mark.slow
 def test_float32_stays_float32():
     bot = robot("mixed5")
     args = [x.astype(np.float32) for x in samples(bot, 5, seed=24)]

@@ -100,6 +100,7 @@ def test_nothing_outside_the_arrays_is_touched(case: str, dtype: str):
     in_process(guard, case, dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("simd", SIMD[1:])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

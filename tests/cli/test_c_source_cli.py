@@ -35,6 +35,7 @@ def test_it_writes_a_source_and_a_header(tmp_path: Path):
         assert subprocess.run(command, cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.slow
 def test_its_options(tmp_path: Path):
     done = run(*INVERSE, "--method", "kane", "--dtype", "float", "--name", "torques", "--f-ext", "--dissipation",
                "--base-motion", "-o", "a/b.c", cwd=tmp_path)  # fmt: skip

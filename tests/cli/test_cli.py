@@ -106,6 +106,7 @@ def test_demo_without_matplotlib_still_writes_the_numbers(tmp_path: Path):
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["puma560.csv"]
 
 
+@pytest.mark.slow
 def test_demo_on_a_terminal_that_knows_only_ascii(tmp_path: Path):
     result = run("demo", cwd=tmp_path, PYTHONIOENCODING="ascii")
     assert result.returncode == 0, result.stderr

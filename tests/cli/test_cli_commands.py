@@ -93,6 +93,7 @@ def test_simulate_refuses(run, arguments: str, says: str):
     assert [path.name for path in Path().iterdir()] == ["m.toml"]
 
 
+@pytest.mark.slow
 def test_study_lists_and_runs(run):
     lines = run("study").out.splitlines()
     assert [line.split()[0] for line in lines] == list(STUDIES)

@@ -100,6 +100,7 @@ def test_a_payload_says_which_frames_may_hold_it(tmp_path: Path):
     assert read_experiment(path).robot == ls.load(tmp_path / "arm.urdf").with_payload("side", 2.0)
 
 
+@pytest.mark.slow
 def test_the_pages_ensemble(tmp_path: Path):
     """The experiment of docs/control.md with the table of docs/scale.md: gains of a law that is saturated."""
     pytest.importorskip("pyarrow")

@@ -169,6 +169,7 @@ def test_hundreds_of_interrupts_while_helpers_are_awake():
     send_signals("back_to_back", 2, 300, seed=2)
 
 
+@pytest.mark.slow
 def test_interrupted_first_calls():
     send_signals("first_calls", 2, 15)
 
@@ -183,6 +184,7 @@ def test_three_hundred_interrupts(work: Callable[..., Any], threads: int):
 # ---- who owns what
 
 
+@pytest.mark.slow
 def test_shared_work_holds_its_arrays():
     """Whoever runs it later, as an interrupted call's helpers do, finds the arrays alive, and the code."""
     compiled = robot("planar2").compile("inverse_dynamics")

@@ -98,6 +98,7 @@ def test_functions_are_collected():
     assert [ref() for ref in gone] == [None, None]
 
 
+@pytest.mark.slow
 def test_a_robot_keeps_so_many_functions():
     arm = ls.robots.planar(1)
     first = weakref.ref(arm.compile("mass_matrix", backend="interpreter"))

@@ -137,6 +137,7 @@ def test_bars_for_six_joints():
     assert stanford.mul <= 142 and stanford.add <= 99  # recollected, not read
 
 
+@pytest.mark.slow
 def test_explicit_model_stays_below_kang_for_every_n():
     limit = published.Count(published.KANG.total.mul, published.KANG_PRINTED_ADDITIONS)
     for n, found in general_fit(EXPLICIT, "augmented_bodies").points.items():

@@ -140,6 +140,7 @@ SLOW = {
 ROBOTS = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @needs_gxx
 @pytest.mark.parametrize("rolled", [True, False], ids=["loops", "written out"])

@@ -86,6 +86,7 @@ def test_names_are_one_line(break_: str, tmp_path: Path):
 ODD_NAMES = ("$a^$", "_hidden", "???/", "*\\", "[/bold]", "/* x", "a*/b", "ü€😀", "??=??'", "%d", "a b", "{x}", "a;b,c")
 
 
+@pytest.mark.slow
 def test_odd_names_make_robots_files_and_plots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Every name goes into a table, a CSV, a C file and URDF text, and comes back as it was."""
     monkeypatch.chdir(tmp_path)

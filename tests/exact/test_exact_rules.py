@@ -148,6 +148,7 @@ def test_passes_on_random_programs(seed: int):
         assert run(program, point) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["tree4", "tree9", "urdf", "mixed3"])
 def test_programs_of_robots(name: str):

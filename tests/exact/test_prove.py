@@ -99,6 +99,7 @@ def test_robots(name: str):
     assert proof.ok and proof.chance < 1e-12, refuted(proof)
 
 
+@pytest.mark.slow
 def test_a_floating_robot_with_more_than_twelve_links():
     proof = ls.prove(robot("tree14").with_base("floating"))
     assert proof.ok and proof.chance < 1e-12, refuted(proof)
@@ -262,6 +263,7 @@ def test_the_exact_robot_is_the_robot(name: str):
         assert (link.angle.quarter_turns(link.quarters).c, link.angle.quarter_turns(link.quarters).s) == link.turn  # type: ignore
 
 
+@pytest.mark.slow
 def test_the_exact_trace_is_the_trace():
     """Exact constants fold as floats do: the programs that are proved have the operations of those compiled."""
     bot = robot("puma560")
@@ -354,6 +356,7 @@ def test_a_long_chain_is_refused():
 # ---- the report and the command line -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_report(puma: Proof):
     text = str(puma).splitlines()
     assert text[0].split() == ["statement", "for", "degree", "chance"]
@@ -370,6 +373,7 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["check", *arguments])
 
 
+@pytest.mark.slow
 def test_check_exact(tmp_path: Any):
     result = run("R(P)S", "--exact")
     assert result.exit_code == 0 and "R(P)S: " in result.output and "proved" in result.output

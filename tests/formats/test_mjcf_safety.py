@@ -274,6 +274,7 @@ def test_what_computes_goes_with_the_call(tmp_path: Path, own_process: Any):
     assert seen == [2] and not forks()
 
 
+@pytest.mark.slow
 def test_threads_load_what_they_asked_for(tmp_path: Path):
     """And MuJoCo's function that takes warnings, one for all threads, stays the user's."""
     paths = [written(tmp_path, **{f"f{k}": PLAIN.replace('"j"', f'"j{k}"')}) for k in range(8)]

@@ -360,6 +360,7 @@ def test_a_hundred_megabytes_are_refused(tmp_path: Path):
         load_model(file)
 
 
+@pytest.mark.slow
 def test_too_many_elements_are_refused():
     with pytest.raises(DescriptionError, match="more than 500000 elements"):
         read_urdf(b"<robot>" + b"<a/>" * 500_001)

@@ -75,18 +75,20 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
             exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), namespace)
 
 
+def commands_of(page: Path) -> list[str]:
+    """Lines that start with `$ linksweep` in console and bash blocks."""
+    blocks = (block for block in blocks_of(page.read_text(encoding="utf-8")) if block.language in ("console", "bash"))
+    return [line for block in blocks for line in block.code.splitlines() if line.startswith("$ linksweep")]
+
+
 @pytest.mark.cases(1)
-@pytest.mark.parametrize("page", PAGES, ids=relative)
+@pytest.mark.parametrize("page", sorted(filter(commands_of, PAGES), key=lambda p: len(commands_of(p))), ids=relative)
 def test_commands_run(page: Path, tmp_path: Path):
-    """Lines that start with `$ linksweep` in console and bash blocks succeed."""
     skip_without_extra(page)
-    for block in blocks_of(page.read_text(encoding="utf-8")):
-        if block.language in ("console", "bash"):
-            for line in block.code.splitlines():
-                if line.startswith("$ linksweep"):
-                    command = [sys.executable, "-m", "linksweep", *shlex.split(line)[2:]]
-                    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-                    assert run.returncode == 0, f"{line}: {run.stderr}"
+    for line in commands_of(page):
+        command = [sys.executable, "-m", "linksweep", *shlex.split(line)[2:]]
+        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert run.returncode == 0, f"{line}: {run.stderr}"
 
 
 def made_by_the_build(file: Path) -> bool:
@@ -101,6 +103,7 @@ def made_by_the_build(file: Path) -> bool:
     return room in ("changes.md", "reference") or tutorial or (room == "studies" and Path(name).stem in studies.STUDIES)
 
 
+@pytest.mark.cases(1000)
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_links_lead_somewhere(page: Path):
     """Relative links point at files that exist, and their anchors at headings."""

@@ -13,6 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 import linksweep
 
 ROOT = Path(linksweep.__file__).parent
@@ -165,6 +167,7 @@ def walked() -> tuple[dict[Place, ast.AST], dict[Place, str]]:
     return seen, met
 
 
+@pytest.mark.slow
 def test_public_signatures_hold_no_any():
     _, met = walked()
     known = FOREIGN | LEFT
@@ -172,11 +175,13 @@ def test_public_signatures_hold_no_any():
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
 def test_exceptions_are_needed():
     _, met = walked()
     assert (FOREIGN | LEFT).keys() == {str(place) for place in met}
 
 
+@pytest.mark.slow
 def test_the_walk_walks():
     # One that reached nothing would make every test above pass.
     seen, _ = walked()

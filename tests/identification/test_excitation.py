@@ -70,6 +70,7 @@ def test_limits_are_kept_everywhere_and_the_ends_are_at_rest(kind: str, boxed: b
     assert np.allclose(np.gradient(q, t, axis=0)[1:-1], qd[1:-1], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_friction_is_part_of_the_effort():
     robot = arm("panda")
     rough = robot.with_dissipation(damping=0.2 * robot.limits.effort / robot.limits.velocity, friction=np.full(7, 1.0))
@@ -112,6 +113,7 @@ def test_it_is_twice_as_good_as_the_best_of_a_thousand():
     assert panda().condition <= 0.5 * random_conditions(panda(), 1000).min()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_motion():
     options = {"starts": 1, "iterations": 10, "duration": 5.0}
     one, same, other = (ls.excite(arm("puma560"), seed=seed, **options) for seed in (3, 3, 4))

@@ -138,6 +138,7 @@ def test_identify_from_files(tmp_path: Path):
     assert abs(facts["parameters"]["joint1.viscous"]["value"] - case("puma560").viscous[0]) < 0.05
 
 
+@pytest.mark.slow
 def test_a_file_is_read_as_it_was_logged(tmp_path: Path):
     """Repeated times and NaN are named, as in arrays."""
     write_log(tmp_path / "a.csv")

@@ -138,6 +138,7 @@ def test_mixed_chains_have_both_kinds_from_two_links(seed: int):
     assert robots.chain_model(1, seed, "mixed").links[0].joint.kind == "revolute"
 
 
+@pytest.mark.slow
 def test_ten_thousand_links_build():
     assert len(robots.chain_model(10_000, joints="mixed").links) == 10_000
 

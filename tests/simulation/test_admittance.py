@@ -20,6 +20,7 @@ def panda() -> ls.Robot:
     return load_quietly(FILES["panda_description/urdf/panda.urdf"]).lock(["panda_finger_joint1", "panda_finger_joint2"])
 
 
+@pytest.mark.slow
 def test_a_push_moves_it_like_the_body_of_the_textbook(panda: ls.Robot):
     """m z'' + d z' + k z = F from rest, underdamped; what is not pushed stands still."""
     target, F, m, k, d = panda.pose(HOME, TOOL), 10.0, 4.0, 400.0, 20.0

@@ -129,6 +129,7 @@ def test_impedance_is_khatibs_formula_by_dense_matrices(panda: ls.Robot):
         assert np.abs(J @ Minv @ own).max() <= near * np.abs(J @ Minv @ tau0).max() + near  # the frame is left alone
 
 
+@pytest.mark.slow
 def test_an_impedance_settles_where_it_should_in_a_singular_start(panda: ls.Robot):
     home = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
     target = panda.pose(home, TOOL)
@@ -139,6 +140,7 @@ def test_an_impedance_settles_where_it_should_in_a_singular_start(panda: ls.Robo
     assert stretched.finite and (np.abs(stretched.tau) <= [87, 87, 87, 87, 12, 12, 12]).all()
 
 
+@pytest.mark.slow
 def test_a_path_of_poses_is_followed(panda: ls.Robot):
     home = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
     T = panda.pose(home, TOOL)

@@ -213,6 +213,7 @@ def test_a_function_is_compiled_where_it_arrives(tmp_path: Path):
     np.testing.assert_allclose(there, f(*[np.full(6, 0.3)] * 3), rtol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs limits on the size of files")
 def test_a_full_disk_is_one_sentence(tmp_path: Path):
     (tmp_path / "experiment.toml").write_text(EXPERIMENT)

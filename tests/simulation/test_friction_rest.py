@@ -111,6 +111,7 @@ def settled_by_enumeration(
     return best
 
 
+@pytest.mark.slow
 def test_rates_are_those_of_the_convex_problem():
     rng, wrong = np.random.default_rng(0), 0
     for _ in range(200):

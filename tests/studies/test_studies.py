@@ -233,6 +233,7 @@ def test_stanford_variants_are_other_arms():
         assert abs(tau[-1, 2]) == pytest.approx(stanford.HOLDING_FORCE)
 
 
+@pytest.mark.slow
 def test_six_axis_hand_stays_on_the_line(folder_of: Callable[[str], Path]):
     out = folder_of("six_axis")
     """The file's joint positions, by forward kinematics; the rates by differences of the file's positions."""

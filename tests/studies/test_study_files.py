@@ -41,6 +41,7 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", FEW)
 def test_forward_reads_what_a_study_wrote(folder_of: Callable[[str], Path], name: str):

@@ -185,6 +185,7 @@ def test_the_line_is_right_in_later_blocks(tmp_path: Path, monkeypatch: pytest.M
     refused(tmp_path / "a.csv", "line 1236: t is 1233.0 after 1233.0")
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(csv_reading, "BLOCK", 1 << 16)
     path, peaks = tmp_path / "a.csv", []

@@ -137,6 +137,7 @@ def second_differences(first: int, second: int) -> tuple[list[np.ndarray], np.nd
     return args, result
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("bys", [("q", "q"), ("q", "qd"), ("qd", "qd"), ("qdd", "q")])
 def test_second_derivatives_against_fifty_digits(bys: tuple[str, str]):

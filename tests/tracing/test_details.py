@@ -258,6 +258,7 @@ def test_blocks_belong_together(method: str):
     assert close(at.D, bot.factor(q).D, 1e-12)
 
 
+@pytest.mark.slow
 def test_factor_and_details_have_the_same_D():
     bot = robot("tree9")
     q, qd, tau = samples(bot, 2, seed=5)

@@ -72,6 +72,7 @@ def test_derivative_of_a_vjp_is_what_newton_needs():
     assert short.counts.total < bot.compile(("derivative", ("derivative", ID, "q"), "qd")).counts.total * 2
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", ["jvp", "vjp"])
 def test_talos_costs_at_most_three_times_the_function(kind: str):

@@ -101,6 +101,7 @@ def test_random_expressions_keep_their_values(steps: list[tuple[int, int, int, i
     assert np.median(difference / (1e-9 * scale + 1e-12)) <= 1.0
 
 
+@pytest.mark.slow
 def test_rules_that_are_not_tried_would_not_fit(monkeypatch: pytest.MonkeyPatch):
     """UNMATCHED only saves time: without it the same programs come out."""
     for bot in (ls.robots.puma560(), ls.robots.stanford()):

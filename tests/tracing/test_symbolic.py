@@ -108,6 +108,7 @@ def test_inertias_as_symbols():
     assert {str(s) for s in with_gravity.free_symbols} >= {"gx", "gy"}
 
 
+@pytest.mark.slow
 def test_arm_of_letters():
     """Two parallel axes with every number a letter: the textbook's matrix, and its determinant below the inverse."""
     arm = GeneralArm("RR", (0, 0))

@@ -699,6 +699,7 @@ def test_the_command_says_what_is_wrong(words: tuple[str, ...], said: str, tmp_p
     assert run.returncode == 2 and said in run.stderr and len(run.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_the_command_shows_until_it_is_ended():
     process = subprocess.Popen(
         [sys.executable, "-m", "linksweep", "view", "puma560", "--no-browser"], stdout=subprocess.PIPE, text=True
