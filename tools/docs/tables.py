@@ -154,12 +154,16 @@ def role(request: str) -> str:
         return f'Select it with `method="{method}"`.{detailed if DETAILED.get(function) == method else ""}\n'
     same = [name for name, rules in RULES.items() if rules == RULES[function]]
     names = [f"`{name}`" for name in same if FUNCTIONS[name].methods == FUNCTIONS[function].methods]
-    k = [rule.method for rule in RULES[function]].index(method)
-    rule, before = RULES[function][k], RULES[function][:k]
-    when = "" if rule.words in ("always", "otherwise") else f" {rule.words}"
-    if before:
-        when += ", except where it is " + " or ".join(f"`{other.method}` ({other.words})" for other in before)
-    return f"It is the default of {', '.join(names[:-1])}{' and ' * (len(names) > 1)}{names[-1]}{when}.\n"
+    rules = RULES[function]
+    when = [rule.words for rule in rules if rule.method == method]
+    before = rules[: [rule.method for rule in rules].index(method)]
+    if when == ["always"]:
+        clause = ""
+    elif when == ["otherwise"]:
+        clause = ", except " + " and ".join(f"{rule.words} (`{rule.method}`)" for rule in before)
+    else:
+        clause = " " + " and ".join(when)
+    return f"It is the default of {', '.join(names[:-1])}{' and ' * (len(names) > 1)}{names[-1]}{clause}.\n"
 
 
 def rules_table(_: str) -> str:
@@ -213,7 +217,7 @@ def detailed_robots() -> tuple[Any, Any]:
     kinds = {"body": ("free", "base"), "arm": ("spherical", "body"), "hand": ("prismatic", "arm"),
              "fin": ("planar", "body")}  # fmt: skip
     parts = [
-        Part(link, parent, Joint(f"to {link}", kind, placement=Placement(translation=(0.0, 0.1, 0.2))), body)
+        Part(link, parent, Joint(f"to {link}", kind, placement=Placement(position=(0.0, 0.1, 0.2))), body)
         for link, (kind, parent) in kinds.items()
     ]
     return chain, ls.Robot(assemble("free", parts, base="base"))
