@@ -1,7 +1,8 @@
 """Shared by all tests: which cases each tier runs, where compiled code is cached, where helpers are found.
 
 `make test` runs at most CASES cases of each test, spread over its parameters, `make test-all` all of them. A test
-marked `every_case` always runs whole, one marked `slow` only in `make test-all`. `make quick` runs tests marked `quick`.
+marked `every_case` always runs whole, one marked `slow` only in `make test-all`. `make quick` runs the tests marked
+`quick`, with the cases that `make test` takes.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import mujoco as untyped_mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
-from oracles import FILES, LOADABLE, Twin, mostly_slow, relative, relative_through, twin
+from oracles import FILES, LOADABLE, Twin, relative, relative_through, twin
 
 import linksweep as ls
 from linksweep.description import model as description
@@ -84,7 +84,7 @@ def compare(pair: Twin, backend: str, bar: float) -> None:
     assert relative_through(mass_matrix, expected, accelerations, qdd) <= bar
 
 
-@pytest.mark.parametrize("name", mostly_slow(LOADABLE))
+@pytest.mark.parametrize("name", LOADABLE)
 def test_every_robot_is_that_of_pinocchio(name: str):
     pair = twin(name)
     assert bool(pair.robot.singular_joints) == (name in SINGULAR)
@@ -93,7 +93,7 @@ def test_every_robot_is_that_of_pinocchio(name: str):
     compare(pair, "interpreter", 1e-10)
 
 
-@pytest.mark.parametrize("name", mostly_slow(LOADABLE))
+@pytest.mark.parametrize("name", LOADABLE)
 def test_without_snapping_only_rounding_is_left(name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(description, "SNAP", 0.0)
     compare(Twin(FILES[name]), "interpreter", 1e-12)
@@ -104,6 +104,7 @@ def test_machine_code_is_pinocchio(name: str):
     compare(twin(name), "llvm", 1e-10)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", [UR5, PANDA, "allegro_hand_description/urdf/allegro_right_hand.urdf"])
 def test_external_forces(name: str):
     """On every link by rows, and at the last frame alone by name."""
@@ -147,6 +148,7 @@ def test_derivatives_of_inverse_dynamics(name: str):
         assert relative(ours["qdd"][k], pair.ours(np.triu(by_qdd) + np.triu(by_qdd, 1).T)) <= 1e-9
 
 
+@pytest.mark.quick
 def test_derivatives_of_forward_dynamics():
     pair = twin(UR5)
     q, qd, tau = pair.states(SAMPLES)
@@ -175,6 +177,7 @@ def test_damping_and_friction_count_only_when_asked_for():
     assert relative_through(robot.mass_matrix(q), tau, back, qdd) <= 1e-13
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", [UR5, PANDA])
 def test_single_precision(name: str):
     robot = twin(name).robot
@@ -236,6 +239,7 @@ def mujoco_of(arm: str) -> Any:
     return mujoco.MjModel.from_xml_string(f"<mujoco>{options}<worldbody>{body}</worldbody></mujoco>")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("arm", ARMS)
 def test_arms_with_armature_are_those_of_mujoco(arm: str):
     robot, model = ours_of(arm), mujoco_of(arm)
