@@ -10,12 +10,14 @@ OUT ?= out
 unexport PYTHONDONTWRITEBYTECODE  # tests and demos start many processes, which would each compile the package again
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all programs lint format bench bench-all docs pictures dist clean
+.PHONY: help demo quick test test-all programs lint format bench bench-all docs pictures dist clean
 
 help:
 	@echo "make demo    set up .venv and run the PUMA 560 round trip into $(OUT)/"
+	@echo "make quick   run the tests marked quick: does a change break anything obvious? (a minute)"
 	@echo "make test    set up .venv with the test extras and run the suite, of broad tests every k-th case"
-	@echo "make test-all  every case of it, with the frameworks, and its slow tests (soak, abuse at scale, whole packages of files)"
+	@echo "make test-all  every case of it, with the frameworks, and its slow tests (soak, abuse at scale, whole packages of files),"
+	@echo "             then which tier catches each of 40 seeded faults"
 	@echo "make lint    ruff check, ruff format --check, pyright"
 	@echo "make format  let ruff rewrite the files"
 	@echo "make bench   measure against Pinocchio"
@@ -39,6 +41,10 @@ $(VENV)/%.stamp: $(VENV)/made.stamp pyproject.toml
 
 demo: $(VENV)/plot.stamp
 	$(BIN)/linksweep demo --output $(OUT)
+
+# Only the files that hold such tests: to collect the others takes longer than to run these.
+quick: $(VENV)/test.stamp
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m 'quick and not slow' $(shell grep -rl --include='test_*.py' 'mark.quick' tests)
 
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -65,6 +71,7 @@ programs: $(VENV)/made.stamp
 # REST=1: without what `make test` has just passed on the same files (tests/conftest.py).
 test-all: $(VENV)/frameworks.stamp programs
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m 'slow or not slow' $(if $(REST),--rest)
+	$(BIN)/python tools/mutations.py
 
 lint: $(VENV)/test.stamp $(VENV)/dev.stamp
 	$(BIN)/ruff check .

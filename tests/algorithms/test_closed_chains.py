@@ -172,6 +172,7 @@ def test_machine_code_and_float32():
     assert robot.functions[-1] == "constraint_forces" and robot.methods("forward_dynamics") == ("closed_chain",)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ["four bars", pytest.param("welded and redundant", marks=pytest.mark.slow)])
 def test_derivatives(name: str):
     robot = ls.robots.four_bars(1)
@@ -216,6 +217,7 @@ def test_inverse_dynamics_undoes_forward_dynamics():
             np.testing.assert_allclose(back, tau[k], atol=1e-7)  # rounding times the condition of K
 
 
+@pytest.mark.quick
 def test_mobility_and_tangent_basis():
     robot, q = mechanism("welded and redundant")
     found = robot.mobility(q)
@@ -233,6 +235,7 @@ def test_mobility_and_tangent_basis():
     )
 
 
+@pytest.mark.quick
 def test_springs_are_forces_and_energy():
     plain, q = tree_case(("free", "revolute", "spherical", "revolute"), (), 4)
     robot = plain.with_springs([

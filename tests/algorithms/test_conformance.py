@@ -76,7 +76,14 @@ def test_every_method_in_the_interpreter(name: str, function: str):
         check(name, function, method, "interpreter", ("float64", "float32"))
 
 
-@pytest.mark.cases(1)
+@pytest.mark.quick
+@pytest.mark.parametrize("name", ["mixed3", "tree4"])
+def test_every_method_of_a_small_robot(name: str):
+    for function in EXPECTED:
+        for method in robot(name).methods(function):
+            check(name, function, method, "interpreter", ("float64",))
+
+
 @pytest.mark.parametrize("function", EXPECTED)
 @pytest.mark.parametrize("name", COMPILED)
 def test_every_method_as_machine_code(name: str, function: str):
@@ -90,6 +97,7 @@ def test_default_methods_as_machine_code(name: str, function: str):
     check(name, function, robot(name).methods(function)[0], "llvm", ("float64",))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize("backend", ["interpreter", "llvm"])
 def test_poses_and_jacobians(name: str, backend: str):
@@ -109,7 +117,7 @@ def test_poses_and_jacobians(name: str, backend: str):
             assert np.abs(got - right).max() <= BOUND[dtype] * max(1.0, np.abs(right).max())
 
 
-@pytest.mark.cases(1)
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ["mixed3", "tree4"])
 def test_external_forces_and_dissipation_by_every_method(name: str):
     bot = robot(name)
@@ -138,5 +146,6 @@ def test_public_methods_agree_with_compile():
             assert np.abs(got - expected).max() <= 1e-11 * np.abs(expected).max()  # cond(M) is below 100 here
 
 
+@pytest.mark.quick
 def test_robots_are_equal_by_description():
     assert ls.robots.puma560() == robot("puma560") and hash(ls.robots.puma560()) == hash(robot("puma560"))

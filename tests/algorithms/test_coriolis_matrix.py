@@ -13,6 +13,7 @@ from linksweep.catalogue.functions import FUNCTIONS
 MIXED = (*pin_models.ALL_KINDS, "revolute")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("rolled", [False, True])
 @pytest.mark.parametrize("tree", [False, True])
 def test_every_joint_against_pinocchio(tree: bool, rolled: bool):
@@ -28,6 +29,7 @@ def test_every_joint_against_pinocchio(tree: bool, rolled: bool):
         assert np.abs(C[k] - theirs).max() <= 1e-13 * np.abs(theirs).max()
 
 
+@pytest.mark.quick
 def test_skew_and_velocity_forces_on_a_floating_tree():
     """In the tangent space: dM/dt is along the rates of the free base and the ball joint."""
     robot = pin_models.random_robot(("free", "revolute", "spherical", "prismatic"), tree=True, seed=5)

@@ -53,6 +53,7 @@ def test_the_factors_are_those_of_the_mass_matrix(name: str):
     assert close(inverse, bot.mass_matrix_inverse(q), 1e-11)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", NAMES)
 def test_the_sweeps_do_what_the_matrices_do(name: str):
     bot = bot_of(name)

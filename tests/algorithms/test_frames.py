@@ -24,6 +24,7 @@ def slope(function, q: np.ndarray, v: np.ndarray, step: float = 1e-5) -> np.ndar
     return (function(ROBOT.integrate(q, v, step)) - function(ROBOT.integrate(q, v, -step))) / (2 * step)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("point", [None, POINT])
 def test_jacobian_is_the_velocity_of_the_pose(point: np.ndarray | None):
     q, v = state()
@@ -41,6 +42,7 @@ def test_jacobian_is_the_velocity_of_the_pose(point: np.ndarray | None):
     np.testing.assert_allclose(world, np.concatenate([angular, linear - np.cross(angular, at)]), atol=1e-8)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("reference", REFERENCES)
 @pytest.mark.parametrize("point", [None, POINT])
 def test_derivative_is_the_slope_of_the_jacobian(reference: str, point: np.ndarray | None):

@@ -43,6 +43,7 @@ def derivative(function: Any, step: float = STEP) -> Any:
 # ---- the equation of motion ----------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 @every_robot
 def test_forward_undoes_inverse(name: str):
     bot = robot(name)
@@ -55,6 +56,7 @@ def test_forward_undoes_inverse(name: str):
         assert np.abs(back[k] - qdd[k]).max() <= 1e-13 * condition(bot.model, q[k]) + 10 * scale / size
 
 
+@pytest.mark.quick
 @every_robot
 def test_inverse_undoes_forward(name: str):
     bot = robot(name)
@@ -66,6 +68,7 @@ def test_inverse_undoes_forward(name: str):
         assert np.abs(back[k] - tau[k]).max() <= 1e-12 * max(size, np.abs(bot.bias_forces(q[k], qd[k])).max())
 
 
+@pytest.mark.quick
 @every_robot
 def test_the_mass_matrix_is_symmetric_and_positive_definite(name: str):
     bot = robot(name)
@@ -87,6 +90,7 @@ def test_the_mass_matrix_is_what_acceleration_costs(name: str):
     assert np.abs(columns.T - bot.mass_matrix(q)).max() <= 1e-13 * (size + np.abs(columns).max())
 
 
+@pytest.mark.quick
 @every_robot
 def test_the_parts_of_the_torque(name: str):
     bot = robot(name)
@@ -113,6 +117,7 @@ def test_centrifugal_forces_are_quadratic_and_know_no_direction_of_time(name: st
 # ---- energy --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 @every_robot
 def test_kinetic_energy(name: str):
     """1/2 qd M qd is the sum over the links, from their velocities and spins in the base frame."""
@@ -124,6 +129,7 @@ def test_kinetic_energy(name: str):
         assert 0.5 * qd[k] @ M[k] @ qd[k] == pytest.approx(kinetic, rel=1e-12)
 
 
+@pytest.mark.quick
 @every_robot
 def test_gravity_forces_come_from_the_potential(name: str):
     bot = robot(name)
@@ -133,6 +139,7 @@ def test_gravity_forces_come_from_the_potential(name: str):
     assert np.abs(bot.gravity_forces(q) - expected).max() <= 1e-12 * size
 
 
+@pytest.mark.quick
 @every_robot
 def test_power_balance(name: str):
     """The rate of the energy along a motion is the power of the torques."""
@@ -149,6 +156,7 @@ def test_power_balance(name: str):
     assert abs(derivative(energy) - power) <= 1e-10 * size
 
 
+@pytest.mark.quick
 @some_robots
 def test_coriolis_forces_do_no_work(name: str):
     """qd (dM/dt - 2 C) qd = 0, with dM/dt by four points and C qd from the bias forces."""
@@ -199,7 +207,7 @@ def test_a_full_turn_changes_nothing(name: str):
 # ---- external forces, dissipation ----------------------------------------------------------------------------
 
 
-@pytest.mark.cases(1)
+@pytest.mark.quick
 @some_robots
 def test_an_external_force_is_carried_by_the_jacobian(name: str):
     """tau changes by -J^T f, f turned from its frame into the base's directions."""
@@ -229,6 +237,7 @@ def test_forces_on_all_links_add_up(name: str):
     assert close(bot.bias_forces(q, qd, f_ext=f), expected - bot.mass_matrix(q) @ qdd, 1e-12)
 
 
+@pytest.mark.quick
 @some_robots
 def test_dissipation_is_damping_and_friction(name: str):
     bot = robot(name)
@@ -288,6 +297,7 @@ def test_a_robot_that_stands_elsewhere_is_the_same_robot(name: str):
     assert close(moved.pose(q, frame), T @ bot.pose(q, frame), 1e-12)
 
 
+@pytest.mark.quick
 @some_robots
 def test_a_payload_adds_the_torques_of_its_own_body(name: str):
     bot = robot(name)
@@ -313,6 +323,7 @@ def test_a_payload_adds_the_torques_of_its_own_body(name: str):
     assert loaded != bot and bot.model.links[frame.link].inertial != loaded.model.links[frame.link].inertial
 
 
+@pytest.mark.quick
 @some_robots
 def test_armature_stands_on_the_diagonal_only(name: str):
     bot = robot(name)

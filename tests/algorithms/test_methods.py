@@ -301,6 +301,7 @@ def test_gravity_as_a_force_equals_gravity_through_the_base(name: str, method: s
 # ---- Angeles, Ma & Rojas: partial velocities and the direct sum -----------------------------------------------
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ["random2", "random7", "random11", "stanford", "six_axis", "branched6"])
 def test_kane_equals_the_direct_sum_of_partial_velocities(name: str):
     """A_j, B_j by (32)-(36) are the Jacobians of link j's turning and of its mass centre; (37) is what kane gives."""
@@ -338,6 +339,7 @@ def _com_in_named_frame(model: Model, link: int) -> np.ndarray:
 # ---- Rodriguez & Kreutz: vectors, links' and tip's accelerations ----------------------------------------------
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ["random2", "random7", "random11", "puma560", "stanford"])
 def test_newton_euler_equals_the_vector_equations(name: str):
     """(2.1)-(2.13) in the base's directions, sliding joints as corrected: w, v, dw, dv, N(k), F(k) and T(k)."""

@@ -46,6 +46,7 @@ def test_what_they_are_to_each_other(name: str, rolled: bool, backend: str):
     assert power == pytest.approx(robot.gravity_forces(q) @ v, rel=1e-7, abs=1e-7)
 
 
+@pytest.mark.quick
 def test_momentum_changes_by_the_force_of_the_base():
     """A robot on a free base: its linear rows of inverse dynamics are the momentum's rate, minus gravity's."""
     robot = ROBOTS["tree"]
@@ -61,6 +62,7 @@ def test_momentum_changes_by_the_force_of_the_base():
     np.testing.assert_allclose(force, rate - mass_of(robot) * np.array(robot.gravity), atol=1e-6)
 
 
+@pytest.mark.quick
 def test_motor_inertia_counts_as_kinetic_energy_only():
     body = Inertial(1.0, (0.0, 0.0, 0.0), symmetric(1.0, 1.0, 1.0))
     parts = [Part("link", "base", Joint("turn", armature=3.0), body)]

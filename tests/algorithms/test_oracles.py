@@ -104,6 +104,7 @@ def test_machine_code_is_pinocchio(name: str):
     compare(twin(name), "llvm", 1e-10)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", [UR5, PANDA, "allegro_hand_description/urdf/allegro_right_hand.urdf"])
 def test_external_forces(name: str):
     """On every link by rows, and at the last frame alone by name."""
@@ -147,6 +148,7 @@ def test_derivatives_of_inverse_dynamics(name: str):
         assert relative(ours["qdd"][k], pair.ours(np.triu(by_qdd) + np.triu(by_qdd, 1).T)) <= 1e-9
 
 
+@pytest.mark.quick
 def test_derivatives_of_forward_dynamics():
     pair = twin(UR5)
     q, qd, tau = pair.states(SAMPLES)
@@ -175,6 +177,7 @@ def test_damping_and_friction_count_only_when_asked_for():
     assert relative_through(robot.mass_matrix(q), tau, back, qdd) <= 1e-13
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", [UR5, PANDA])
 def test_single_precision(name: str):
     robot = twin(name).robot
@@ -236,6 +239,7 @@ def mujoco_of(arm: str) -> Any:
     return mujoco.MjModel.from_xml_string(f"<mujoco>{options}<worldbody>{body}</worldbody></mujoco>")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("arm", ARMS)
 def test_arms_with_armature_are_those_of_mujoco(arm: str):
     robot, model = ours_of(arm), mujoco_of(arm)

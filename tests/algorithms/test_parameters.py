@@ -17,6 +17,7 @@ def close(found: np.ndarray, expected: np.ndarray) -> bool:
     return bool(np.abs(found - expected).max() <= 1e-11 * max(1.0, np.abs(expected).max()))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics", "mass_matrix", "potential_energy"])
 def test_a_payload(function: str):
     plain = ls.robots.puma560()
@@ -54,6 +55,7 @@ def test_all_inertias_armatures_and_gravity(name: str, method: str):
     assert close(found, one.with_gravity((1.0, 2.0, -8.0)).inverse_dynamics(q, qd, qdd))
 
 
+@pytest.mark.quick
 def test_one_link():
     one, rng = ls.robots.puma560(), np.random.default_rng(3)
     compiled = one.compile("inverse_dynamics", parameters="inertia:link3")
@@ -118,6 +120,7 @@ def test_bad_names(wanted: object, sentence: str):
         ls.robots.puma560().compile("inverse_dynamics", parameters=wanted)  # type: ignore[arg-type]
 
 
+@pytest.mark.quick
 def test_an_inertia_and_a_payload_on_the_same_link():
     one = ls.robots.puma560()
     q, qd, qdd = np.random.default_rng(6).normal(size=(3, 4, 6))

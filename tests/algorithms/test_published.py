@@ -12,6 +12,8 @@ from robots_for_tests import robot
 import linksweep as ls
 from linksweep.catalogue.functions import FUNCTIONS
 
+pytestmark = pytest.mark.quick
+
 QUARTER = np.full(6, np.pi / 4)
 WITH_ARMATURE = (3.133511660946, -26.33762826912, -7.280186683591, 0.170033610651, 0.133236239088, 0.151648190381)
 WITHOUT = (2.238157754673, -30.036853618722, -7.929710964721, 0.012953977972, -0.007350032161, 0.000066344845)

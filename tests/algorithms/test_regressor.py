@@ -17,7 +17,7 @@ def states(robot: ls.Robot, count: int) -> tuple[np.ndarray, ...]:
     return np.stack([robot.random(rng) for _ in range(count)]), *rng.normal(size=(2, count, robot.nv))
 
 
-@pytest.mark.cases(1)
+@pytest.mark.quick
 @pytest.mark.parametrize("rolled", [False, True])
 @pytest.mark.parametrize("tree", [False, True])
 def test_torques_of_the_parameters(tree: bool, rolled: bool):
@@ -34,6 +34,7 @@ def test_torques_of_the_parameters(tree: bool, rolled: bool):
     assert len(set(zip(rows, columns, strict=True))) == packed.shape[-1]
 
 
+@pytest.mark.quick
 def test_each_column_is_the_torque_of_one_parameter():
     """A parameter of 1 and the others 0, link by link, against inverse dynamics with inertias as arguments."""
     robot = pin_models.random_robot(("revolute", "prismatic", "revolute"), tree=True, seed=4)

@@ -11,6 +11,7 @@ from linksweep.errors import ArgumentError
 from linksweep.robots.closed_chains import ANDREWS_MOTOR, ANDREWS_START, four_bars_upright
 
 
+@pytest.mark.quick
 def test_two_four_bars_for_ten_seconds():
     """IFToMM A02, N = 2: through singular poses; B0 from its one freedom, integrated apart to 12 digits."""
     robot = ls.robots.four_bars(2)
@@ -21,6 +22,7 @@ def test_two_four_bars_for_ten_seconds():
     assert run.energy_drift < 1e-9
 
 
+@pytest.mark.quick
 def test_andrews_first_accelerations_and_multipliers():
     robot = ls.robots.andrews()
     tau = np.r_[ANDREWS_MOTOR, np.zeros(6)]

@@ -30,6 +30,7 @@ def pushed(robot: ls.Robot, frame: str, seed: int, cases: int = CASES):
     return rng, q, qd, tau, w, robot.forward_dynamics(q, qd, tau, f_ext={frame: local})
 
 
+@pytest.mark.quick
 def test_a_thousand_pushes_are_recovered(panda: ls.Robot):
     """The bar is 1e-9 of the wrench."""
     _, q, qd, tau, w, qdd = pushed(panda, TOOL, 0)

@@ -118,6 +118,7 @@ def spoil_each(name: str, wanted: str, dtype: str, backend: str) -> None:
             assert all(np.isnan(y).all() for y in alone), (which, element)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("backend", ["llvm", "interpreter"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("name", "wanted"), NON_FINITE)
@@ -149,6 +150,7 @@ def test_every_method_knows_bad_samples():
     in_process(spoil_every_method)
 
 
+@pytest.mark.quick
 def test_an_input_that_folding_drops_is_checked_too():
     """PUMA's torques do not depend on q1."""
     compiled = robot("puma560").compile("inverse_dynamics")
@@ -158,6 +160,7 @@ def test_an_input_that_folding_drops_is_checked_too():
     assert np.isnan(robot("puma560").inverse_dynamics(np.where(first, np.inf, 0.0), q, q)).all()
 
 
+@pytest.mark.quick
 def test_a_shared_row_that_is_bad_spoils_every_sample():
     compiled = robot("puma560").compile("inverse_dynamics")
     q = np.zeros((20, 6))

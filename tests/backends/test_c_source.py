@@ -202,6 +202,7 @@ def test_parameters_are_ordinary_arguments(folder: Path):
     assert y[0] == 0.75
 
 
+@pytest.mark.quick
 @needs_gcc
 def test_choices_signs_and_unused_inputs(folder: Path):
     graph = Graph()
@@ -300,6 +301,7 @@ def test_the_source_needs_only_math_h_and_keeps_nothing():
 # ---- names and numbers ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_numbers_read_back_as_they_are():
     numbers = [0.1, 1 / 3, 1e300, -2.5e-310, 5e-324, 9.81, 1.0, -0.0, 1e16, 123456789.0]
     assert [float(literal(x, "double")) for x in numbers] == numbers
@@ -312,6 +314,7 @@ def test_numbers_read_back_as_they_are():
         literal(1e300, "float")
 
 
+@pytest.mark.quick
 def test_identifiers_are_new_and_allowed():
     names = Names(["q"])
     given = [names.new(x) for x in ("q", "q", "a b", "a-b", "3d", "double", "é", "x" * 90, "x" * 90)]

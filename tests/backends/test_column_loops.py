@@ -44,10 +44,7 @@ CASES = [
 ]  # robot, which items, operations of a block that is cut into parts
 
 
-@pytest.mark.cases(1)
-@pytest.mark.parametrize(("name", "chosen", "cut"), CASES)
-def test_a_loop_gives_what_is_written_out(monkeypatch: pytest.MonkeyPatch, name: str, chosen: slice, cut: int):
-    bot, items = ROBOTS[name](), ITEMS[chosen]
+def check(monkeypatch: pytest.MonkeyPatch, bot: ls.Robot, items: list, cut: int) -> None:
     monkeypatch.setattr(defaults, "IN_LOOP", 0)
     monkeypatch.setattr(long_blocks, "CUT", {16: cut, 32: cut})
     program = bot.recipe(items).trace()
@@ -64,6 +61,16 @@ def test_a_loop_gives_what_is_written_out(monkeypatch: pytest.MonkeyPatch, name:
         for a, b in zip(found, expected, strict=True):
             assert np.isnan(a[0]).all()
             assert close(a[1:], b[1:], 1e-10)
+
+
+@pytest.mark.parametrize(("name", "chosen", "cut"), CASES)
+def test_a_loop_gives_what_is_written_out(monkeypatch: pytest.MonkeyPatch, name: str, chosen: slice, cut: int):
+    check(monkeypatch, ROBOTS[name](), ITEMS[chosen], cut)
+
+
+@pytest.mark.quick
+def test_a_loop_of_a_short_chain(monkeypatch: pytest.MonkeyPatch):
+    check(monkeypatch, robot("mixed3"), ITEMS[1:2], 0)
 
 
 def test_float32(monkeypatch: pytest.MonkeyPatch):
@@ -104,6 +111,7 @@ def test_loops_are_taken_where_they_serve():
     assert not quadruped.recipe(ITEMS[3]).trace().columns  # M^-1 alone
 
 
+@pytest.mark.quick
 def test_the_inverse_factor_of_a_tree():
     rng = np.random.default_rng(0)
     parents = [-1, 0, 1, 1, 3, 0, 5]

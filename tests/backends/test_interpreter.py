@@ -23,6 +23,7 @@ def kernel(name: str, function: str = "inverse_dynamics", rolled: bool = False) 
     return Interpreter(trace(robot(name).canonical, [Request(function, method)], rolled=rolled))
 
 
+@pytest.mark.quick
 def test_every_operation_is_there_and_right():
     assert set(OPERATIONS) == {*UNARY, *BINARY, *TERNARY}
     graph = Graph()
@@ -50,6 +51,7 @@ def test_every_operation_is_there_and_right():
         assert np.array_equal(column, formula(*x.T))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("rolled", [False, True])
 @pytest.mark.parametrize("name", ["puma560", "tree9"])
 def test_against_plain_mechanics(name: str, rolled: bool):
@@ -61,6 +63,7 @@ def test_against_plain_mechanics(name: str, rolled: bool):
         assert close(out[k], inverse_dynamics(bot.model, *(x[k] for x in args)), 1e-12)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("rolled", [False, True])
 def test_long_batches_are_cut_into_chunks(rolled: bool, monkeypatch: pytest.MonkeyPatch):
     bot = robot("mixed3")
@@ -73,6 +76,7 @@ def test_long_batches_are_cut_into_chunks(rolled: bool, monkeypatch: pytest.Monk
     assert np.array_equal(whole, parts)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("function", ["inverse_dynamics", "mass_matrix"])
 @pytest.mark.parametrize("rolled", [False, True])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -16,6 +16,7 @@ from linksweep.backends.target import Target, host_target
 ITEMS = ["forward_dynamics", ("derivative", "forward_dynamics", "q"), ("jacobian", "tool")]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("longest", [40, 150, 300])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_parts_compute_what_the_whole_does(monkeypatch: pytest.MonkeyPatch, longest: int, dtype: str):

@@ -38,6 +38,7 @@ def arrays(count):
     return [rng.normal(size=(count, 3)), rng.normal(size=(1, 3))], [np.zeros((count, 3))]
 
 
+@pytest.mark.quick
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 5000), st.integers(1, 9))
 def test_every_sample_once(count, threads):
@@ -51,6 +52,7 @@ def test_every_sample_once(count, threads):
     assert all(shapes == [length, 1] for length, _, shapes in kernel.chunks)
 
 
+@pytest.mark.quick
 def test_chunks_run_in_different_threads():
     both, idents = threading.Barrier(2, timeout=PATIENCE), set()  # nobody gets on before the other has come
 
@@ -62,6 +64,7 @@ def test_chunks_run_in_different_threads():
     assert len(idents) == 2 and threading.get_ident() in idents
 
 
+@pytest.mark.quick
 def test_short_batches_stay_here():
     kernel = Recorder()
     run_chunks(kernel, *arrays(600), 8)
@@ -76,6 +79,7 @@ def test_wrong_number_of_threads(threads):
         run_chunks(Recorder(), *arrays(10), threads)
 
 
+@pytest.mark.quick
 def test_number_of_threads():
     assert checked_threads(3) == 3 and checked_threads(np.int8(2)) == 2
 

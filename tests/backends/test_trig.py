@@ -127,6 +127,7 @@ def test_within_two_ulp(dtype, fma, sse2):
         assert error.max() <= limit, f"{error.max()} ulp at {angles(dtype)[error.argmax()]!r}"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("sse2", [False, True])
 @pytest.mark.parametrize("fma", [True, False])
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -143,6 +144,7 @@ def test_an_offset_behind_the_reduction(offset, dtype, fma, sse2):
             assert error.max() <= (1.5 if abs(offset) < 1 else 6.0) * 2.0 ** (1 - BITS[dtype])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("fma", [True, False])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_zeros_and_tiny_values_are_exact(dtype, fma):
@@ -173,6 +175,7 @@ def test_far_lanes_take_libm_and_the_others_do_not_notice(dtype, fma):
         assert mine[rest].tobytes() == undisturbed[rest].tobytes()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("fma", [True, False])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_not_finite_gives_nan_in_its_own_lane(dtype, fma):

@@ -99,6 +99,7 @@ STRUCTURES = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", STRUCTURES)
 @pytest.mark.parametrize("function", [name for name in PUBLIC if "" not in FUNCTIONS[name].methods])
 def test_every_function_has_a_rule_for_every_structure(name: str, function: str):
@@ -113,6 +114,7 @@ def test_every_function_has_a_rule_for_every_structure(name: str, function: str)
     assert last.holds(defaults.Structure(99, False, False)) and last.words in ("always", "otherwise")
 
 
+@pytest.mark.quick
 def test_a_free_joint_is_six_deep():
     assert depth(PUMA.canonical) == 6 and depth(named("Allegro hand").canonical) == 4
     assert depth(named("Solo12, floating").canonical) == 6 + 3

@@ -58,11 +58,13 @@ def test_completion(tmp_path: Path, words: str, finds: list[str]):
     assert result.stdout.split() == finds, result.stderr
 
 
+@pytest.mark.quick
 def test_a_bare_command_is_its_help_and_no_success():
     result = run()
     assert result.returncode == 2 and "Usage: linksweep" in result.stdout + result.stderr
 
 
+@pytest.mark.quick
 def test_version():
     assert run("--version").stdout == f"linksweep {linksweep.__version__}\n"
 
@@ -120,6 +122,7 @@ def test_demo_says_when_it_cannot_write(tmp_path: Path):
     assert (tmp_path / "out").read_text() == "a file, not a folder"
 
 
+@pytest.mark.quick
 def test_info_of_a_bundled_robot():
     result = run("info", "puma560")
     assert result.returncode == 0, result.stderr

@@ -30,6 +30,7 @@ def motion(tmp_path: Path) -> np.ndarray:
     return table
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("method", ROBOT.methods("inverse_dynamics"))
 def test_inverse_is_inverse_dynamics(run, motion: np.ndarray, method: str):
     outcome = run("inverse", "puma560", "--trajectory", "m.csv", "-o", "out.csv", "--method", method)
@@ -43,6 +44,7 @@ def test_inverse_is_inverse_dynamics(run, motion: np.ndarray, method: str):
     np.testing.assert_array_equal(table[:, 1:], wanted)
 
 
+@pytest.mark.quick
 def test_forward_brings_the_accelerations_back(run, motion: np.ndarray):
     assert run("inverse", "puma560", "-t", "m.csv", "-o", "tau.csv", "--with-inputs").code == 0
     assert table_of(Path("tau.csv"))[0] == columns(*BLOCKS, "tau")

@@ -124,6 +124,7 @@ class Duck:
         return self.array
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_any_layout_gives_the_same(layout, which):
@@ -205,6 +206,7 @@ def test_axes_of_length_one_with_odd_strides():
         np.testing.assert_array_equal(run(row, qd, F[:1]), expected(row, qd, F[:1]))
 
 
+@pytest.mark.quick
 def test_matrix_is_a_batch():
     row = np.arange(6.0)[None].view(np.matrix)
     assert run(row, QD[0], F[0]).shape == (1, 6)
@@ -218,6 +220,7 @@ def test_scalars_for_scalar_arguments():
     np.testing.assert_array_equal(run_several([[1, 2, 3]] * 4, 2.5)[1], [2.5] * 4)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("empty", [(0,), (0, 3), (4, 0)])
 def test_empty_batches_run_nothing(empty):
     def never(inputs, outputs):
@@ -338,6 +341,7 @@ WRONG = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_argument(case):
     value, message = WRONG[case]
@@ -395,6 +399,7 @@ def test_more_axes_than_numpy_has():
 # ---- out
 
 
+@pytest.mark.quick
 def test_out_is_returned():
     out = np.empty((5, 6))
     assert run(Q, QD, F, out=out) is out
@@ -413,6 +418,7 @@ OUTS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("layout", OUTS)
 @pytest.mark.parametrize("lead", [(), (1,), (5,), (2, 5)])
 def test_out_of_any_layout(layout, lead):

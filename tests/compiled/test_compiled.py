@@ -37,6 +37,7 @@ def operations(function: CompiledFunction) -> Counter[str]:
 # ---- several results -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("backend", ["llvm", "interpreter"])
 def test_several_results(backend: str):
     bot = robot("puma560")
@@ -68,6 +69,7 @@ def test_a_list_of_one_is_one_result():
     assert isinstance(alone, np.ndarray) and np.array_equal(alone, bot.gravity_forces(q))
 
 
+@pytest.mark.quick
 def test_out_takes_the_result():
     bot = robot("mixed3")
     function = compiled("mixed3", "inverse_dynamics")
@@ -102,6 +104,7 @@ def test_llvm_ir_is_text_of_the_kernel():
     assert "define void @kernel(" in rolled
 
 
+@pytest.mark.quick
 def test_dtype_is_followed_or_forced():
     bot = robot("mixed3")
     args = samples(bot, 3, seed=84)
@@ -113,6 +116,7 @@ def test_dtype_is_followed_or_forced():
     assert compiled("mixed3", "inverse_dynamics", dtype=np.float32)(*args).dtype == np.float32
 
 
+@pytest.mark.quick
 def test_threads_change_nothing():
     bot = robot("mixed3")
     args = samples(bot, 5000, seed=85)
@@ -123,6 +127,7 @@ def test_threads_change_nothing():
 # ---- life ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("options", [{}, {"dtype": "float32"}, {"backend": "interpreter"}, {"rolled": True}])
 def test_pickled_functions_work(options: dict[str, Any]):
     bot = robot("mixed5")
@@ -184,6 +189,7 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_requests_are_one_sentence(case: str):
     ask, error, says = WRONG[case]
@@ -282,6 +288,7 @@ def test_a_robot_without_any_inertia_has_no_dynamics():
             ask()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("kind", ["revolute", "prismatic"])
 def test_one_link(kind: str):
     body = random_inertial(np.random.default_rng(3))

@@ -45,6 +45,7 @@ def states(shapes: Any, dtype: Any = np.float64) -> list[np.ndarray]:
     return [RNG.uniform(-1, 1, (*shape, 6)).astype(dtype) for shape in shapes]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("batches", list(itertools.product([(), (1,), (7,)], repeat=3)), ids=str)
 @pytest.mark.parametrize("asked", ["inverse_dynamics", ["inverse_dynamics", "mass_matrix"]], ids=["one", "two"])
@@ -72,6 +73,7 @@ def test_strides(guarded: Any):
         assert np.array_equal(guarded(function)(*args), right)
 
 
+@pytest.mark.quick
 def test_out(guarded: Any):
     one, two = ARM.compile("inverse_dynamics"), ARM.compile(["inverse_dynamics", "mass_matrix"])
     args = states([(4,), (), (4,)])
@@ -85,6 +87,7 @@ def test_out(guarded: Any):
         assert np.array_equal(both[0], right) and np.array_equal(square, matrix)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -43,6 +43,7 @@ def as_se3(at: Placement) -> pin.SE3:
 # ---- tree ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_links_are_sorted_parents_first_and_document_order_is_kept_for_coordinates():
     model = build(part("tip", "middle"), part("other", "base"), part("middle", "root"), part("root", "base"))
     assert [link.name for link in model.links] == ["other", "root", "middle", "tip"]
@@ -56,6 +57,7 @@ def test_a_topological_document_keeps_its_order():
     assert model.document_order == (0, 1, 2, 3, 4)
 
 
+@pytest.mark.quick
 def test_fixed_joints_are_folded_with_their_inertia_and_every_name_stays_a_frame():
     model = build(
         part("mount", "base", "fixed", placement=TURNED),
@@ -93,6 +95,7 @@ def test_the_model_is_hashable_and_compares_by_value():
     assert build(part("a", "base")) != build(part("a", "base"), gravity=(0, 0, 0))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
@@ -240,12 +243,14 @@ def test_the_exception_is_for_massless_links_about_their_own_axis(body: Inertial
 # ---- placements, inertias, payload -------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_compose_and_inverse_are_those_of_pinocchio():
     a, b = random_placement(1), random_placement(2)
     assert np.allclose(as_se3(compose(a, b)).homogeneous, (as_se3(a) * as_se3(b)).homogeneous, atol=1e-15)
     assert np.allclose(as_se3(inverse(a)).homogeneous, as_se3(a).inverse().homogeneous, atol=1e-15)
 
 
+@pytest.mark.quick
 def test_merge_is_that_of_pinocchio_and_exact_for_massless_bodies():
     at = random_placement(3)
     other = Inertial(0.7, (0.3, -0.2, 0.1), as_inertia((0.1, 0.2, 0.25, 0.01, -0.02, 0.03)))
@@ -256,6 +261,7 @@ def test_merge_is_that_of_pinocchio_and_exact_for_massless_bodies():
     assert merge(Inertial(com=(1.0, 0.0, 0.0)), Inertial(), at).mass == 0
 
 
+@pytest.mark.quick
 def test_payload_at_a_frame_is_seen_by_its_link():
     model = build(part("arm", "base"), part("tool", "arm", "fixed", placement=TURNED))
     loaded = with_payload(model, "tool", 3.0, (0.0, 0.0, 0.05), (0.01, 0.01, 0.02))

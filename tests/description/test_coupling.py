@@ -140,7 +140,7 @@ def near(found: Any, wanted: Any, tolerance: float = 1e-10) -> None:
     assert np.abs(np.asarray(found) - wanted).max() <= tolerance * np.abs(wanted).max()
 
 
-@pytest.mark.cases(1)
+@pytest.mark.quick
 @pytest.mark.parametrize("case", CASES)
 def test_dynamics_as_pinocchio_on_the_expanded_model(case: str):
     robot = robot_of(case)

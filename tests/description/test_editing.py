@@ -52,6 +52,7 @@ def test_a_floating_base_is_pinocchio_s_free_flyer(tree: bool):
     assert close(robot.forward_dynamics(q, qd, tau), qdd, 1e-9)
 
 
+@pytest.mark.quick
 def test_floating_and_back_is_the_same_model():
     robot = pin_models.random_robot(KINDS, tree=True, seed=4).with_gravity((1.0, 2.0, 3.0))
     free = robot.with_base("floating")
@@ -60,6 +61,7 @@ def test_floating_and_back_is_the_same_model():
     assert free.gravity == robot.gravity
 
 
+@pytest.mark.quick
 def test_a_held_floating_base_leaves_the_fixed_robot():
     robot = pin_models.random_robot(KINDS, seed=5)
     free = robot.with_base("floating")
@@ -143,6 +145,7 @@ def embed(robot: ls.Robot, locked: ls.Robot, held: dict[str, np.ndarray], q: np.
     return full_q, full_v, np.array(where)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("tree", [False, True])
 @pytest.mark.parametrize(
     "names", [["joint0"], ["joint1", "joint4"], ["joint5", "joint2", "joint3"], ["joint0", "joint1"]]

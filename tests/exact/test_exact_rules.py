@@ -108,6 +108,7 @@ def try_rule(name: tuple[str, str], amount: int, fired: Counter[tuple[str, str]]
         times += fired[name] > before
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("amount", [500, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", sorted({*PATTERNS} - MEANINGLESS), ids=lambda name: f"{name[0]} {name[1]}")
 def test_a_rule_on_random_expressions(name: tuple[str, str], amount: int, fired: Counter[tuple[str, str]]):

@@ -230,6 +230,7 @@ def formula(code: str) -> str:
     return latex(found)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("code", "wanted"),
     [
@@ -322,6 +323,7 @@ def parsed(html: str) -> Tags:
     return tags
 
 
+@pytest.mark.quick
 def test_as_text():
     found = ls.robots.planar(2).explain("inverse_dynamics", method="kane", q=[0.3, 0.5], qd=[1, 2], qdd=[0.1, 0.2])
     text = str(found)

@@ -14,6 +14,8 @@ from linksweep.description.model import BASE, Model, Placement
 from linksweep.errors import DescriptionError
 from linksweep.formats.dh import from_dh
 
+pytestmark = pytest.mark.quick
+
 RANDOM = np.random.default_rng(7)
 ROWS = [
     {

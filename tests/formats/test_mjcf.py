@@ -42,6 +42,7 @@ def test_at_least_95_percent_load():
     assert not failed, "the issue allows 5 %, but all of them load"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", COMPILED)
 def test_mass_matrix_and_bias(name: str):
     robot, model = quietly(name), compiled(name)
@@ -70,6 +71,7 @@ def test_mass_matrix_and_bias(name: str):
                 np.testing.assert_allclose(poses[place][:3, :3], data.xmat[body].reshape(3, 3), atol=1e-10)
 
 
+@pytest.mark.quick
 def test_names_coordinates_and_numbers_are_mujocos():
     with pytest.warns(ModelWarning, match=r"left out are the springs of joints 'turn'; the equality constr"):
         robot = ls.load(OWN / "many_joints.xml")
@@ -120,6 +122,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("what", HOSTILE)
 def test_hostile_files_are_refused(what: str, tmp_path: Path):
     file = tmp_path / "hostile.xml"

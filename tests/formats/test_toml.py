@@ -12,6 +12,8 @@ from linksweep.formats import load_model
 from linksweep.formats.dh import from_dh
 from linksweep.formats.toml import parse_toml, read_toml
 
+pytestmark = pytest.mark.quick
+
 GOOD = """
 name = "arm"
 format = "dh"

@@ -39,6 +39,7 @@ quat_xyzw="{}"/><mass value="2"/><inertia ixx="1" iyy="2" izz="2.5" ixy="0" ixz=
 <axis xyz="0 1 0"/></joint></robot>"""
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("version", ["1.1", "1.2"])
 def test_quaternions_are_those_of_pinocchio(version: str):
     text = TURNED.format(version, "0.3 -0.1 0.2 0.9", "1 2 -3 4", "")
@@ -49,6 +50,7 @@ def test_quaternions_are_those_of_pinocchio(version: str):
     assert abs(torques[0]) > 1
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("version", "quaternion", "more", "message"),
     [
@@ -102,10 +104,12 @@ def frame_poses(model: Model, q: dict[str, float]) -> dict[str, np.ndarray]:
 # ---- real robots -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_all_69_files_are_here():
     assert len(FILES) == 69
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", LOADABLE)
 def test_real_robots_are_those_of_pinocchio(name: str):
     """Names, folded inertias and the pose of every link at a random configuration."""
@@ -139,6 +143,7 @@ def test_real_robots_are_those_of_pinocchio(name: str):
         assert np.allclose(poses[frame.name], expected, rtol=0, atol=1e-9), frame.name
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ["ur_description/urdf/ur5_robot.urdf", "talos_data/robots/talos_reduced.urdf"])
 def test_total_mass_and_mass_centre_are_those_of_pinocchio(name: str):
     model, theirs = load_quietly(FILES[name]), pin.buildModelFromUrdf(str(FILES[name]))
@@ -151,12 +156,14 @@ def test_total_mass_and_mass_centre_are_those_of_pinocchio(name: str):
     assert masses @ centres / masses.sum() == pytest.approx(expected, abs=1e-11)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", sorted(NOT_ROBOTS))
 def test_files_that_are_no_robot_on_a_fixed_base(name: str):
     with pytest.raises(DescriptionError, match=NOT_ROBOTS[name]):
         load_model(FILES[name])
 
 
+@pytest.mark.quick
 def test_coordinates_follow_the_file_and_limits_arrive():
     model = load_model(FILES["ur_description/urdf/ur5_robot.urdf"])
     names = [model.links[i].joint.name for i in model.document_order]
@@ -167,6 +174,7 @@ def test_coordinates_follow_the_file_and_limits_arrive():
     assert first.upper == pytest.approx(2 * math.pi, abs=1e-6)
 
 
+@pytest.mark.quick
 def test_mimic_joints_are_free_with_one_warning():
     with pytest.warns(ModelWarning, match="'panda_finger_joint2' mimic others") as caught:
         model = load_model(FILES["panda_description/urdf/panda.urdf"])
@@ -212,6 +220,7 @@ ARM = f"""<?xml version="1.0"?>
 """
 
 
+@pytest.mark.quick
 def test_every_value_arrives_and_defaults_are_the_specification_s():
     model = read_urdf(ARM, gravity=(0, 0, -1.62))
     upper, lower = model.links
@@ -230,6 +239,7 @@ def test_every_value_arrives_and_defaults_are_the_specification_s():
     assert find_frame(model, "world").link == BASE
 
 
+@pytest.mark.quick
 def test_rpy_turns_about_fixed_axes():
     expected = pin.rpy.rpyToMatrix(0.3, -0.7, 1.9)
     assert np.allclose(rotation_from_rpy(0.3, -0.7, 1.9), expected, rtol=0, atol=1e-15)
@@ -237,6 +247,7 @@ def test_rpy_turns_about_fixed_axes():
     assert rotation_from_rpy(1.5707963, 0, 0)[1][1] == math.cos(1.5707963)  # too coarse to be called a right angle
 
 
+@pytest.mark.quick
 def test_bytes_text_and_other_encodings():
     model = read_urdf(ARM)
     assert read_urdf(ARM.encode()) == model
@@ -247,6 +258,7 @@ def test_bytes_text_and_other_encodings():
     assert read_urdf(latin.encode("latin-1")).links[1].joint.name == "codo_ñ"
 
 
+@pytest.mark.quick
 def test_an_xml_suffix_is_read_by_its_root(tmp_path: Path):
     file = tmp_path / "arm.xml"
     file.write_text(ARM)
@@ -256,6 +268,7 @@ def test_an_xml_suffix_is_read_by_its_root(tmp_path: Path):
         load_model(file)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("old", "new", "line", "message"),
     [
@@ -307,12 +320,14 @@ def test_mistakes_are_refused_with_file_and_line(tmp_path: Path, old: str, new: 
     assert str(caught.value).startswith(f"{file}, line {line}: ")
 
 
+@pytest.mark.quick
 def test_a_loop_without_base_is_refused():
     looped = ARM.replace('<link name="world"/>', "").replace('parent link="world"', 'parent link="lower"')
     with pytest.raises(DescriptionError, match="every link hangs on another one in a loop"):
         read_urdf(looped)
 
 
+@pytest.mark.quick
 def test_a_link_on_two_joints_is_refused():
     extra = '<joint name="third" type="fixed"><parent link="world"/><child link="lower"/></joint></robot>'
     with pytest.raises(DescriptionError, match=r"link name 'lower' is used twice.*hangs on one joint only"):
@@ -324,6 +339,7 @@ def test_a_link_on_two_joints_is_refused():
 LAUGHS = "\n".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 30))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "head",
     [
@@ -340,16 +356,19 @@ def test_any_document_type_is_refused_at_once(head: str, encoding: str):
         read_urdf(f"{head}<robot name='&l29;'/>".encode(encoding))
 
 
+@pytest.mark.quick
 def test_undeclared_entities_are_refused():
     with pytest.raises(DescriptionError, match=r"not valid XML .*undefined entity"):
         read_urdf("<robot name='&x;'/>")
 
 
+@pytest.mark.quick
 def test_deep_nesting_is_refused():
     with pytest.raises(DescriptionError, match="line 1: elements are nested deeper than 200"):
         read_urdf(b"<a>" * 6_000_000)  # 18 MB, below the limit of size
 
 
+@pytest.mark.quick
 def test_a_hundred_megabytes_are_refused(tmp_path: Path):
     file = tmp_path / "deep.urdf"
     block = b"<a>" * 1_000_000
@@ -366,6 +385,7 @@ def test_too_many_elements_are_refused():
         read_urdf(b"<robot>" + b"<a/>" * 500_001)
 
 
+@pytest.mark.quick
 def test_every_truncation_is_an_error(tmp_path: Path):
     data = ARM.rstrip().encode()
     for length in range(1, len(data), 7):
@@ -373,6 +393,7 @@ def test_every_truncation_is_an_error(tmp_path: Path):
             read_urdf(data[:length])
 
 
+@pytest.mark.quick
 def test_random_damage_never_escapes_as_another_error():
     random = np.random.default_rng(0)
     clean = np.frombuffer(ARM.encode(), dtype=np.uint8)
@@ -387,6 +408,7 @@ def test_random_damage_never_escapes_as_another_error():
                 assert str(error)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -411,6 +433,7 @@ def test_files_that_are_something_else(tmp_path: Path, content: bytes, message: 
     assert str(caught.value).startswith(str(file))
 
 
+@pytest.mark.quick
 def test_paths_that_are_no_description(tmp_path: Path):
     folder = tmp_path / "robot.urdf"
     folder.mkdir()
@@ -433,6 +456,7 @@ def test_paths_that_are_no_description(tmp_path: Path):
         read_urdf(None)  # type: ignore[arg-type]
 
 
+@pytest.mark.quick
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX")
 def test_a_pipe_does_not_hang(tmp_path: Path):
     pipe = tmp_path / "pipe.urdf"
@@ -441,6 +465,7 @@ def test_a_pipe_does_not_hang(tmp_path: Path):
         load_model(pipe)
 
 
+@pytest.mark.quick
 def test_elements_know_their_lines():
     root = parse(b"<a>\n<b/>\n\n<c x='1'>\n<d/></c></a>", "t")
     assert [(e.tag, e.line) for e in (root, *root.children, *root.children[1].children)] == [
@@ -448,6 +473,7 @@ def test_elements_know_their_lines():
     ]  # fmt: skip
 
 
+@pytest.mark.quick
 def test_an_empty_file_and_a_folder_get_one_sentence(tmp_path: Path):
     (tmp_path / "empty.urdf").write_text("")
     (tmp_path / "folder.urdf").mkdir()

@@ -24,6 +24,8 @@ from linksweep.formats.dh_writer import to_dh
 from linksweep.formats.urdf import read_urdf, rotation_from_rpy
 from linksweep.formats.urdf_writer import rpy_from_rotation, to_urdf
 
+pytestmark = pytest.mark.quick
+
 UR5 = "ur_description/urdf/ur5_robot.urdf"
 PANDA = "panda_description/urdf/panda.urdf"
 BODY = Inertial(1.0, (0.1, 0.0, 0.2), ((0.1, 0.0, 0.0), (0.0, 0.1, 0.0), (0.0, 0.0, 0.1)))

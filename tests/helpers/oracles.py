@@ -25,11 +25,6 @@ NOT_ROBOTS = {  # nothing moves on a fixed base; ur3.urdf holds no link
     "ur_description/urdf/ur3.urdf",
 }
 LOADABLE = sorted(FILES.keys() - NOT_ROBOTS)
-FEW = (  # of every kind one: `make test` compares these, `make test-all` the whole package
-    "/a1.urdf", "anymal_b_simple_description/robots/anymal.urdf", "/double_pendulum.urdf", "/iris.urdf", "/kinova.urdf",
-    "/panda.urdf", "/solo12.urdf", "/talos_reduced.urdf", "/tiago_no_hand.urdf", "/ur5_robot.urdf", "/human.urdf",
-    "/allegro_right_hand.urdf", "/romeo_small.urdf", "/quadrotor_base.urdf",
-)  # fmt: skip
 
 
 def load_quietly(path: Path) -> ls.Robot:

@@ -19,6 +19,7 @@ def modules_after(code: str) -> set[str]:
     return set(run.stdout.split())
 
 
+@pytest.mark.quick
 def test_import_brings_nothing_heavy():
     assert modules_after("import linksweep") & HEAVY == set()
 
@@ -32,6 +33,7 @@ def test_using_a_robot_brings_no_optional_package():
     assert modules_after(code) & {"matplotlib", "pinocchio", "mujoco", "typer", "rich", "hypothesis"} == set()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", linksweep.__all__)
 def test_every_public_name_is_there(name: str):
     assert getattr(linksweep, name) is getattr(linksweep, name)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.quick
+
 PACKAGE = Path(__file__).parents[2] / "src" / "linksweep"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -19,6 +19,7 @@ def motion(nv: int, rows: int = 40) -> np.ndarray:
     return np.random.default_rng(4).normal(size=(3, rows, nv))
 
 
+@pytest.mark.quick
 def test_every_term_of_a_drive_is_what_it_says():
     robot = arm("puma560")
     q, qd, qdd = motion(6)

@@ -42,6 +42,7 @@ def bodies(count: int, seed: int = 0) -> np.ndarray:
     return np.array(found)
 
 
+@pytest.mark.quick
 def test_the_pseudo_inertia_is_the_second_moment_of_mass():
     masses, places = np.array([1.0, 2.0, 0.5]), np.array([[0.1, 0.2, 0.3], [-0.2, 0.1, 0.0], [0.4, -0.1, 0.2]])
     points = np.concatenate([places, np.ones((3, 1))], axis=1)
@@ -53,6 +54,7 @@ def test_the_pseudo_inertia_is_the_second_moment_of_mass():
     assert np.allclose(ten_of(J), ten, rtol=0, atol=1e-15)
 
 
+@pytest.mark.quick
 def test_log_cholesky_is_pinocchio_s():
     """Their order of the ten numbers of theta is Rucker's and Wensing's, as ours."""
     for ten in bodies(20):

@@ -83,6 +83,7 @@ def dense(fit: ls.identification.Fit, divided: np.ndarray) -> np.ndarray:
     return np.linalg.lstsq(X / size, (samples.tau * root).ravel(), rcond=None)[0] / size
 
 
+@pytest.mark.quick
 def test_chunks_give_what_all_rows_at_once_give(monkeypatch: pytest.MonkeyPatch):
     from linksweep.identification.estimate import triangles as module
 
@@ -174,6 +175,7 @@ def test_huber_is_not_pulled_by_outliers():
     assert np.allclose(robust.noise, NOISE, rtol=0.15)
 
 
+@pytest.mark.quick
 def test_ridge_stays_near_the_description_where_the_log_is_short():
     own = case("puma560")
     few = slice(300, 1100)  # 4 s of motion

@@ -28,6 +28,7 @@ def fitted(name: str = "puma560") -> ls.identification.Fit:
     return ls.identify(arm(name), *logged(0, name), cutoff=20.0)
 
 
+@pytest.mark.quick
 def test_another_motion_is_predicted():
     other = case("puma560", seed=7)
     # one truth for both motions: the first one's friction

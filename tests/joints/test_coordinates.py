@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 import linksweep as ls
 
+pytestmark = pytest.mark.quick
+
 ROBOT = pin_models.random_robot(pin_models.ALL_KINDS, tree=True, seed=1)
 THEIRS = pin_models.pin_model(ROBOT)
 WHERE = pin_models.places(ROBOT, THEIRS)

@@ -34,6 +34,8 @@ from linksweep.spatial.algebra import (
     leaves,
 )
 
+pytestmark = pytest.mark.quick
+
 RNG = np.random.default_rng(2)
 STEP = 1e-30  # of the complex step: no difference is taken, so it can be this small
 
@@ -119,6 +121,7 @@ def view(kind: Any, q: Any) -> Any:
     return SimpleNamespace(joint=kind, H_T=Span(kind.columns(kept, PITCH)), H_T_rate=rate)
 
 
+@pytest.mark.cases(1000)
 @pytest.mark.parametrize("kind", KINDS.values())
 def test_the_subspace_is_the_rate_of_the_motion(kind: Any):
     """H^T v is what the link does at the rates v, here by a complex step of where it puts a point."""
@@ -130,6 +133,7 @@ def test_the_subspace_is_the_rate_of_the_motion(kind: Any):
     assert np.allclose(np.array([*moved(kind, list(q)).turn_back(rate)]), expected, rtol=0, atol=1e-13)
 
 
+@pytest.mark.cases(1000)
 @pytest.mark.parametrize("kind", KINDS.values())
 def test_bias_is_the_rate_of_the_carried_velocity(kind: Any):
     """n(k) = d/dt (phi^T V) in the link's own frame, where the parent's V stays: Kozlowski (3.7), (3.7')."""
@@ -143,6 +147,7 @@ def test_bias_is_the_rate_of_the_carried_velocity(kind: Any):
     assert np.allclose(dense(n), expected, rtol=0, atol=1e-13)
 
 
+@pytest.mark.cases(1000)
 @pytest.mark.parametrize("kind", KINDS.values())
 def test_the_two_biases_differ_by_the_frame_of_the_derivative(kind: Any):
     """alpha = lambda + [0; w x v] on both sides of the joint, hence the classical bias from the local one."""

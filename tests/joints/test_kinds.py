@@ -110,6 +110,7 @@ def test_derivatives(kind: str, function: str):
         close(one.compile([request])(q, qd, x), two.compile([request])(q, qd, x), 1e-9)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("kind", NEW)
 def test_coordinates(kind: str):
     one, two = robots(kind, limits=Limits(-0.5, 0.25, 2.0, 3.0))

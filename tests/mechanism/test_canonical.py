@@ -35,6 +35,8 @@ from linksweep.mechanism.sweeps import Unrolled
 from linksweep.spatial.algebra import ZERO_FORCE, Vec
 from linksweep.spatial.transforms import Screw
 
+pytestmark = pytest.mark.quick
+
 
 def canonical_pose(model: Model, at: Any, name: str) -> np.ndarray:
     """The 4x4 matrix of a frame through the canonical frames."""

@@ -198,6 +198,7 @@ def test_a_search_from_many_starts_finds_no_other_branch(name: str):
     assert np.concatenate(seen).mean() > 0.6
 
 
+@pytest.mark.quick
 def test_the_eight_branches_of_the_puma():
     """Shoulder left and right, elbow up and down, wrist turned over: q1 of two, q3 of two, q4 half a turn apart."""
     robot, frame = arm("puma560")

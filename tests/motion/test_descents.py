@@ -73,6 +73,7 @@ def test_a_sample_does_not_depend_on_its_batch(name: str):
     np.testing.assert_array_equal(q, np.stack([singles[k][0] for k in shuffled]))
 
 
+@pytest.mark.quick
 def test_bad_numbers_end_their_own_lane():
     chain, targets, starts = cases("ur5", 20)
     function = chain.descent(False, True)
@@ -85,6 +86,7 @@ def test_bad_numbers_end_their_own_lane():
     np.testing.assert_array_equal(q[others], good[others])
 
 
+@pytest.mark.quick
 def test_iterations_run_out():
     chain, targets, starts = cases("ur5", 20)
     for most in (0, 1, 3):

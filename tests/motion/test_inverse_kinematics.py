@@ -92,6 +92,7 @@ def test_from_a_start_nearby_the_solution_is_the_one_nearby(name: str):
         np.testing.assert_allclose(found.q[regular], q[regular], atol=1e-8)
 
 
+@pytest.mark.quick
 def test_any_batch_shape_and_one_target():
     robot = arm("ur5")
     wanted = robot.pose(postures(robot, 6, seed=0), "tool0").reshape(2, 3, 4, 4)
@@ -155,6 +156,7 @@ def test_joints_elsewhere_stay_where_they_were_put():
     np.testing.assert_array_equal(robot.inverse_kinematics(wanted, "panda_hand_tcp").q[:, -2:], 0.0)
 
 
+@pytest.mark.quick
 def test_unlimited_joints_come_without_whole_turns():
     robot = arm("puma560")
     q = postures(robot, 50, seed=4)

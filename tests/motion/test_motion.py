@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from linksweep import ArgumentError
 from linksweep.motion import Quintic
 
+pytestmark = pytest.mark.quick
+
 finite = st.floats(-1e6, 1e6)
 
 

@@ -38,6 +38,7 @@ def path(request: pytest.FixtureRequest) -> Path:
     return PATHS[request.param]()
 
 
+@pytest.mark.quick
 def test_twist_and_acceleration_are_the_derivatives(path: Path):
     t, step = np.linspace(path.start, path.end, 61)[1:-1] + 1e-3 * np.pi, 1e-4
     t = t[t < path.end - 2 * step]
@@ -78,6 +79,7 @@ def test_any_shape_of_times(path: Path):
     checked_poses("test", "pose", motion.pose)  # rotations stay rotations
 
 
+@pytest.mark.quick
 def test_line_is_straight_and_turns_like_slerp():
     path = Line(START, END, Trapezoid([[0.0], [1.0]], 0.7, 2.0))
     t = np.linspace(0.0, path.end, 40)
@@ -117,6 +119,7 @@ def test_arc_around_an_axis_is_a_rigid_rotation():
     np.testing.assert_allclose(end, (shift * carried * shift.inverse() * pin.SE3(START)).homogeneous, atol=1e-14)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("angle", [0.0, 1e-13, 1e-8, 0.5, 3.0, 3.001, np.pi - 1e-9, np.pi])
 def test_rotation_vectors(angle: float):
     axes = np.random.default_rng(0).normal(size=(50, 3))

@@ -35,6 +35,7 @@ def motion(request: pytest.FixtureRequest) -> Motion:
     return MOTIONS[request.param]()
 
 
+@pytest.mark.quick
 def test_velocity_and_acceleration_are_the_derivatives(motion: Motion):
     t = np.linspace(motion.start, motion.end, 403)[1:-1]
     knots = np.concatenate([np.atleast_1d(x).ravel() for x in _knots(motion)])
@@ -87,6 +88,7 @@ def test_outside_its_times(motion: Motion):
             motion(outside)
 
 
+@pytest.mark.quick
 def test_passes_through_its_points(motion: Motion):
     if isinstance(motion, Cycloid):
         np.testing.assert_allclose(motion([0.0, motion.end]).q, [motion.q0, motion.q0 + motion.A * motion.end])
@@ -166,6 +168,7 @@ def test_splines_give_back_polynomials_of_their_degree():
 # ---- trapezoids ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_trapezoid_by_hand():
     """10 rad at 2 rad/s and 1 rad/s^2: 2 s up, 3 s at full speed, 2 s down."""
     path = Trapezoid([[0.0], [10.0]], 2.0, 1.0)

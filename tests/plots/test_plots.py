@@ -71,6 +71,7 @@ def test_limits_are_the_joints_own():
     assert found == [(-1.0, 2.0), (-3.0, 3.0), (-4.0, 4.0), (-np.inf, np.inf)]
 
 
+@pytest.mark.quick
 def test_panels_draw_what_they_are_given():
     tau = waves(6)
     figure = plots.time_series(robot("puma560"), T, tau)

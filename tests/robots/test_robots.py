@@ -42,6 +42,7 @@ def frame_position(model: Model, q: np.ndarray, name: str) -> np.ndarray:
     return data.oMi[frame.link + 1].act(np.array(frame.placement.position))
 
 
+@pytest.mark.quick
 def test_puma_gives_the_check_torques_without_any_warning():
     model = robots.puma560_model()
     x = np.full(6, np.pi / 4)
@@ -94,6 +95,7 @@ def test_six_axis_warns_of_its_published_inertia_and_starts_on_the_stated_line()
     assert frame_position(model, start, "tool")[2] == pytest.approx(1.2376, abs=5e-5)
 
 
+@pytest.mark.quick
 def test_planar_rods_are_a_pendulum():
     """One rod: inertia m l^2 / 3 about its end, weight at half its length."""
     model = robots.planar_model(1, length=2.0, mass=3.0, gravity=10.0)
@@ -143,6 +145,7 @@ def test_ten_thousand_links_build():
     assert len(robots.chain_model(10_000, joints="mixed").links) == 10_000
 
 
+@pytest.mark.quick
 def test_bundled_names():
     assert robots.names() == ("puma560", "six_axis", "stanford")
     assert robots.model("puma560") == robots.puma560_model()

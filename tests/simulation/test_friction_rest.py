@@ -33,6 +33,7 @@ def rough(robot: ls.Robot, friction: object, **limits: object) -> ls.Robot:
     return ls.Robot(replace(robot.model, links=tuple(links)))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("integrator", ["rk4", "semi_implicit_euler"])
 @pytest.mark.parametrize("speed", [0.0, 1.0, -1.0])
 def test_a_pendulum_that_friction_holds_does_not_creep(integrator: str, speed: float):
@@ -59,6 +60,7 @@ def test_the_way_to_rest_is_the_closed_form():
     assert max(errors) < 0.3 / INERTIA / 8 * 1.001  # the step in which it stops is at most so far off
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("dt", [1e-2, 1e-3])
 def test_through_rest_and_back_is_the_closed_form(dt: float):
     """1 kg that slides against 3 N and a friction of 1 N, stops within a step and slides back."""
@@ -111,7 +113,7 @@ def settled_by_enumeration(
     return best
 
 
-@pytest.mark.slow
+@pytest.mark.quick
 def test_rates_are_those_of_the_convex_problem():
     rng, wrong = np.random.default_rng(0), 0
     for _ in range(200):
@@ -174,6 +176,7 @@ def test_batches_threads_and_records_change_nothing():
 # ---- stops -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("options", [{"dt": 1e-4, "every": 100}, {"dt": 1e-2, "integrator": "adaptive"}])
 def test_a_hard_stop_takes_all_speed_of_its_joint(options: dict):
     robot = arm(0.0, limits=Limits(-3.0, 0.5))
@@ -209,6 +212,7 @@ def test_an_impact_is_an_impulse_at_its_own_joint(options: dict):
     assert run.kinetic_energy[hit] < 0.99 * run.kinetic_energy[0]
 
 
+@pytest.mark.quick
 def test_springs_at_the_stops_throw_back():
     robot = arm(0.0, limits=Limits(-3.0, 0.5))
     fixed = ls.simulate(robot, [0.0], None, None, 1.0, dt=1e-4, every=100, stops=(2000.0, 0.0))

@@ -17,6 +17,7 @@ def differences(loss, step: float = 1e-4) -> float:
     return (45 * pairs[0] - 9 * pairs[1] + pairs[2]) / (60 * step)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("name", "steps"), [("puma560", 1), ("puma560", 30), ("puma560", 37), ("mixed3", 20)])
 @pytest.mark.parametrize("integrator", ["rk4", "semi_implicit_euler"])
 def test_gradients_are_slopes_of_the_rollouts(name: str, steps: int, integrator: str):

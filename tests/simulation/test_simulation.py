@@ -44,6 +44,7 @@ def random_state(robot: ls.Robot, seed: int, *batch: int) -> tuple[np.ndarray, n
 # ---- what the issue asks for ---------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_puma_follows_its_path_by_torques_at_the_stages(puma: ls.Robot):
     found = ls.simulate(puma, START, None, FeedForward(PATH), PUMA_DURATION)
     assert np.abs(found.q[-1] - END).max() <= 1e-9
@@ -89,6 +90,7 @@ def pinocchio_rk4(q: np.ndarray, v: np.ndarray, tau: np.ndarray, dt: float) -> t
     return np.array([s[0] for s in states]), np.array([s[1] for s in states])
 
 
+@pytest.mark.quick
 def test_same_scheme_as_pinocchios_aba_in_a_loop():
     robot = ls.load(UR5)
     assert robot.joint_names == tuple(pin.buildModelFromUrdf(str(UR5)).names)[1:]
@@ -137,6 +139,7 @@ def test_same_scheme_as_mujocos(theirs: str, integrator: str, last: str, tmp_pat
 # ---- every kind of joint ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_rk4_is_of_fourth_order_on_every_kind_of_joint(mixed: ls.Robot):
     q0, qd0 = random_state(mixed, 5)
     exact = ls.simulate(mixed, q0, qd0, None, 0.4, dt=0.1, integrator="adaptive", rtol=1e-13, atol=1e-13)
@@ -149,6 +152,7 @@ def test_rk4_is_of_fourth_order_on_every_kind_of_joint(mixed: ls.Robot):
     assert errors[1] < 1e-6
 
 
+@pytest.mark.quick
 def test_semi_implicit_euler_moves_as_integrate_does(mixed: ls.Robot):
     """Also at rates where the rotation of one step is a small angle, and where it is none."""
     q, qd = random_state(mixed, 6, 4)
@@ -179,6 +183,8 @@ def recorded(robot: ls.Robot, q0: np.ndarray, qd0: np.ndarray, records: int, eve
     return Recording(states, [np.full((records + 1, *qd0.shape), 7.0) for _ in range(2)], every)
 
 
+@pytest.mark.quick
+@pytest.mark.cases(1000)
 @pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize(("count", "threads"), [(1, 1), (5, 1), (9, 2), (70, 1), (131, 2)])
 def test_loop_in_machine_code_is_the_one_in_python(puma: ls.Robot, count: int, threads: int, every: int):
@@ -198,6 +204,7 @@ def test_loop_in_machine_code_is_the_one_in_python(puma: ls.Robot, count: int, t
 FORWARD = Request("forward_dynamics", "filter_smoother")
 
 
+@pytest.mark.quick
 def test_rollouts_do_not_depend_on_batch_threads_or_records(puma: ls.Robot):
     q0, qd0 = random_state(puma, 8, 3, 7)
     whole = ls.simulate(puma, q0, qd0, None, 0.05)
@@ -254,6 +261,7 @@ def test_float32(puma: ls.Robot):
     assert np.abs(single.q - double.q).max() < 1e-4  # a hundred steps, each rounded to 6e-8
 
 
+@pytest.mark.quick
 def test_divergence_is_nan_from_there_and_said(puma: ls.Robot):
     tau = np.zeros((3, 6))
     tau[1] = 1e250

@@ -41,6 +41,7 @@ def puma() -> ls.Robot:
     return ls.robots.puma560()
 
 
+@pytest.mark.quick
 def test_damping_takes_speed_exponentially():
     robot = pendulum(0.0, damping=0.4)
     found = ls.simulate(robot, [0.0], [2.0], None, 1.0, dissipation=True)
@@ -48,6 +49,7 @@ def test_damping_takes_speed_exponentially():
     assert np.array_equal(ls.simulate(robot, [0.0], [2.0], None, 0.1).qd, np.full((101, 1), 2.0))
 
 
+@pytest.mark.quick
 def test_coulomb_friction_takes_speed_evenly():
     found = ls.simulate(pendulum(0.0, friction=0.2), [0.0], [-2.0], None, 1.0, dissipation=True)
     assert np.allclose(found.qd[:, 0], -2.0 + 0.2 / INERTIA * found.t, rtol=1e-12)
@@ -76,6 +78,7 @@ def test_samples_that_do_not_fit_the_time_are_refused(puma: ls.Robot, law: Sampl
         ls.simulate(puma, np.zeros(6), None, law, 0.01)
 
 
+@pytest.mark.quick
 def test_computed_torque_errors_decay_as_springs(puma: ls.Robot):
     """Decoupled and critically damped: e = e0 (1 + w t) exp(-w t)."""
     path = Quintic([np.zeros(6), np.linspace(-1.0, 1.0, 6)], [0.0, 0.5])
@@ -86,6 +89,7 @@ def test_computed_torque_errors_decay_as_springs(puma: ls.Robot):
     assert np.abs(error - wanted).max() < 1e-8  # the fourth order of steps of 1 ms
 
 
+@pytest.mark.quick
 def test_laws_say_what_their_formulas_say():
     """Every kind of joint but the free one, which no law drives."""
     robot = random_robot(ALL_KINDS[1:], seed=4)

@@ -36,6 +36,8 @@ from linksweep.spatial.transforms import Pose, Screw, Shift
 from linksweep.tracing.expression import Graph
 from linksweep.tracing.program import Array, block_program
 
+pytestmark = pytest.mark.quick
+
 RNG = np.random.default_rng(1)
 TOLERANCE = 1e-14  # a handful of products of numbers of order one
 
@@ -213,6 +215,7 @@ def matrices(transform: Transform) -> tuple[np.ndarray, np.ndarray]:
     return T[:3, :3], T[:3, 3]
 
 
+@pytest.mark.cases(1000)
 @pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda t: f"{len(t.factors)}")
 def test_transforms(transform: Transform):
     R, p = matrices(transform)
@@ -229,6 +232,7 @@ def test_transforms(transform: Transform):
     assert same(transform.point(u), R @ dense(u) + p) and same(transform.origin(), p)
 
 
+@pytest.mark.cases(1000)
 @pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda t: f"{len(t.factors)}")
 def test_poses_are_carried_through(transform: Transform):
     R, p = matrices(PRODUCT)

@@ -302,6 +302,7 @@ def sample(name: str) -> tuple[ls.Robot, SpatialOperators, np.ndarray]:
     return bot, ls.operators(bot, q), qd
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ROBOTS)
 def test_mass_operator_is_the_mass_matrix(name: str):
     bot, o, _ = sample(name)
@@ -342,6 +343,7 @@ def test_gravity_by_3_21(name: str):
     assert_equal((o.H @ o.phi @ o.M @ o.phi.T) @ a, o.gravity_forces())
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ROBOTS)
 def test_inverse_dynamics_in_operator_form(name: str):
     """(3.18) with (3.21), plus the armature's R thetadd."""

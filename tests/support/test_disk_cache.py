@@ -45,6 +45,7 @@ def stored(cache):
 # ---- round trip
 
 
+@pytest.mark.quick
 def test_round_trip(cache):
     assert cache.get(KEY) is None
     assert cache.status() == f"on: {cache.folder} (not made yet)"
@@ -90,6 +91,7 @@ def rewrite(file, content):
         stream.write(content)
 
 
+@pytest.mark.quick
 def test_every_damaged_byte_is_noticed(cache):
     assert cache.put(KEY, {"m": 1}, b"payload")
     file = only_file(cache)
@@ -106,6 +108,7 @@ def test_every_damaged_byte_is_noticed(cache):
     assert cache.get(KEY) == ({"m": 1}, b"payload")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("keep", [0, 1, 8, 31, 32, 63, 64, 100, -1])
 def test_truncated(cache, keep):
     file = stored(cache)
@@ -135,6 +138,7 @@ def test_extended_or_not_ours(cache):
     assert cache.get(KEY) is None and not os.path.exists(file)
 
 
+@pytest.mark.quick
 def test_planted_under_another_key(cache):
     file = stored(cache)
     other = os.path.join(cache.folder, module._file_name("b" * 64))
@@ -150,6 +154,7 @@ def test_file_that_others_may_touch(cache, mode):
     assert cache.get(KEY) is None and not os.path.exists(file)
 
 
+@pytest.mark.quick
 def test_symlinked_file(cache, tmp_path):
     file = stored(cache)
     os.rename(file, tmp_path / "elsewhere")

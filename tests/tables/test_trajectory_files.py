@@ -55,6 +55,7 @@ def test_columns_are_named_by_joint():
     assert joint_columns(FLOATING, "q")[:4] == tuple(f"q.root_joint.q{axis}" for axis in "xyzw")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("what", "text"),
     [
@@ -231,6 +232,7 @@ def blocks() -> Iterator[np.ndarray]:
     yield np.array(ROWS[5:])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("folder", [".", "new/folder"])
 def test_csv_and_npz_hold_every_bit(tmp_path: Path, folder: str):
     columns, about = block_columns(MODEL, BLOCKS), {"robot": "planar2"}

@@ -55,6 +55,7 @@ def agrees_with_pinocchio(bot: ls.Robot, model: Any, seed: int = 0, scale: float
         assert close(ours, expected[np.ix_(where, where)], scale * max(1.0, 1e-4 * np.linalg.cond(M)))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("case", FLOATING)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_joint_against_pinocchio_by_name(case: str, seed: int):
@@ -197,6 +198,7 @@ def test_by_the_numbers_of_q():
         assert close(by_number @ bot.coordinate_rates(q, unit), along[:, k], 1e-11)
 
 
+@pytest.mark.quick
 def test_by_parameters():
     bot = ls.robots.puma560()
     q, qd, x = samples(bot, seed=8)
@@ -214,6 +216,7 @@ def test_by_parameters():
     assert close(by_armature, np.diag(x), 1e-12)
 
 
+@pytest.mark.quick
 def test_batches_types_and_out():
     bot = ls.robots.puma560()
     q, qd, x = samples(bot, 12, seed=9)

@@ -47,6 +47,7 @@ def exact_derivative(name: str, function: str, args: list[np.ndarray], k: int, d
     return np.stack(columns, axis=-1)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ARMS)
 @pytest.mark.parametrize("by", ["q", "qd", "qdd"])
 def test_inverse_dynamics(name: str, by: str):
@@ -88,6 +89,7 @@ def test_by_acceleration_it_is_the_mass_matrix_and_by_torque_its_inverse(name: s
         assert close(inverse[k] @ M[k], np.eye(bot.nv), 1e-13 * np.linalg.cond(M[k]) + 1e-12)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ["tree4", "urdf"])
 def test_dissipation(name: str):
     """By qd it gains the damping on the diagonal; Coulomb friction is flat where it is smooth."""
@@ -100,6 +102,7 @@ def test_dissipation(name: str):
     assert close(got, exact_derivative(name, "inverse_dynamics", args, 1, dissipation=True), 1e-11)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ["puma560", "mixed5"])
 def test_poses_and_potentials(name: str):
     """d pose / dq is the Jacobian's linear half, and d gravity / dq is symmetric: it has a potential."""
@@ -129,6 +132,7 @@ def test_batches_and_backends(backend: str):
         assert close(got[index], one, 1e-11)
 
 
+@pytest.mark.quick
 def test_every_operation():
     """A program with all of them, against the same formula in central differences."""
     graph = Graph()
@@ -169,6 +173,7 @@ def test_a_derivative_is_as_customised_as_its_program():
     assert {6 * row for row in range(6)} <= constant
 
 
+@pytest.mark.quick
 def test_what_cannot_be_differentiated():
     model = robot("mixed3").canonical
     request = Request("inverse_dynamics", "newton_euler")

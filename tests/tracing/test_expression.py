@@ -11,6 +11,8 @@ from linksweep.spatial import scalars
 from linksweep.tracing.expression import BINARY, COMMUTATIVE, ONLINE, PARAMETER, TERNARY, UNARY, Graph, Node
 from linksweep.tracing.rules import RULES
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def graph() -> Graph:

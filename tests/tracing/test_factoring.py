@@ -15,6 +15,8 @@ from linksweep.tracing.expression import Graph
 from linksweep.tracing.passes.factoring import factor_sums
 from linksweep.tracing.program import Array, Program, block_program
 
+pytestmark = pytest.mark.quick
+
 VALUES = np.random.default_rng(1).uniform(-2.0, 2.0, (40, 4))
 
 

@@ -44,6 +44,7 @@ def test_the_robot_has_offsets():
     assert all(abs(link.angle) > 0.01 for link in BOT.canonical.links)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("rolled", [False, True])
 @pytest.mark.parametrize("backend", ["llvm", "interpreter"])
 @pytest.mark.parametrize("size", SIZES)

@@ -18,6 +18,8 @@ from linksweep.tracing.passes.dead_and_fused import fuse, remove_dead
 from linksweep.tracing.program import Array, Block, Program, Store, block_program
 from linksweep.tracing.rolled import Rolled
 
+pytestmark = pytest.mark.quick
+
 INVERSE = Request("inverse_dynamics", "newton_euler")
 FORWARD = Request("forward_dynamics", "filter_smoother")
 MASS = Request("mass_matrix", "composite")

@@ -18,6 +18,7 @@ def state(bot: ls.Robot, seed: int = 0) -> tuple[np.ndarray, ...]:
     return bot.random(random), *random.uniform(-1, 1, (2, bot.nv))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("function", [ID, FD])
 @pytest.mark.parametrize("name", ["puma560", "mixed3", "tree4", "floating"])
 def test_products_are_those_with_the_derivatives(name: str, function: str):

@@ -31,6 +31,8 @@ from linksweep.tracing.program import (
     block_program,
 )
 
+pytestmark = pytest.mark.quick
+
 X = Array("x", (2,))
 Y = Array("y", (2,))
 

@@ -43,6 +43,7 @@ def tolerance(bot: ls.Robot, which: str, args: list[np.ndarray]) -> float:
     return 1e-14 * max([100.0, *(condition(bot.model, q) for q in args[0])])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("which", FUNCTIONS)
 @pytest.mark.parametrize("name", NAMES)
 def test_rolled_equals_unrolled(name: str, which: str):
@@ -57,6 +58,7 @@ def test_rolled_equals_unrolled(name: str, which: str):
         assert close(rolled(*(x[0] for x in args)), expected[0], tolerance(bot, which, args))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("which", ["inverse_dynamics", "forward_dynamics", "bias_forces"])
 @pytest.mark.parametrize("name", ["mixed3", "tree9", "urdf"])
 def test_with_external_forces_and_dissipation(name: str, which: str):
@@ -121,6 +123,7 @@ def test_programs_of_any_length_are_of_one_size():
     assert sizes[30] == sizes[300]
 
 
+@pytest.mark.quick
 def test_the_shape_of_a_rolled_program():
     program = trace(robot("mixed8").canonical, [Request("mass_matrix", "composite")], rolled=True)
     kinds = [type(step) for step in program.steps]
@@ -130,6 +133,7 @@ def test_the_shape_of_a_rolled_program():
     assert len(program.kinds) == len(program.parents) == 8
 
 
+@pytest.mark.quick
 def test_several_results_share_their_loops():
     bot = robot("tree9")
     together = bot.compile(["mass_matrix", "bias_forces", ("jacobian", "camera")], rolled=True)

@@ -20,6 +20,8 @@ from linksweep.tracing.expression import ONLINE, PARAMETER, Graph, Node
 from linksweep.tracing.program import Array, block_program
 from linksweep.tracing.rules import RULES
 
+pytestmark = pytest.mark.quick
+
 INPUTS = (Array("x", (4,)),)
 VALUES = np.random.default_rng(3).uniform(0.2, 3.0, (50, 4)) * np.random.default_rng(4).choice((-1.0, 1.0), (50, 4))
 
@@ -42,6 +44,7 @@ def test_every_rule_has_its_pattern():
     assert every_rule() == {*PATTERNS, *NUMBERS}
 
 
+@pytest.mark.cases(1000)
 @pytest.mark.parametrize("name", PATTERNS, ids=lambda name: name[1])
 def test_a_rule_fires_and_keeps_the_value(name: tuple[str, str], fired: Counter[tuple[str, str]]):
     function = PATTERNS[name]

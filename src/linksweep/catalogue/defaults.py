@@ -64,7 +64,9 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "forward_dynamics": (
         Rule("composite", "for robots with mimic joints", lambda s: s.coupled),
         Rule("fd4", "in rolled programs", lambda s: s.loops),
-        Rule("composite", f"for robots with at most {DEEP} DOF between the base and any tip", lambda s: s.depth <= DEEP),
+        Rule(
+            "composite", f"for robots with at most {DEEP} DOF between the base and any tip", lambda s: s.depth <= DEEP
+        ),
         Rule("fd3", "otherwise"),
     ),
     "mass_matrix": (Rule("composite"),),
