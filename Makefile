@@ -14,10 +14,9 @@ unexport PYTHONDONTWRITEBYTECODE  # tests and demos start many processes, which 
 
 help:
 	@echo "make demo    set up .venv and run the PUMA 560 round trip into $(OUT)/"
-	@echo "make quick   run the tests marked quick: does a change break anything obvious? (a minute)"
-	@echo "make test    set up .venv with the test extras and run the suite, of broad tests every k-th case"
-	@echo "make test-all  every case of it, with the frameworks, and its slow tests (soak, abuse at scale, whole packages of files),"
-	@echo "             then which tier catches each of 40 seeded faults"
+	@echo "make quick   a minute: the tests marked quick"
+	@echo "make test    five minutes: what must pass before a merge, at most three cases of each test"
+	@echo "make test-all  all cases, slow tests, frameworks, browser, and tools/mutations.py"
 	@echo "make lint    ruff check, ruff format --check, pyright"
 	@echo "make format  let ruff rewrite the files"
 	@echo "make bench   measure against Pinocchio"

@@ -63,6 +63,7 @@ def check(monkeypatch: pytest.MonkeyPatch, bot: ls.Robot, items: list, cut: int)
             assert close(a[1:], b[1:], 1e-10)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("name", "chosen", "cut"), CASES)
 def test_a_loop_gives_what_is_written_out(monkeypatch: pytest.MonkeyPatch, name: str, chosen: slice, cut: int):
     check(monkeypatch, ROBOTS[name](), ITEMS[chosen], cut)
