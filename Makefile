@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-PYTEST_ARGS ?= -n auto
+PYTEST_ARGS ?= -n auto --dist worksteal
 OUT ?= out
 unexport PYTHONDONTWRITEBYTECODE  # tests and demos start many processes, which would each compile the package again
 
@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE  # tests and demos start many processes, which 
 help:
 	@echo "make demo    set up .venv and run the PUMA 560 round trip into $(OUT)/"
 	@echo "make quick   a minute: the tests marked quick"
-	@echo "make test    five minutes: what must pass before a merge, at most three cases of each test"
+	@echo "make test    five minutes: what must pass before a merge, at most two cases of each test"
 	@echo "make test-all  all cases, slow tests, frameworks, browser, and tools/mutations.py"
 	@echo "make lint    ruff check, ruff format --check, pyright"
 	@echo "make format  let ruff rewrite the files"

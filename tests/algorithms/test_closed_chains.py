@@ -159,6 +159,7 @@ def _joint_and_place(robot: ls.Robot, model: Any, tie: Any, end: str) -> tuple[i
     return joint, at
 
 
+@pytest.mark.slow
 def test_machine_code_and_float32():
     robot, start = mechanism("loop of every joint")
     q, qd, tau = states(robot, start, 9)

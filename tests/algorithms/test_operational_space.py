@@ -30,6 +30,7 @@ def off(ours: np.ndarray, theirs: np.ndarray) -> float:
     return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("reference", REFERENCES)
 @pytest.mark.parametrize("backend", ["llvm", "interpreter"])
@@ -42,6 +43,7 @@ def test_four_tips_of_a_tree_of_every_joint(reference: str, backend: str):
     assert not omega[-6:].any()  # a frame on the base does not move
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("links", [1, 2, 7, 20, 50])
 def test_chains(links: int):
     robot = ls.robots.chain(links, seed=links)
@@ -58,6 +60,7 @@ def test_operations_are_linear_in_the_links():
     assert len(set(np.diff(totals))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_frames_move_as_their_jacobians_say_and_as_in_pinocchio(reference: str):
@@ -102,6 +105,7 @@ def test_accelerations_by_numerical_differentiation():
         np.testing.assert_allclose((after - before) / (2 * h), ours, atol=1e-6)  # h^2 and rounding / h
 
 
+@pytest.mark.slow
 def test_the_record_moves_the_frames():
     """Torques J^T F with F = Lambda a + bias + gravity give a; what the null space lets through gives none."""
     robot = random_robot(("revolute", "prismatic", "spherical", "revolute", "revolute", "helical", "revolute"), seed=5)

@@ -93,12 +93,14 @@ def test_every_robot_is_that_of_pinocchio(name: str):
     compare(pair, "interpreter", 1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOADABLE)
 def test_without_snapping_only_rounding_is_left(name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(description, "SNAP", 0.0)
     compare(Twin(FILES[name]), "interpreter", 1e-12)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", COMPILED)
 def test_machine_code_is_pinocchio(name: str):
     compare(twin(name), "llvm", 1e-10)

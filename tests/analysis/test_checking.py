@@ -334,6 +334,7 @@ def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, **{"capture_output": True, "text": True, "env": environment, **options})
 
 
+@pytest.mark.slow
 def test_command_prints_a_plain_table():
     result = run("stanford", "--samples", "3")
     assert result.returncode == 0 and result.stderr == ""
@@ -354,6 +355,7 @@ def test_command_prints_json():
     assert {finding["level"] for finding in report["lint"]} == {"warning"}
 
 
+@pytest.mark.slow
 def test_command_draws_a_table_on_a_terminal():
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

@@ -156,6 +156,7 @@ def test_friction_cones_are_reported():
         assert ("would slip" in repr(r)) == slips
 
 
+@pytest.mark.slow
 def test_scenes_and_frames():
     puma = ls.robots.puma560()
     T = np.eye(4)

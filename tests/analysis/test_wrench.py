@@ -120,6 +120,7 @@ def test_an_observer_of_momentum_follows_a_push(panda: ls.Robot):
         panda.momentum_observer(0)
 
 
+@pytest.mark.slow
 def test_an_observer_of_joints_of_several_freedoms():
     robot = ls.robots.puma560().with_base("floating")
     rng, dt = np.random.default_rng(0), 1e-4

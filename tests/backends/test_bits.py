@@ -187,6 +187,7 @@ def huge(dtype: str) -> None:
             close(results(compiled(*far)), interpreted(compiled, far), 1e-7)  # the largest angle is off by 1e-10
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("simd", SIMD)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

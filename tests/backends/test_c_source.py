@@ -114,6 +114,7 @@ def test_inverse_dynamics_against_pinocchio(folder: Path, file: str, base: str):
     assert close(tau, expected)
 
 
+@pytest.mark.slow
 @needs_gcc
 def test_every_kind_of_joint_on_a_floating_base(folder: Path):
     bot = random_robot(ALL_KINDS)

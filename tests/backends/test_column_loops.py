@@ -74,6 +74,7 @@ def test_a_loop_of_a_short_chain(monkeypatch: pytest.MonkeyPatch):
     check(monkeypatch, robot("mixed3"), ITEMS[1:2], 0)
 
 
+@pytest.mark.slow
 def test_float32(monkeypatch: pytest.MonkeyPatch):
     bot = ROBOTS["a tree on a free base"]()
     monkeypatch.setattr(defaults, "IN_LOOP", 0)

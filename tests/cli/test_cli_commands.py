@@ -103,6 +103,7 @@ def test_study_lists_and_runs(run):
     assert {Path(name).suffix for name in facts["files"]} == {".csv", ".md", ".png", ".svg"}
 
 
+@pytest.mark.slow
 def test_study_refuses(run):
     outcome = run("study", "plana")
     assert outcome.code == 2 and "did you mean 'planar'" in outcome.err

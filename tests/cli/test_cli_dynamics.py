@@ -217,6 +217,7 @@ def test_a_closed_pipe_is_no_traceback(tmp_path: Path):
     assert result.stdout == "{\n" and result.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("words", ["check puma560 --samples 1 --json", "info puma560 --json", "info puma560"])
 def test_a_closed_pipe_is_no_finding(words: str):

@@ -79,6 +79,7 @@ def test_payload_gravity_and_base_reach_the_numbers(run):
     assert facts["joints"][0]["name"] == "root_joint" and facts["joints"][0]["axis"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "words",

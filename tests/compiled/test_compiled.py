@@ -147,6 +147,7 @@ def test_pickled_robots_are_equal():
     assert again == bot and hash(again) == hash(bot) and np.array_equal(again.mass_matrix(q), bot.mass_matrix(q))
 
 
+@pytest.mark.slow
 def test_a_function_outlives_its_robot():
     bot = ls.robots.chain(4, seed=1)
     args = samples(bot, 3, seed=88)

@@ -271,6 +271,7 @@ def spawn() -> None:
     assert all(same_bits(f, call_it(job)) for f, job in zip(found, jobs, strict=True))
 
 
+@pytest.mark.slow
 def test_spawned_processes_take_functions_as_arguments(tmp_path):
     script = tmp_path / "main.py"  # spawn imports the main module again
     script.write_text(

@@ -123,6 +123,7 @@ def best(arm: Any, function: str) -> Counts:
     return min(options, key=lambda counts: counts.total)
 
 
+@pytest.mark.slow
 def test_bars_for_six_joints():
     """The table of the issue that asked for this; Kang's additions by his printed polynomial, 1615."""
     general, robots = arms()["general, twists any"], arms()

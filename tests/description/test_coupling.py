@@ -204,6 +204,7 @@ def test_frames_energies_and_the_operational_space(case: str):
     assert len(robot.standard_parameter_names) == len(robot.standard_parameters)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("case", ["panda", "robotiq", "puma560", "floating"])
 def test_derivatives(case: str):
     robot = robot_of(case)

@@ -167,6 +167,7 @@ def own_process(monkeypatch: pytest.MonkeyPatch):
     process.end()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("text", "pattern"),
     [
@@ -191,6 +192,7 @@ def test_mujoco_may_die(
     assert not list(tmp_path.glob("*.TXT")) and not Path("MUJOCO_LOG.TXT").exists()
 
 
+@pytest.mark.slow
 def test_a_process_that_is_gone_is_started_again(tmp_path: Path, own_process: Any, monkeypatch: pytest.MonkeyPatch):
     path = written(tmp_path, a=PLAIN)
     ls.load(path)

@@ -24,6 +24,7 @@ def panda(kind: str = "fourier", boxed: bool = False) -> Excitation:
     return ls.excite(arm("panda"), 10.0, kind=kind, starts=1, iterations=60, boxes=BOX if boxed else None)
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("kind", ["fourier", "spline"])
@@ -52,6 +53,7 @@ def test_gradients_are_exact(kind: str, criterion: str):
             assert abs((up - down) / (2 * h) - exact) < 2e-6 * max(1.0, abs(exact)), (direction, up, down, exact)
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize(("kind", "boxed"), [("fourier", False), ("spline", False), ("fourier", True)])
 def test_limits_are_kept_everywhere_and_the_ends_are_at_rest(kind: str, boxed: bool):

@@ -185,6 +185,7 @@ def test_bad_series(values: Any, quantity: str, message: str):
         plots.time_series(robot("puma560"), T, values, quantity)
 
 
+@pytest.mark.slow
 def test_nothing_global_changes_and_figures_go(tmp_path: Path):
     before = dict(matplotlib.rcParams)
     with warnings.catch_warnings():

@@ -32,6 +32,7 @@ def not_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resting, "MOST", 0)
 
 
+@pytest.mark.slow
 def test_adaptive_steps_under_friction_at_rest_end():
     """In a process of its own: without a budget it never ends."""
     code = (

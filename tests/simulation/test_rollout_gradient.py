@@ -58,6 +58,7 @@ def test_states_that_are_not_kept_are_run_again(monkeypatch: pytest.MonkeyPatch,
     assert all(np.array_equal(a, b) for a, b in zip((*given, w_q, w_qd), before, strict=True))
 
 
+@pytest.mark.slow
 def test_floating_base_by_the_numbers_of_q():
     bot = robot("puma560").with_base("floating")
     roll, random = ls.rollout(bot, 0.01), np.random.default_rng(1)

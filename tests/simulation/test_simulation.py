@@ -248,6 +248,7 @@ def test_robots_too_large_to_be_written_out_step_alike(puma: ls.Robot, monkeypat
     assert np.allclose(in_columns.qdd, written_out.qdd, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_a_long_chain_keeps_its_energy():
     robot = ls.robots.chain(64, seed=1)
     found = ls.simulate(robot, np.zeros(64), None, None, 0.01, dt=2e-4)

@@ -75,6 +75,7 @@ def test_pushes_and_tables_add_up_for_each_rollout():
     assert np.allclose(run.q[-1, :, 0], heights[:, 2] - (2.0 * 9.81 + 5.0) / 1e4, rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_decoupled_directions_are_six_oscillators(panda: ls.Robot):
     """Khatib's (5) with F = Lambda (a - dJ/dt qd) + h: the frame has the acceleration that the gains say."""
     rng = np.random.default_rng(4)

@@ -56,6 +56,7 @@ def test_forward_reads_what_a_study_wrote(folder_of: Callable[[str], Path], name
     assert np.abs(bot.forward_dynamics(q, qd, tau) - qdd).max() <= 1e-9 * np.abs(qdd).max()
 
 
+@pytest.mark.slow
 def test_the_command_reads_it_too(folder_of: Callable[[str], Path], tmp_path: Path):
     out = folder_of("stanford")
     command = [

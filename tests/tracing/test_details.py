@@ -193,6 +193,7 @@ def test_gains_innovations_and_residuals_belong_together():
         assert np.abs(rest).max() <= 1e-12 * np.abs(P).max()
 
 
+@pytest.mark.slow
 def test_options_reach_the_details():
     bot = robot("tree4")
     q, qd, tau = samples(bot, seed=11)

@@ -125,6 +125,7 @@ def test_explained_with_letters(robot: ls.Robot, method: str):
     assert "length of link 1" in str(found) and "L_{1}" in found.markdown() and "length of link 1" in found.html()
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("method", ["kane", "newton_euler"])
 def test_explained_in_described_frames(method: str):

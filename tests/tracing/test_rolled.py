@@ -103,6 +103,7 @@ def test_seventy_links(make: Any):
         assert close(bot.compile((which, frame))(q), written(q), 1e-12)
 
 
+@pytest.mark.slow
 def test_a_thousand_links_compile_and_come_back():
     bot = ls.robots.chain(1000)
     q, qd, qdd = (0.1 * x for x in samples(bot, 2, seed=33))

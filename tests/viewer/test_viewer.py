@@ -582,6 +582,7 @@ def test_nothing_is_printed_and_closing_twice_is_once(capsys: pytest.CaptureFixt
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_a_script_ends_although_nobody_closed_the_viewer():
     code = "import linksweep as ls; ls.robots.puma560().show(port=0, browser=False); print('end')"
     run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=300)
