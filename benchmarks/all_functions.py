@@ -5,8 +5,10 @@
 One thread, results written into `out=`. A row passes if linksweep is ten times as fast as Pinocchio, or writes its
 results at 70 % of the bandwidth of plain stores to memory, measured in turns with it; LOSS marks the others, SLOWER
 what is slower than Pinocchio. Pinocchio is its C++ in a C++ loop that drops its results (native.py), where that can be
-built, and else called from Python. Functions that Pinocchio has not are held against the bandwidth alone. "new" is our
-time where the result is a new array.
+built, and else called from Python. Functions that Pinocchio lacks are held against the bandwidth alone.
+
+"new" is `x = f(...)` in a loop, without `out=`; NEW marks rows where it takes more than 1.3 times as long. "kept" is the
+same where all results are kept, and "copied" a plain copy of the result into new memory that is kept.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ ROBOTS = {
 BATCH, LARGEST = 4096, 64 * 2**20  # samples, and bytes of a result
 SPREAD, PART = 512 * 2**20, 16 * 2**20  # bytes of memory that is written, and of a turn
 TIMES, SHARE = 10.0, 0.7  # of Pinocchio's time, of the store bandwidth
+NEW = 1.3  # of the time with `out=`: a result in a new array
 ROWS, TURN = 64, 0.006  # of Pinocchio, and seconds: some calls of the largest batch, so that a turn is mostly its own
 FRAMED = ("pose", "jacobian", "jacobian_derivative", "point_jacobian", "point_jacobian_derivative", "first_influence",
           "second_influence", "frame_velocity", "frame_acceleration", "jacobian_bias",
@@ -77,6 +80,30 @@ class Stores:
     def __call__(self) -> None:
         self._parts[self._next].fill(1.0)
         self._next = (self._next + 1) % len(self._parts)
+
+
+class Latest:
+    """x = f(...) in a loop: the previous result is dropped when the next one is there."""
+
+    def __init__(self, function: Callable[..., Any], args: list[np.ndarray]):
+        self._function, self._args = function, args
+        self._result: Any = None
+
+    def __call__(self) -> None:
+        self._result = self._function(*self._args)
+
+
+class Kept:
+    """Results that stay, up to a gigabyte of them."""
+
+    def __init__(self, make: Callable[[], np.ndarray]):
+        self._make = make
+        self._results: list[np.ndarray] = []
+
+    def __call__(self) -> None:
+        self._results.append(self._make())
+        if self._results[-1].nbytes * len(self._results) > 2**30:
+            self._results.clear()
 
 
 def load(name: str) -> tuple[ls.Robot, Any]:
@@ -123,11 +150,12 @@ def measured(robot: ls.Robot, model: Any, function: str, stores: Stores, rounds:
     args = [given[name] for name in compiled.inputs]
     out = compiled(*args)
     first = time.perf_counter() - began
-    sides: dict[str, Callable[[], Any]] = {"ours": lambda: compiled(*args, out=out), "new": lambda: compiled(*args)}
+    sides: dict[str, Callable[[], Any]] = {"ours": lambda: compiled(*args, out=out), "new": Latest(compiled, args)}
+    sides |= {"kept": Kept(lambda: compiled(*args)), "copied": Kept(out.copy)}
     sides |= {"stores": stores, **rivals(robot, model, function, q, rng)}
     seconds = dict(zip(sides, alternate(list(sides.values()), rounds, TURN, warm=True), strict=True))
     bandwidth = PART / seconds["stores"]
-    found: dict[str, Any] = {name: seconds[name] / batch for name in ("ours", "new")}
+    found: dict[str, Any] = {name: seconds[name] / batch for name in ("ours", "new", "kept", "copied")}
     found |= {name: seconds[name] / min(ROWS, batch) for name in ("python", "native") if name in seconds}
     found |= {"bytes": size, "bandwidth": bandwidth, "first_call": first}
     found["share"] = size / found["ours"] / bandwidth
@@ -162,12 +190,15 @@ def main() -> None:
             rows.append({"robot": name, "function": function, **found})
             print("  ", *cells(rows[-1]), file=sys.stderr, flush=True)  # for whoever waits
     print()
-    print(table([("", "linksweep", "new", "C++", "Python", "ratio", "of stores", ""), *map(cells, rows)]))
+    head = ("", "linksweep", "new", "kept", "copied", "C++", "Python", "ratio", "of stores", "")
+    print(table([head, *map(cells, rows)]))
     bandwidths = [row["bandwidth"] / 1e9 for row in rows if "bandwidth" in row]
     print(f"plain stores: {min(bandwidths):.1f} to {max(bandwidths):.1f} GB/s, median {np.median(bandwidths):.1f}")
     marks = [verdict(row) for row in rows if "error" not in row]
     losses, slower, alone = (marks.count(mark) for mark in ("LOSS", "SLOWER", "-"))
     print(f"{len(marks)} rows: {losses} LOSS, {slower} SLOWER, {alone} without a peer and below the share (-)")
+    new = sorted(row["new"] / row["ours"] for row in rows if "error" not in row)
+    print(f"new array over out=: median {np.median(new):.2f}, largest {new[-1]:.2f}, {sum(x > NEW for x in new)} NEW")
     if options.json:
         Path(options.json).parent.mkdir(parents=True, exist_ok=True)
     write_json(options.json, rows)
@@ -176,10 +207,12 @@ def main() -> None:
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
     title = f"{row['robot']}: {row['function']}"
     if "error" in row:
-        return title, "refused", "", "", "", "", "", ""
+        return title, "refused", *[""] * 8
     theirs = (time_of(row[name]) if name in row else "-" for name in ("native", "python"))
     ratio = f"{row['ratio']:.1f}x" if "ratio" in row else "-"
-    return title, time_of(row["ours"]), time_of(row["new"]), *theirs, ratio, f"{row['share']:.0%}", verdict(row)
+    own = (time_of(row[name]) for name in ("ours", "new", "kept", "copied"))
+    marks = " ".join(filter(None, [verdict(row), "NEW" if row["new"] > NEW * row["ours"] else ""]))
+    return title, *own, *theirs, ratio, f"{row['share']:.0%}", marks
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@
 @tuple = external global i8
 @list = external global i8
 @none = external global i8
+@handler = external global ptr  ; of large results' memory (result_memory.py), @none without; null: not made yet
 declare ptr @PyArray_New(ptr, i32, ptr, i32, ptr, ptr, i32, i32, ptr)
+declare ptr @PyDataMem_SetHandler(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
@@ -364,7 +366,41 @@ dimension_one:
 allocate:
   %all_axes = add i64 %m_axes, %further
   %all_axes32 = trunc i64 %all_axes to i32
-  %array = call ptr @PyArray_New(ptr @ndarray, i32 %all_axes32, ptr %dims_from, i32 %code, ptr null, ptr null, i32 0, i32 0, ptr null)
+  %m_row = mul i64 %m_size, %item
+  %m_most = udiv i64 $POOLED, %samples  ; not a product that may overflow
+  %m_large = icmp ugt i64 %m_row, %m_most
+  br i1 %m_large, label %find_pool, label %ordinary
+find_pool:  ; what is behind makes it
+  %m_handler = load ptr, ptr @handler
+  %m_unmade = icmp eq ptr %m_handler, null
+  br i1 %m_unmade, label %undo, label %choose_pool
+choose_pool:
+  %m_off = icmp eq ptr %m_handler, @none
+  br i1 %m_off, label %ordinary, label %use_pool
+use_pool:
+  %m_before = call ptr @PyDataMem_SetHandler(ptr %m_handler)
+  %m_refused = icmp eq ptr %m_before, null
+  br i1 %m_refused, label %no_pool, label %from_pool
+no_pool:
+  call void @PyErr_Clear()
+  br label %ordinary
+from_pool:
+  %pool_array = call ptr @PyArray_New(ptr @ndarray, i32 %all_axes32, ptr %dims_from, i32 %code, ptr null, ptr null, i32 0, i32 0, ptr null)
+  %pool_failed = icmp eq ptr %pool_array, null
+  br i1 %pool_failed, label %pool_error, label %pool_back
+pool_error:
+  call void @PyErr_Clear()
+  br label %pool_back
+pool_back:
+  %m_ours = call ptr @PyDataMem_SetHandler(ptr %m_before)
+  call void @Py_DecRef(ptr %m_before)
+  call void @Py_DecRef(ptr %m_ours)
+  br label %allocated
+ordinary:
+  %new_array = call ptr @PyArray_New(ptr @ndarray, i32 %all_axes32, ptr %dims_from, i32 %code, ptr null, ptr null, i32 0, i32 0, ptr null)
+  br label %allocated
+allocated:
+  %array = phi ptr [ %pool_array, %pool_back ], [ %new_array, %ordinary ]
   %failed = icmp eq ptr %array, null
   br i1 %failed, label %undo, label %made
 made:
@@ -378,7 +414,7 @@ made:
   store i64 %m_size, ptr %m_stride_at
   br label %make
 undo:  ; no memory: drop what is there already
-  %u = phi i64 [ 0, %allocate ], [ %u_next, %undo_one ]
+  %u = phi i64 [ 0, %allocated ], [ 0, %find_pool ], [ %u_next, %undo_one ]
   %u_done = icmp eq i64 %u, %m
   br i1 %u_done, label %undo_tuple, label %undo_one
 undo_one:

@@ -37,11 +37,13 @@ _FIRST = tuple.__basicsize__  # bytes into a tuple: its first item; from Python 
 _METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
 _RELEASE_ABOVE = 64  # samples; below, the kernel takes less than handing the GIL over
 _MOST_AXES = 6
-_NEW_ARRAY, _ARRAY_TYPE = 93, 2  # in NumPy's table of C functions
+_NEW_ARRAY, _ARRAY_TYPE, SET_HANDLER = 93, 2, 304  # in NumPy's table of C functions
 _PYTHON_FUNCTIONS = (
     "PyObject_Vectorcall", "PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree",
     "PyTuple_New", "PyTuple_SetItem", "Py_DecRef", "Py_IncRef", "PyErr_Clear",
 )  # fmt: skip
+POOLED = 256 * 2**10  # bytes of a result from which on its memory comes from the pool (result_memory.py)
+HANDLER = ctypes.c_void_p()  # the address of its handler; null until a large result is first asked for
 TYPE_NUMBERS = {"float64": 12, "float32": 11}
 
 
@@ -53,7 +55,7 @@ def entry_ir() -> str:
         DATA=_DATA, NDIM=_NDIM, DIMS=_DIMS, STRIDES=_STRIDES, DESCR=_DESCR, FLAGS=_FLAGS, CONTIGUOUS=_CONTIGUOUS,
         ALIGNED=_ALIGNED, RESULT=_ALIGNED | _WRITEABLE | _CONTIGUOUS, INSIDE=_INSIDE, ITEMS=_ITEMS, LENGTH=_LENGTH,
         FIRST=_FIRST, RELEASE_ABOVE=_RELEASE_ABOVE, MOST_AXES=_MOST_AXES, ALL_AXES=_MOST_AXES + 1,
-        FLOAT64=TYPE_NUMBERS["float64"], FLOAT32=TYPE_NUMBERS["float32"],
+        FLOAT64=TYPE_NUMBERS["float64"], FLOAT32=TYPE_NUMBERS["float32"], POOLED=POOLED,
     )  # fmt: skip
 
 
@@ -151,7 +153,9 @@ def entry_symbols() -> dict[str, int]:
     objects = {"tuple": tuple, "list": list, "none": None, "ndarray": np.ndarray}
     types = {name: np.dtype(name) for name in TYPE_NUMBERS}
     found = {name: id(value) for name, value in (objects | types).items()}
-    return {**python, **found, "PyArray_New": _numpy_functions()[_NEW_ARRAY]}
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(HANDLER))  # machine code reads it as long as the process lives
+    numpy = {"PyArray_New": numpy_function(_NEW_ARRAY), "PyDataMem_SetHandler": numpy_function(SET_HANDLER)}
+    return {**python, **found, **numpy, "handler": ctypes.addressof(HANDLER)}
 
 
 def data_address(array: np.ndarray) -> int:
@@ -167,7 +171,7 @@ def supported() -> bool:
     if platform.python_implementation() != "CPython" or sys.maxsize < 2**40 or not _has_gil():
         return False
     try:
-        if _numpy_functions()[_ARRAY_TYPE] != id(np.ndarray):
+        if numpy_function(_ARRAY_TYPE) != id(np.ndarray):
             return False
     except (AttributeError, TypeError, ValueError):
         return False
@@ -201,10 +205,10 @@ def _has_gil() -> bool:
     return getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
-def _numpy_functions() -> Sequence[int]:
+def numpy_function(index: int) -> int:
+    """The address of a function of NumPy's C API."""
     capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype = ctypes.c_void_p
     get.argtypes = (ctypes.py_object, ctypes.c_char_p)
-    table = get(capsule, None)
-    return tuple(entry or 0 for entry in (ctypes.c_void_p * (_NEW_ARRAY + 1)).from_address(table))
+    return (ctypes.c_void_p * (index + 1)).from_address(get(capsule, None))[index] or 0

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from linksweep.backends import result_memory
 from linksweep.backends.threads import Kernel
 from linksweep.errors import ArgumentError
 from linksweep.support.foreign import refuse_foreign
@@ -295,7 +296,7 @@ def _rows(signature, array: np.ndarray, own, batch, core, dtype: np.dtype) -> np
 
 def _empty(signature: Signature, batch, core, dtype: np.dtype) -> np.ndarray:
     try:
-        return np.empty(batch + core, dtype)
+        return result_memory.empty(batch + core, dtype)
     except (MemoryError, ValueError):  # ValueError: more axes than NumPy has
         _too_large(signature, batch, core, dtype)
 
