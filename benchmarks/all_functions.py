@@ -7,7 +7,7 @@ results at 70 % of the bandwidth of plain stores to memory, measured in turns wi
 what is slower than Pinocchio. Pinocchio is its C++ in a C++ loop that drops its results (native.py), where that can be
 built, and else called from Python. Functions that Pinocchio lacks are held against the bandwidth alone.
 
-"new" is `x = f(...)` in a loop, without `out=`; NEW marks rows where it takes more than 1.3 times as long. "kept" is the
+"new" is `x = f(...)` in a loop without `out=`; NEW marks rows where it takes more than 1.3 times as long. "kept" is the
 same where all results are kept, and "copied" a plain copy of the result into new memory that is kept.
 """
 
