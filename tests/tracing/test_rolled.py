@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pin_models import random_robot
 from robots_for_tests import close, condition, forward_dynamics, mass_matrix, robot, samples, tree_model
 
 import linksweep as ls
@@ -153,3 +154,15 @@ def test_a_sample_that_is_not_finite_touches_no_other():
         args[0][2, 4] = np.nan
         got = rolled(*args)
         assert np.isnan(got[2]).all() and np.array_equal(np.delete(got, 2, 0), np.delete(good, 2, 0))
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("rolled", [False, True])
+def test_the_inverse_of_m_of_a_chain_with_joints_of_several_dof(rolled: bool):
+    """(83) with a block for each joint, against the inverse of the dense M."""
+    bot = random_robot(("free", "revolute", "spherical", "prismatic", "universal", "revolute"))
+    q = bot.random(np.random.default_rng(3))
+    inverse = bot.compile("mass_matrix_inverse", method="costate_covariance", rolled=rolled, backend="interpreter")
+    assert inverse.program.rolled == rolled
+    M = bot.mass_matrix(q)
+    assert np.abs(inverse(q) @ M - np.eye(bot.nv)).max() <= 1e-14 * np.linalg.cond(M)

@@ -38,8 +38,8 @@ DEEP = 9  # freedoms between base and tip; beyond, the solve with M costs more t
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """All that a rule may look at: freedoms from the base to the farthest tip, a serial chain of joints of one freedom,
-    a program of loops over the links, joints that follow others."""
+    """All that a rule may look at: DOF from the base to the farthest tip, a serial chain, a program of loops over the
+    links, mimic joints."""
 
     depth: int
     chain: bool
@@ -89,7 +89,7 @@ def default_method(function: str, model: CanonicalModel, loops: bool = False) ->
     """The method of a function, "" where there is only one way. loops: it is to run as loops over the links."""
     if model.ties and function in CLOSED:
         return CLOSED[function]
-    structure = Structure(depth(model), model.is_serial and model.is_single, loops, model.is_coupled)
+    structure = Structure(depth(model), model.is_serial, loops, model.is_coupled)
     return next((rule.method for rule in RULES.get(function, ()) if rule.holds(structure)), "")
 
 

@@ -360,7 +360,7 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "mass_matrix_inverse": Function(
         ("q",), "Minv", ("v", "v"),
-        {"costate_covariance": Method(mass_matrix_inverse, serial=True, single=True, filters=True), **FACTOR},
+        {"costate_covariance": Method(mass_matrix_inverse, serial=True, filters=True), **FACTOR},
         _trace_inverse_matrix, invertible=True,
         coupled_methods={"composite": Method(coupled_inverse, written_out=True, linear=True)}
     ),

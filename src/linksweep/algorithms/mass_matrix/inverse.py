@@ -3,32 +3,33 @@
 G. Rodriguez, "Kalman Filtering, Smoothing, and Recursive Robot Arm Forward and Inverse Dynamics", 1987, (83) with the
 errata settled (docs/errata.md): P inward, Delta outward, then an element for each pair of joints. (83) carries the
 vector alpha of joint i outward to every joint k; here its adjoint is carried inward from k, w = psi(i, k) G(k), and
-meets alpha(i): the same product, taken from the other end. Serial chains only.
+meets alpha(i): the same product, taken from the other end. A joint with several DOF has a block in place of each
+element. Serial chains only.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...mechanism.joints import JointInertia, updated_inertia
+from ...mechanism.joints import JointBlock, JointInertia, Span, updated_inertia
 from ...spatial.algebra import ZERO_ARTICULATED, ZERO_COMPLIANCE, ArticulatedInertia, Compliance, Force, Motion
 from ...mechanism.sweeps import LinkView, Pairs, PerLink, Sweep
-from ...spatial.scalars import Rows, Scalar
+from ...spatial.scalars import Rows
 
 
 @dataclass(slots=True)
 class Filtered:
     P: ArticulatedInertia
-    G: Force
-    D: Scalar
+    G: tuple[Force, ...]  # gain, of each DOF of the joint
+    D: JointBlock
 
 
 @dataclass(slots=True)
 class Costate:
-    """alpha(i) of the terminal costate, and the diagonal element m(i, i) of the inverse."""
+    """alpha(i) of the terminal costate for each DOF of the joint, and the diagonal block m(i, i) of the inverse."""
 
-    alpha: Motion
-    element: Scalar
+    alpha: tuple[Motion, ...]
+    block: JointBlock
 
 
 @dataclass(slots=True)
@@ -47,25 +48,36 @@ def mass_matrix_inverse(sweep: Sweep) -> Result:
         D = JointInertia(link.H_T, P_H, link.armature)
         G = P_H.over(D)
         P_plus = updated_inertia("43", P, link.H_T, P_H, G, link.armature)                       # (83) update
-        return Filtered(P, G.columns[0], D.rows[0][0]), link.phi(P_plus)
+        return Filtered(P, G.columns, D.block), link.phi(P_plus)
 
     def costate_step(link: LinkView, inner: Compliance, at: Filtered) -> tuple[tuple[Costate, Compliance], Compliance]:
-        H = link.H_T.columns[0]
         Delta_plus = link.phi_T(inner)                                                           # (83) propagation
-        Delta_G = Delta_plus @ at.G
-        element = 1.0 / at.D + at.G.dot(Delta_G)                                                 # (83) diagonal
-        alpha = Delta_G - H * element                                                            # (83) terminal costate
-        Delta = Delta_plus.minus_outer(H, alpha).minus_outer(Delta_G, H)                         # (83) update
-        return (Costate(alpha, element), Delta), Delta
+        Delta_G = [Delta_plus @ g for g in at.G]
+        block = inverse_block(at, Delta_G)                                                       # (83) diagonal
+        alpha = [x - link.H_T @ column for x, column in zip(Delta_G, block, strict=True)]        # (83) terminal costate
+        Delta = Delta_plus
+        for h, a, x in zip(link.H_T.columns, alpha, Delta_G, strict=True):
+            Delta = Delta.minus_outer(h, a).minus_outer(x, h)                                    # (83) update
+        return (Costate(tuple(alpha), block), Delta), Delta
 
-    def start(link: LinkView, at: Filtered, costate: Costate) -> tuple[Rows, Force]:
-        return [[costate.element]], link.phi(at.G)
+    def start(link: LinkView, at: Filtered, costate: Costate) -> tuple[Rows, tuple[Force, ...]]:
+        return [list(row) for row in costate.block], tuple(link.phi(g) for g in at.G)
 
-    def step(link: LinkView, w: Force, at: Filtered, costate: Costate) -> tuple[Rows, Force]:
-        element = w.dot(costate.alpha)                                                           # (83) off-diagonal
-        return [[element]], link.phi(w - at.G * link.H(w)[0])                                    # (83) costate update
+    def step(
+        link: LinkView, w: tuple[Force, ...], at: Filtered, costate: Costate
+    ) -> tuple[Rows, tuple[Force, ...]]:
+        block = [[x.dot(a) for x in w] for a in costate.alpha]                                   # (83) off-diagonal
+        G = Span(at.G)
+        return block, tuple(link.phi(x - G @ link.H(x)) for x in w)                              # (83) costate update
 
     filtered, _ = sweep.inward(filter_step, ZERO_ARTICULATED)
     kept = sweep.outward(costate_step, ZERO_COMPLIANCE, filtered)                                # Delta^+(N) = 0
     costates, Delta = sweep.unzip(kept)
     return Result(sweep.pairs(start, step, filtered, costates), filtered, Delta)
+
+
+def inverse_block(at: Filtered, Delta_G: list[Motion]) -> JointBlock:
+    """m(i, i) = D^-1 + G^T Delta^+ G, symmetric: rows and columns are the same."""
+    D, n = JointInertia.of(at.D), range(len(at.G))
+    columns = [D.solve([1.0 if i == j else 0.0 for i in n]) for j in n]
+    return JointBlock(tuple(columns[j][i] + at.G[i].dot(Delta_G[j]) for i in n) for j in n)
