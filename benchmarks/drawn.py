@@ -36,9 +36,7 @@ def rows_of(text: str) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"table": TABLES[key], "function": match[2], "times": {}}
         row[key] = match[1] if key == "robot" else int(match[1])
         for name, cell in zip(names, cells[1:], strict=False):
-            if name == "of floor":
-                row["share"] = float(cell.rstrip("%")) / 100
-            elif " " in cell:
+            if " " in cell:
                 row["times"][name] = float(cell.split()[0]) * SECONDS[cell.split()[1]]
         rows.append(row)
     return rows
@@ -108,30 +106,8 @@ def by_peer(rows: list[dict[str, Any]]) -> Any:
     return figure
 
 
-def floor_share(rows: list[dict[str, Any]]) -> Any:
-    """How much of the time is multiply-adds and angles at the machine's full rate."""
-    rows = [row for row in rows if row["table"] == "robots"]
-    functions = list(dict.fromkeys(row["function"] for row in rows))
-    robots = list(dict.fromkeys(row["robot"] for row in rows))
-    figure, (axes,) = _panels(1, 3.0)
-    figure.set_size_inches(7.2, 3.0)
-    from linksweep.plots.figures import COLORS
-
-    for k, function in enumerate(functions):
-        found = {row["robot"]: 100 * row["share"] for row in rows if row["function"] == function}
-        places = [robots.index(robot) + 0.26 * (k - 1) for robot in found]
-        bars = axes.bar(places, list(found.values()), width=0.24, color=COLORS[2 + k], label=function.replace("_", " "))
-        axes.bar_label(bars, fmt="%.0f", fontsize=7, padding=1)
-    axes.axhline(100, color="0.4", linewidth=0.8, linestyle="--")
-    axes.set_xticks(range(len(robots)), robots)
-    axes.set(ylabel="% of the floor", ylim=(0, 115))
-    figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    return figure
-
-
 PICTURES: dict[str, tuple[str, Callable[[list[dict[str, Any]]], Any]]] = {  # the table that each is of
     "peers": ("robots", by_peer), "lengths": ("lengths", by_length), "batches": ("batches", by_batch),
-    "floor": ("robots", floor_share),
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""linksweep and every peer that is installed, in one run: robots, lengths, batches, and the machine's own floor.
+"""linksweep and every peer that is installed, in one run: by robot, by length, by batch.
 
     python benchmarks/peers.py [--quick] [--robot NAME ...] [--without PEER ...] [--json FILE] [--plots FOLDER]
 
@@ -26,7 +26,6 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_
 import native
 import numpy as np
 import pinocchio as pin
-import rates
 from measure import alternate, example, heading, load_quietly, table, time_of, write_json
 
 import linksweep as ls
@@ -37,6 +36,7 @@ ROBOTS = {"UR5": "ur5_robot.urdf", "Panda": "panda.urdf", "ANYmal": "anymal.urdf
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
 LENGTHS, BATCHES = (2, 4, 8, 16, 32, 64, 128), (1, 4, 16, 64, 256, 1024, 4096, 65_536)
 BATCH, FEW = 4096, 256  # samples, and of peers that are called one by one
+WHOLE = 64  # samples from which on a call of the C++ loop measures Pinocchio, and not ctypes (10 us)
 TURN = 0.002  # seconds: short beside a time slice, so that a busy machine leaves good turns
 JAX_UP_TO = 6  # joints; XLA takes minutes for many more
 SAME = 1e-6  # of the largest result
@@ -324,13 +324,6 @@ def per_sample(sides: dict[str, Side], rounds: int) -> dict[str, float]:
 # ---- the three tables --------------------------------------------------------------------------------------------
 
 
-def floor(rounds: int) -> tuple[float, float]:
-    """Seconds of one multiply-add and of the sine and cosine of one angle, straight-line code of the same compiler."""
-    programs = [rates.arithmetic(), rates.sines()]
-    adds, angles = rates.seconds([(rates.kernel_of(program), program) for program in programs], rounds)
-    return adds / (rates.CHAINS * rates.LENGTH), angles / rates.ANGLES
-
-
 def robots(names: list[str], peers: list[str], rounds: int, notes: dict[str, str]) -> list[dict[str, Any]]:
     rows = []
     for name in names:
@@ -339,10 +332,7 @@ def robots(names: list[str], peers: list[str], rounds: int, notes: dict[str, str
         for function in FUNCTIONS:
             case = Case(robot, model, function)
             times = per_sample(sides_of(case, peers, notes), rounds)
-            one, angle = floor(20 * rounds)
-            counts, work = case.compiled.counts, rates.instructions(case.compiled.program)
-            share = (work * one + counts.trig * angle) / times["linksweep"]
-            rows.append({"robot": name, "function": function, "share": share, "times": times})
+            rows.append({"robot": name, "function": function, "times": times})
             print(f"  {name} {function}: {time_of(times['linksweep'])}", flush=True)
     return rows
 
@@ -364,22 +354,21 @@ def batches(peers: list[str], rounds: int, notes: dict[str, str]) -> list[dict[s
     rows = []
     for batch in BATCHES:
         for function in FUNCTIONS[:2]:
-            times = per_sample(sides_of(Case(robot, model, function, batch), peers, notes), rounds)
+            loops = [peer for peer in peers if peer != "pin C++" or batch >= WHOLE]
+            times = per_sample(sides_of(Case(robot, model, function, batch), loops, notes), rounds)
             rows.append({"batch": batch, "function": function, "times": times})
     return rows
 
 
-def printed(rows: list[dict[str, Any]], title: Callable[[dict[str, Any]], str], shares: bool = False) -> str:
+def printed(rows: list[dict[str, Any]], title: Callable[[dict[str, Any]], str]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row["times"]))
-    head = ("", *names, *(("of floor",) if shares else ()), "least ratio", "")
-    cells: list[tuple[str, ...]] = [head]
+    cells: list[tuple[str, ...]] = [("", *names, "least ratio", "")]
     for row in rows:
         times = row["times"]
         others = [t for name, t in times.items() if name != "linksweep"]
         ratio = min(others, default=math.inf) / times["linksweep"]
-        share = (f"{row['share']:.0%}",) if shares else ()
         shown = [time_of(times[name]) if name in times else "-" for name in names]
-        cells.append((title(row), *shown, *share, f"{ratio:.1f}x", "LOSS" if ratio < 1 else ""))
+        cells.append((title(row), *shown, f"{ratio:.1f}x", "LOSS" if ratio < 1 else ""))
     return table(cells)
 
 
@@ -402,9 +391,7 @@ def main() -> None:
     rounds = 3 if options.quick else 25
     peers = [name for name in PEERS if name not in options.without]
     print(heading() + "".join(f", {name} {v}" for name, v in _versions(peers)))
-    one, angle = floor(400)
-    rate = f"{2 / one / 1e9:.1f} Gflop/s"
-    print(f"one multiply-add {one * 1e9:.3f} ns ({rate}), one angle {angle * 1e9:.2f} ns; one thread\n")
+    print("one thread\n")
     notes: dict[str, str] = {}
     loops = [name for name in peers if name.startswith("pin")]
     made = {
@@ -416,10 +403,10 @@ def main() -> None:
     for name in options.table:
         tables[name] = made[name]()
         heading_of, title = TABLES[name]
-        print(f"\n{heading_of}\n{printed(tables[name], title, shares=name == 'robots')}", flush=True)
+        print(f"\n{heading_of}\n{printed(tables[name], title)}", flush=True)
     print("\n" + "\n".join(f"{who}: {why}" for who, why in _grouped(notes).items()))
     flat = [{"table": name, **row} for name, rows in tables.items() for row in rows]
-    write_json(options.json, [{"table": "floor", "multiply_add": one, "angle": angle}, *flat])
+    write_json(options.json, flat)
     if options.plots:
         import drawn
 

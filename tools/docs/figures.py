@@ -209,7 +209,6 @@ def of_peers() -> dict[str, Callable[[], Any]]:
         "peers": drawn.by_peer,
         "lengths": drawn.by_length,
         "batches": drawn.by_batch,
-        "floor": drawn.floor_share,
     }
     return {name: lambda draw=known[name]: draw(rows) for name in drawn.pictures(rows)}
 
