@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import operator
-import os
 from typing import TYPE_CHECKING, SupportsFloat, SupportsIndex, cast
 
 import numpy as np
 
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
+from ..support.memory import check_memory
 from ..support.messages import shown
 
 if TYPE_CHECKING:
@@ -91,20 +91,6 @@ def broadcast_batch(**batches: tuple[int, ...]) -> tuple[int, ...]:
             f"the batch shapes ({each}) do not broadcast together, expected lengths that are equal or 1 along each "
             f"axis."
         ) from None
-
-
-def check_memory(what: str, shape: tuple[int, ...], itemsize: int = 8) -> None:
-    """Refuse numbers that this machine cannot hold, before a page of them is touched."""
-    wanted = math.prod(shape) * itemsize
-    try:
-        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        there = 2**40
-    if wanted > there:
-        raise ArgumentError(
-            f"{what} would hold {' x '.join(map(str, shape))} numbers, {wanted / 2**30:.3g} GiB where this machine has "
-            f"{there / 2**30:.3g}: simulate fewer rollouts at a time, or record less often (every=...)."
-        )
 
 
 def check_closed(robot: Robot, q0: np.ndarray, qd0: np.ndarray) -> None:

@@ -14,8 +14,9 @@ from ..catalogue.requests import checked_flag, make_request
 from ..compiled.function import chosen_backend
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
+from ..support.memory import check_memory
 from ..support.messages import nearest, shown
-from .checks import broadcast_batch, check_memory, positive, real_array
+from .checks import broadcast_batch, positive, real_array
 from .columns import Kernel
 from .fixed_step import step_kernel
 from .laws import Constant
