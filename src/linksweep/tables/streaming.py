@@ -24,6 +24,7 @@ from linksweep.support.files import write_atomically
 from linksweep.support.foreign import refuse_foreign
 from linksweep.support.memory import check_memory
 from linksweep.support.messages import listing, shown
+from linksweep.support.numbers import as_array
 from linksweep.support.progress import ProgressBar
 
 from .arrow import arrow_module
@@ -114,10 +115,7 @@ def _arrays(source: Mapping[str, File | ArrayLike], inputs: Sequence[Argument]) 
             maps.append(array)
         else:
             refuse_foreign(f"{argument.name} of the source", value)
-            try:
-                array = np.asarray(value)
-            except ValueError:  # rows of different lengths
-                array = np.array(None)
+            array = as_array(value)
             mapped = getattr(value, "filename", None)  # of a memory map and its views
             if mapped is not None:
                 files.append(Path(mapped))

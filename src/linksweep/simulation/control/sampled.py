@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from ...backends.rollout import Feed, Recording, run
 from ...errors import ArgumentError
+from ...support.foreign import refuse_foreign
 from ...support.messages import shown
 from ..checks import positive, real_array
 from ..columns import checked_torque
@@ -127,6 +128,7 @@ def policy_of(function: Callable[..., object], batch: tuple[int, ...], nv: int) 
 
 def _shared(given: object) -> np.ndarray:
     """An array of NumPy over the memory of any array library that lends it."""
+    refuse_foreign("what policy(t, q, qd) gives", given, tensors=True)
     if isinstance(given, np.ndarray):
         return given
     detach = getattr(given, "detach", None)
