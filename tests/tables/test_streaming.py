@@ -274,7 +274,7 @@ def test_a_private_map_of_many_pages_keeps_its_edits(robot: ls.Robot, tmp_path: 
 
 
 def test_a_masked_array_is_no_source(robot: ls.Robot, tmp_path: Path):
-    source = np.ma.masked_array(np.zeros((9, 6)), mask=np.eye(9, 6))
+    source = np.ma.masked_array(np.zeros((9, 6)), mask=np.eye(9, 6, dtype=bool))
     with pytest.raises(ArgumentError, match="masked"):
         ls.stream(robot.compile("gravity_forces"), {"q": source}, tmp_path / "g.npy")
     with pytest.raises(ArgumentError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
+from ..support.memory import check_memory
 from ..support.messages import nearest, shown
 from .checks import positive, real_array, whole
 from .control.composed import SaturatedLaw, SumOfLaws
@@ -69,12 +69,8 @@ class Rollouts:
         one_start(self.robot, self.q0, self.qd0)
         self._at_once()
 
-    @property
-    def fingerprint(self) -> str:
-        """By which a folder knows that it holds this experiment."""
-        return f"Rollouts {hashlib.sha256(_content(self).encode()).hexdigest()[:32]}"
-
     def __call__(self, rng: np.random.Generator, first: int, count: int) -> dict[str, np.ndarray]:
+        check_memory("a chunk", (count, 2 * self.robot.nv), advice="choose a smaller chunk")
         drawn = {name: self._drawn(rng, name, count) for name in VARIED if name in self.vary}
         columns: dict[str, np.ndarray] = {"sample": first + np.arange(count), **drawn}
         numbers, kinds = first + np.arange(count), max(len(self.payloads), 1)
@@ -180,21 +176,3 @@ def _scaled(law: Law, name: str, factors: np.ndarray) -> Law:
     elif hasattr(own, name):
         setattr(own, name, getattr(own, name) * factors)
     return own
-
-
-def _content(value: object) -> str:
-    """What a value holds, as text that is the same in every process."""
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype}{value.shape}{value.tobytes().hex()}"
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{key}:{_content(value[key])}" for key in sorted(value)) + "}"
-    if isinstance(value, (tuple, list)):
-        return "[" + ",".join(map(_content, value)) + "]"
-    model, name = getattr(value, "model", None), getattr(value, "__qualname__", None)
-    if model is not None and hasattr(value, "canonical"):
-        return repr(model)
-    if callable(value) and name is not None:
-        return f"{value.__module__}.{name}"
-    if hasattr(value, "__dict__"):
-        return type(value).__qualname__ + _content(vars(value))
-    return repr(value)
