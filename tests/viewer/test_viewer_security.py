@@ -176,7 +176,7 @@ def test_other_servers_are_left_alone():
 
     guard = server.Guard("127.0.0.1")
     with server._guarded_by(guard), contextlib.suppress(RuntimeError):  # there is no event loop
-        module.serve(lambda connection: None, "127.0.0.1", 0, process_request=own)
+        module.serve(lambda connection: asyncio.sleep(0.0), "127.0.0.1", 0, process_request=own)
     assert not guard.in_place
 
 

@@ -39,7 +39,7 @@ def real_array(name: str, value: object, size: int | None = None) -> np.ndarray:
 def positive(name: str, value: object) -> float:
     try:
         number = float(cast(SupportsFloat, value)) if not isinstance(value, (str, bytes)) else math.nan
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not (math.isfinite(number) and number > 0.0):
         raise ArgumentError(f"{name} is {shown(value)}, expected a finite number above 0.")

@@ -214,7 +214,7 @@ def rest_of(robot: Robot, dissipation: bool, stops: Stops | None = None) -> Rest
 def _spring(stops: str | Sequence[float]) -> tuple[float, float]:
     try:
         k, d = (float(x) for x in stops)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         k = d = -1.0
     if isinstance(stops, str) or not (0.0 < k < FAR and 0.0 <= d < FAR):
         raise ArgumentError(

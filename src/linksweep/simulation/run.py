@@ -179,7 +179,7 @@ def _gains(robot: Robot, constraints: str | Sequence[float], rest: Rest | None) 
         return None
     try:
         kp, kd = (float(x) for x in constraints)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         kp = kd = -1.0
     if isinstance(constraints, str) or not (0.0 <= kp < math.inf and 0.0 <= kd < math.inf):
         raise ArgumentError(
