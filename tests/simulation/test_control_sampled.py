@@ -395,6 +395,14 @@ def test_masked_entries_are_no_torques(puma: ls.Robot, value: object):
         ls.simulate(puma, starts(), None, lambda t, q, qd: value, 0.01)
 
 
+@pytest.mark.parametrize("value", [np.ma.masked, [[1.0], [1.0, 2.0]], 1j, np.complex128(1j), "x", None, [1.0]])
+def test_events_that_are_no_numbers(puma: ls.Robot, value: object):
+    with pytest.raises(ArgumentError, match="event"):
+        ls.simulate(
+            puma, np.zeros(6), duration=0.01, integrator="adaptive", events=[lambda t, q, qd: value], progress=False
+        )
+
+
 @pytest.mark.parametrize(
     "value", [[[1.0], [1.0, 2.0]], [1.0, [2.0], 3, 4, 5, 6], "text", None, [1.0] * 5, 1j * np.ones(6)]
 )

@@ -260,6 +260,8 @@ def test_mistakes(change: dict[str, Any], says: str, tmp_path: Path):
         ({"law": None}, "kp is a gain, expected a law that has it"),
         ({"payloads": (-1.0,)}, "expected masses"),
         ({"payloads": ("a",)}, "payloads is .*, expected masses"),
+        ({"payloads": np.ma.array([0.0, 1.0], mask=[True, False])}, "payloads is a masked array"),
+        ({"vary": {"q0": ("normal", np.ma.array(np.ones(6), mask=True))}}, "vary: q0 is a masked array"),
         ({"payloads": ([1.0, 2.0], [3.0])}, "payloads is .*, expected masses"),
         ({"frame": "hand"}, "no link or frame 'hand'"),
         ({"robot": robot("urdf"), "q0": np.zeros(3)}, "payloads have no frame, and .* 2 frames that may be its tool"),

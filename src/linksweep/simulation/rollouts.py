@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
+from ..support.foreign import refuse_foreign
 from ..support.memory import check_memory
 from ..support.messages import nearest, shown
+from ..support.numbers import as_array
 from .checks import positive, real_array, whole
 from .control.composed import SaturatedLaw, SumOfLaws
 from .laws import Law
@@ -53,7 +55,7 @@ class Rollouts:
                 raise ArgumentError(f"vary has {shown(name)}{nearest(name, VARIED)}, expected {', '.join(VARIED)}.")
             if not isinstance(value, (tuple, list)) or len(value) != 2 or value[0] not in SPREADS:
                 raise ArgumentError(f"vary: {name} is {shown(value)}, expected ('normal' or 'uniform', size).")
-            size = _from_zero(value[1])
+            size = _from_zero(f"vary: {name}", value[1])
             if size is None or size.shape not in ((), (self.robot.nv,)):
                 raise ArgumentError(
                     f"vary: {name} has size {shown(value[1])}, expected numbers from 0 on: one, or {self.robot.nv} of "
@@ -61,9 +63,10 @@ class Rollouts:
                 )
             if name in ("kp", "kd"):
                 _check_gain(self.law, name)
-        masses = _from_zero(self.payloads)
+        masses = _from_zero("payloads", self.payloads)
         if masses is None or masses.ndim != 1:
             raise ArgumentError(f"payloads is {shown(self.payloads)}, expected masses (kg) from 0 on.")
+        object.__setattr__(self, "payloads", tuple(masses.tolist()))
         if masses.any():
             self._robot(int(masses.argmax()))  # whether there is such a frame
         one_start(self.robot, self.q0, self.qd0)
@@ -135,12 +138,10 @@ def one_start(robot: Robot, q0: ArrayLike, qd0: ArrayLike | None) -> tuple[np.nd
     return found
 
 
-def _from_zero(value: ArrayLike) -> np.ndarray | None:
+def _from_zero(name: str, value: ArrayLike) -> np.ndarray | None:
     """Finite numbers from 0 on, or None."""
-    try:
-        array = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        return None
+    refuse_foreign(name, value)
+    array = as_array(value)
     real = array.dtype.kind in "fiu" and bool(np.isfinite(array).all())
     return array if real and (array >= 0).all() else None
 
