@@ -19,7 +19,7 @@ import sys
 import time
 import warnings
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
@@ -113,7 +113,7 @@ def _as_options(message: str) -> str:
     name = next((word for word in sys.argv[1:] if word in COMMANDS), None)
     if name is None or not re.search(_HINT, message):
         return message
-    command = cast("Any", typer.main.get_command(app)).commands[name]
+    command = typer.main.get_group(app).commands[name]
     in_file = KEYS if any(map(is_experiment, sys.argv[1:])) else ()  # an experiment has them as keys
     options = {p.name: max(p.opts, key=len) for p in command.params if p.name not in in_file and p.opts}
 

@@ -27,7 +27,8 @@ import numpy as np
 from ..errors import ArgumentError
 from .lazy import lazy
 
-Parts = list[tuple[str, Any]]  # what a value consists of, by name
+Value = Any  # whatever Python code may hold
+Parts = list[tuple[str, Value]]  # what a value consists of, by name
 _PLAIN = (type(None), type(...), type(NotImplemented), bool, int, float, complex, str, bytes)
 _NAMED = (
     types.BuiltinFunctionType,
@@ -67,7 +68,7 @@ class _Reader:
             else:
                 yield f"{prefix}{name}", self.digest(part, f"{prefix}{name}")
 
-    def digest(self, value: Any, path: str) -> bytes:
+    def digest(self, value: Value, path: str) -> bytes:
         """What a value holds. path: how it was reached, for messages."""
         key = id(value)
         if key in self._known:
@@ -84,7 +85,7 @@ class _Reader:
         self._known[key] = value, found
         return found
 
-    def _digest(self, value: Any, path: str) -> bytes:
+    def _digest(self, value: Value, path: str) -> bytes:
         kind = type(value)
         if kind is _Digest:
             return value.digest
@@ -113,7 +114,7 @@ class _Reader:
         parts = self._parts(value, path)
         return _hash(kind.__qualname__, [name.encode() + b"\0" + self.digest(part, path) for name, part in parts])
 
-    def _parts(self, value: Any, path: str) -> Parts:
+    def _parts(self, value: Value, path: str) -> Parts:
         if isinstance(value, types.FunctionType):
             return self._of_function(value)
         if isinstance(value, types.MethodType):
@@ -146,7 +147,7 @@ class _Reader:
 
     def _globals_of(self, function: types.FunctionType) -> Parts:
         """The globals that the code reads, and modules that it imports."""
-        found: dict[str, Any] = {}
+        found: dict[str, Value] = {}
         known, written = function.__globals__, set[str]()
         chains = list(_global_names(function.__code__, written))
         for name, *attributes in chains:
@@ -178,7 +179,7 @@ class _Reader:
                 )
         return parts
 
-    def _of_object(self, value: Any, path: str) -> Parts:
+    def _of_object(self, value: Value, path: str) -> Parts:
         """What pickle and copy would make it anew from."""
         wrapped = getattr(value, "__wrapped__", None)  # of functools.lru_cache, jax.jit and numba.njit
         if isinstance(wrapped, types.FunctionType) and self._installed(type(value).__module__):
@@ -325,13 +326,13 @@ def _imported_names(code: types.CodeType) -> Iterator[str]:
 
 def _is_named(value: type | types.FunctionType) -> bool:
     """Whether a value is what its module has under its name, and not made by a function, with variables of its own."""
-    found: Any = sys.modules.get(value.__module__)
+    found: Value = sys.modules.get(value.__module__)
     for name in value.__qualname__.split("."):
         found = getattr(found, name, None)
     return found is value
 
 
-def _name(value: Any) -> str:
+def _name(value: Value) -> str:
     return f"{getattr(value, '__module__', None) or builtins.__name__}.{getattr(value, '__qualname__', value)}"
 
 

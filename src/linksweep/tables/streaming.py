@@ -27,7 +27,7 @@ from linksweep.support.messages import listing, shown
 from linksweep.support.numbers import as_array
 from linksweep.support.progress import ProgressBar
 
-from .arrow import arrow_module
+from .arrow import Arrow, arrow_module
 from .columns import joint_columns
 from .csv_reading import read_csv, read_header
 from .writing import check_place, write_table
@@ -221,7 +221,7 @@ def _parquet(
     return _Source(total, blocks, np.dtype(float), (path,))
 
 
-def _next_batch(batches: Iterator[Any], path: Path, pyarrow: Any) -> Any:
+def _next_batch(batches: Iterator[Arrow], path: Path, pyarrow: Arrow) -> Arrow:
     """The next batch of a Parquet file, or None at its end."""
     try:
         return next(batches, None)

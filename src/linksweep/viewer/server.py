@@ -111,8 +111,8 @@ def _guarded_by(guard: Guard) -> Iterator[None]:
     with _starting:
         serve = websockets.serve
 
-        def guarded_serve(*args: Any, **options: Any) -> Handle:
-            answer: Any = options.get("process_request")
+        def guarded_serve(*args: Handle, **options: Handle) -> Handle:
+            answer: Handle = options.get("process_request")
             if str(getattr(answer, "__module__", "")).startswith("viser."):
                 options["process_request"] = guard.guarded(answer)
             return serve(*args, **options)

@@ -23,7 +23,7 @@ from linksweep.description.model import Vector
 
 from .shapes import Color, Surface, creased
 
-Mesh = Any  # trimesh's, or a scene of them
+Mesh = Any  # an object of trimesh: a mesh, a scene of them, a resolver
 FORMATS = ("stl", "obj", "dae", "ply", "glb", "gltf", "off")  # no archives: .zip, .zae, .tar.gz, .3mf
 LARGEST_FILE = 64_000_000  # bytes
 MOST_TRIANGLES = 1_000_000  # of one mesh
@@ -183,7 +183,7 @@ def _read(path: Path) -> bytes:
     return data
 
 
-def _beside(path: Path) -> Any:
+def _beside(path: Path) -> Mesh:
     """Finds files that a mesh names, such as textures: regular ones of bounded size in its folder or the one above."""
     from trimesh.resolvers import Resolver  # pyright: ignore[reportMissingImports]
 
@@ -202,7 +202,7 @@ def _beside(path: Path) -> Any:
         def write(self, name: str, data: object) -> None:
             raise PermissionError(name)
 
-        def namespaced(self, namespace: str) -> Any:
+        def namespaced(self, namespace: str) -> Mesh:
             return self
 
         def keys(self) -> list[str]:
@@ -274,7 +274,7 @@ def _check_gltf(data: bytes) -> None:
         raise MeshError(f"its primitives have {total:,} entries, at most {MOST_ENTRIES:,} are read")
 
 
-def _check_images(pieces: list[Any]) -> None:
+def _check_images(pieces: list[Mesh]) -> None:
     images = {}
     for mesh, _, own_look in pieces:
         material = getattr(mesh.visual, "material", None) if own_look else None
