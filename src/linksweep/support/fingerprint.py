@@ -90,7 +90,8 @@ class _Reader:
         if kind is _Digest:
             return value.digest
         if kind in _PLAIN:
-            return _hash(kind.__name__, [repr(value).encode("utf-8", "surrogatepass")])
+            text = hex(value) if kind is int else repr(value)  # an int of 5,000 digits has no repr
+            return _hash(kind.__name__, [text.encode("utf-8", "surrogatepass")])
         if kind in (tuple, list):
             return _hash(kind.__name__, [self.digest(each, path) for each in value])
         if kind in (set, frozenset):
@@ -210,6 +211,8 @@ class _Reader:
     def _array(self, array: np.ndarray, path: str) -> bytes:
         if array.dtype.hasobject:
             content = self.digest(array.tolist(), path)
+        elif not array.nbytes:
+            content = b""
         else:
             content = hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).digest()
         return _hash("array", [str(array.dtype).encode(), str(array.shape).encode(), content])
