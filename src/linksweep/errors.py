@@ -3,11 +3,14 @@
 Every message is one sentence that says what was wrong, what was got, what was expected and what to do.
 """
 
+import contextlib
+import functools
 import os
 import sys
 import warnings
 
-_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+# code that never is the user's: this package, and what Python calls it through
+_PASSED_OVER = (os.path.join(os.path.dirname(os.path.abspath(__file__)), ""), contextlib.__file__, functools.__file__)
 
 
 class LinksweepError(Exception):
@@ -45,6 +48,6 @@ class SingularWarning(UserWarning):
 def warn_user(message: str, category: type[Warning]) -> None:
     """Warn of the line outside this package that led here, however deep in it the reason was found."""
     depth, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED_OVER):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(message, category, stacklevel=depth)

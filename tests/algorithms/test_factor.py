@@ -3,7 +3,9 @@
 # pyright: reportArgumentType=false
 from __future__ import annotations
 
+import copy
 import functools
+import pickle
 from typing import Any
 
 import numpy as np
@@ -132,3 +134,15 @@ def test_mistakes_are_said():
         bare = ls.Robot.from_dh([{"mass": 1.0, "inertia": (0.1, 0.1, 0.1)}, {}], "modified")
     with pytest.raises(SingularError, match=r"^factor: no inertia moves with joint"):
         bare.factor(np.zeros(2))
+
+
+def test_a_factor_is_copied_and_pickled():
+    robot = ls.robots.puma560()
+    factor = robot.factor(np.random.default_rng(0).normal(size=(4, 6)))
+    b = np.ones(6)
+    for again in (pickle.loads(pickle.dumps(factor)), copy.deepcopy(factor), copy.copy(factor)):
+        for name in ("solve", "colour", "whiten"):
+            np.testing.assert_array_equal(getattr(again, name)(b), getattr(factor, name)(b))
+        np.testing.assert_array_equal(again.D, factor.D)
+        np.testing.assert_array_equal(again.L, factor.L)
+        assert not again.D.flags.writeable and not again.q.flags.writeable

@@ -3,6 +3,8 @@
 # pyright: reportArgumentType=false, reportCallIssue=false
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from oracles import FILES, load_quietly
@@ -134,3 +136,37 @@ def test_an_observer_of_joints_of_several_freedoms():
         q, qd = robot.integrate(q, half, dt), qd + dt * robot.forward_dynamics(middle, half, tau + push)
         seen = observer(q, qd, tau)
     np.testing.assert_allclose(seen, push, rtol=0, atol=1e-5)  # midpoint rule and observer are off by dt^2: 1e-6
+
+
+@pytest.mark.parametrize(
+    "tau",
+    [np.zeros(5), np.zeros(1), 1.0, np.zeros((4, 6)), "x", [[1.0], [1.0, 2.0]], np.ma.array(np.zeros(6), mask=True)],
+)
+def test_torques_of_another_size(tau: Any):
+    robot = ls.robots.puma560()
+    q, qd = np.full((3, 6), 0.4), np.zeros((3, 6))
+    with pytest.raises(ArgumentError, match="tau"):
+        robot.wrench_from_torques(q, qd, tau, "link6")
+    observer = robot.momentum_observer(1e-3)
+    with pytest.raises(ArgumentError, match="tau"):
+        observer(q, qd, tau)
+
+
+def test_one_pose_and_many_torques():
+    robot = ls.robots.puma560()
+    q, tau = np.array([0.3, -0.5, 0.9, 0.2, 0.7, 0.1]), np.random.default_rng(0).normal(size=(5, 6))
+    many = robot.wrench_from_torques(q, 0 * q, tau, "link6")
+    each = [robot.wrench_from_torques(q, 0 * q, one, "link6") for one in tau]
+    np.testing.assert_allclose(many.wrench, [one.wrench for one in each], rtol=1e-12)
+    np.testing.assert_allclose(many.mismatch, [one.mismatch for one in each], rtol=1e-9, atol=1e-18)
+
+
+def test_an_observer_keeps_its_batch():
+    observer = ls.robots.puma560().momentum_observer(1e-3)
+    observer(np.zeros((3, 6)), np.zeros((3, 6)), np.zeros(6))
+    with pytest.raises(ArgumentError, match="reset"):
+        observer(np.zeros((2, 6)), np.zeros((2, 6)), np.zeros(6))
+    with pytest.raises(ArgumentError, match="threshold"):
+        observer.collided(np.zeros(5))
+    observer.reset()
+    observer(np.zeros((2, 6)), np.zeros((2, 6)), np.zeros(6))

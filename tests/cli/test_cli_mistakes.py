@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,7 +84,11 @@ MISTAKES = {
     # numbers
     "simulate puma560 --duration ten": "Invalid value for '--duration'",
     "simulate puma560 --duration 0": "duration is 0.0, expected a finite number above 0",
-    "simulate puma560 --dt 0.3": "expected a whole number of steps",
+    "simulate puma560 --dt 0.3": "expected a whole number of steps: pass --dt 0.25",
+    "simulate puma560 --duration 1e300": "steps of --dt 0.001, expected at most",
+    "inverse puma560 -t few.csv -o loop.csv": "loop.csv is a link that leads to itself",
+    "inverse puma560 -t few.csv -o null.csv": "null.csv is a device or pipe",
+    "inverse puma560 -t few.csv -o fifo.csv": "fifo.csv is a device or pipe",
     "simulate puma560 --q0 1 2 3 4 5 6": "write them as 0,0,-9.81, without spaces",
     "simulate puma560 --q0 90deg": "--q0 has 1 numbers, expected 6",
     "simulate puma560 --every 0": "every is 0",
@@ -121,6 +128,9 @@ def clutter(tmp_path: Path) -> Path:
     (tmp_path / "binary.urdf").write_bytes(b"\0\1\2")
     (tmp_path / "few.csv").write_text("t,q.joint1\n0,1\n")
     os.mkfifo(tmp_path / "pipe.urdf")
+    os.mkfifo(tmp_path / "fifo.csv")
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    (tmp_path / "null.csv").symlink_to("/dev/null")
     return tmp_path
 
 
@@ -140,3 +150,78 @@ def test_a_file_that_may_not_be_read(run, clutter: Path):
     (clutter / "broken.urdf").chmod(0)
     outcome = run("info", "broken.urdf")
     assert outcome.code == 2 and "Permission denied" in outcome.err and outcome.err.count("\n") == 1
+
+
+MIMIC = """<robot name="gripper"><link name="base"/>{links}
+<joint name="a" type="prismatic"><parent link="base"/><child link="one"/><limit lower="0" upper="1" effort="1"
+ velocity="1"/></joint><joint name="b" type="prismatic"><parent link="base"/><child link="two"/><limit lower="0"
+ upper="1" effort="1" velocity="1"/><mimic joint="a"/></joint></robot>""".format(
+    links="".join(
+        f'<link name="{name}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+        "</inertial></link>"
+        for name in ("one", "two")
+    )
+)
+
+
+def test_hints_are_options_of_the_command(run, tmp_path: Path):
+    (tmp_path / "gripper.urdf").write_text(MIMIC)
+    command = [sys.executable, "-m", "linksweep", "info", "gripper.urdf"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)  # where warnings are printed
+    assert done.returncode == 0 and "--mimic couple" in done.stderr and "mimic=" not in done.stderr
+    (tmp_path / "experiment.toml").write_text('robot = "puma560"\nduration = 1\ndt = 0.3\n')
+    outcome = run("simulate", "experiment.toml")  # where it is a key of the file
+    assert outcome.code == 2 and "dt=0.25" in outcome.err and "--dt" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (MemoryError(), "too little memory"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "too little memory"),
+        (OSError("no number"), "no number"),
+        (OSError(errno.ENOSPC, "No space left on device"), "standard output cannot be written"),
+        (OSError(errno.EACCES, "Permission denied", "some.csv"), "some.csv"),
+    ],
+)
+def test_errors_of_the_system(run, monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str):
+    import linksweep.cli as cli
+
+    def fails(**options: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "app", fails)
+    monkeypatch.setattr(cli, "_forget_output", lambda: None)
+    outcome = run("info", "puma560")
+    assert outcome.code == 2 and sentence in outcome.err and outcome.err.count("\n") == 1
+    assert ("standard output" in outcome.err) == (sentence.startswith("standard output"))
+
+
+def test_llvm_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch):
+    import llvmlite.binding as llvm
+
+    from linksweep.backends import target
+    from linksweep.errors import BackendError
+
+    def fails() -> None:
+        raise OSError("Could not find/load shared object file")
+
+    monkeypatch.setattr(llvm, "initialize_native_target", fails)
+    with pytest.raises(BackendError, match="LLVM cannot be loaded"):
+        target.initialized_llvm.__wrapped__()
+
+
+def test_an_output_that_is_a_link_stays_one(run, tmp_path: Path):
+    joints = [f"joint{k}" for k in range(1, 7)]
+    names = ["t", *(f"{block}.{joint}" for block in ("q", "qd", "qdd") for joint in joints)]
+    rows = "\n".join(",".join(["0.0" if not k else f"{k}.0"] + ["0.1"] * 18) for k in range(3))
+    (tmp_path / "in.csv").write_text(",".join(names) + "\n" + rows + "\n")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "real.csv").write_text("before")
+    for name, target in (("link.csv", "data/real.csv"), ("chain.csv", "link.csv"), ("new.csv", "data/made.csv")):
+        (tmp_path / name).symlink_to(target)
+        outcome = run("inverse", "puma560", "-t", "in.csv", "-o", name)
+        assert outcome.code == 0, outcome.err
+        assert (tmp_path / name).is_symlink() and os.readlink(tmp_path / name) == target
+        assert (tmp_path / name).resolve().read_text().startswith("t,")
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["made.csv", "real.csv"]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +13,9 @@ import pytest
 from robots_for_tests import URDF
 
 import linksweep as ls
-from linksweep.cli.experiment import is_experiment, read_experiment
-from linksweep.errors import ArgumentError
+from linksweep.cli import experiment
+from linksweep.cli.experiment import KEYS, is_experiment, read_experiment
+from linksweep.errors import ArgumentError, LinksweepError
 from linksweep.simulation import PD, Push, Sampling, saturated
 
 PAGE = Path(__file__).parents[2] / "docs" / "control.md"
@@ -120,6 +124,16 @@ def test_the_pages_ensemble(tmp_path: Path):
         ('[vary]\npayloads = ["a"]', "expected masses"),
         ("[vary]\npayloads = [[1, 2], [3]]", "expected masses"),
         ("[vary]\nq0 = { normal = [1, 2] }", "one, or 6 of them"),
+        ("[sampling]\nperiod = 1e308", "control_period 1e.308 is inf steps"),
+        ("[sampling]\nperiod = 0.001\ndelay = 1e308", "delay 1e.308 is inf steps"),
+        ("[sampling]\nperiod = 0.001\nencoder = [[1]]", r"encoder has shape \(1, 1\)"),
+        ("[sampling]\nperiod = 0.001\nq_noise = [1, 2]", r"q_noise has shape \(2,\), expected one number or \(6,\)"),
+        ("[sampling]\nperiod = 0.001\ntau_noise = [[1]]", r"tau_noise has shape \(1, 1\)"),
+        ('[sampling]\nperiod = 0.001\neffort = "true"', "effort is 'true'"),
+        ("[sampling]\nperiod = 0.001\neffort = 1979-05-27", "effort is datetime.date"),
+        ("[sampling]\nperiod = 0.001\neffort = [[1], [1, 2]]", "effort is "),
+        (f"every = 1{'0' * 400}", "every"),
+        (f"[sampling]\nperiod = 0.1\ndelay = 1{'0' * 400}", "delay .* is inf steps"),
     ],
 )
 def test_what_fails_later_names_the_file(tmp_path: Path, text: str, sentence: str):
@@ -145,6 +159,10 @@ def test_a_robot_in_toml_is_no_experiment(tmp_path: Path):
         (HEAD + "speed = 3", "the key 'speed' is not known"),
         (HEAD + "law = 3", r"law is 3, expected tables: write each as \[\[law\]\]"),
         (HEAD + '[[law]]\nkind = "pid"', "a law has kind 'pid'"),
+        (HEAD + "[[law]]\nkind = []", r"a law has kind \[\]"),
+        (HEAD + "[[law]]\nkind = {}", r"a law has kind \{\}"),
+        (HEAD + 'motion = "\\u0000"', "motion is"),
+        (HEAD + f"[[push]]\nframe = 'link6'\nwrench = [0, 0, 0, 1, 0, 0]\nend = 1{'0' * 400}", "Push: it goes from"),
         (HEAD + '[[law]]\nkind = "pd"\nkp = 3', "the law pd has no kd"),
         (HEAD + '[[law]]\nkind = "pd"\nkp = 3\nkd = 2\nki = 1', "the key 'ki' of .law. is not known"),
         (HEAD + '[[law]]\nkind = "feed_forward"', "feed_forward needs a motion"),
@@ -181,3 +199,93 @@ def test_mistakes_are_one_sentence_with_the_file_s_name(tmp_path: Path, text: st
 def test_every_kind_of_law_runs(tmp_path: Path, law: str):
     run = read_experiment(written(tmp_path, HEAD + "[[law]]\n" + law)).run()
     assert run.finite and run.q.shape == (101, 6)
+
+
+# ---- values that do not belong there: an error of ours or a run, and never anything else ---------------------------
+
+ARM = """<robot name="arm"><link name="base"/>{links}<link name="tool"/>
+<joint name="j1" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 1 0"/>{limit}</joint>
+<joint name="j2" type="revolute"><parent link="a"/><child link="b"/><origin xyz=".5 0 0"/><axis xyz="0 1 0"/>{limit}
+</joint><joint name="t" type="fixed"><parent link="b"/><child link="tool"/><origin xyz=".5 0 0"/></joint>
+</robot>""".format(
+    limit='<limit lower="-2" upper="2" effort="50" velocity="5"/>',
+    links="".join(
+        f'<link name="{name}"><inertial><origin xyz="0.2 0 0"/><mass value="1"/><inertia ixx=".1" iyy=".1" izz=".1" '
+        'ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        for name in "ab"
+    ),
+)
+VALUES = (
+    "[]", "{}", '""', '"true"', "1e308", "-1", "0", "nan", "inf", "-inf", "true", "false", "[[1]]", '[1, "a"]',
+    "[1, [2]]", "1979-05-27", "07:32:00", f"1{'0' * 400}", '"x"', "[nan, 0]", "[true, false]", "{ a = 1 }",
+    "[{ a = 1 }]", "1e-308", "[1e308, 1e308]", '"\\u0000"', "9223372036854775808", "[[0, 0], [0, 0]]", "-0.0", "0.5",
+    "3", "[1, 2, 3]", '"tool"', '"puma560"', "[1e-300, 1]", "[[1, 2], [3]]", f'"{"a" * 300}"', "1e15", "[0.1, 0.1]",
+    "[0, 0, 0, 1, 0, 0]",
+)  # fmt: skip
+TABLES = {
+    "[sampling]": ({"period": "0.002"}, experiment.SAMPLING),
+    "[[push]]": ({"frame": '"tool"', "wrench": "[0, 0, 0, 1, 0, 0]"}, ("frame", "wrench", "start", "end")),
+    "[[surface]]": (
+        {"frame": '"tool"', "point": "[0, 0, -3]"},
+        ("frame", "point", "normal", "stiffness", "damping", "friction", "width"),
+    ),
+    "[vary]": ({"q0": "{ normal = 0.1 }"}, experiment.VARY),
+    "[payload]": ({"mass": "1.0"}, experiment.PAYLOAD),
+    "[controller]": ({}, ("robot", "payload")),
+}
+GAINS = {
+    "pd": {"kp": "10", "kd": "1"}, "computed_torque": {"kp": "10", "kd": "1"}, "friction": {"friction": "0.1"},
+    "constant": {"tau": "[0, 0]"}, "gravity": {}, "feed_forward": {},
+    "operational_space": {"frame": '"tool"', "stiffness": "5", "damping": "1"},
+    "admittance": {"frame": '"tool"', "stiffness": "5", "damping": "1", "mass": "1"},
+}  # fmt: skip
+
+
+def odd_experiment(chance: random.Random) -> str:
+    """A file that would run, but for one or two of its values."""
+    tables: dict[str, tuple[dict[str, str], Sequence[str]]] = {
+        "": ({"robot": '"arm.urdf"', "duration": "0.004", "dt": "0.002"}, KEYS)
+    }
+    tables |= {name: (dict(own), keys) for name, (own, keys) in TABLES.items() if chance.random() < 0.3}
+    if chance.random() < 0.5:
+        kind = chance.choice(list(GAINS))
+        tables["[[law]]"] = ({"kind": f'"{kind}"', **GAINS[kind]}, ("kind", *experiment.LAWS[kind]))
+    for _ in range(chance.choice((1, 1, 1, 2))):
+        own, keys = chance.choice(list(tables.values()))
+        own[chance.choice(keys)] = chance.choice(VALUES)
+    lines = []
+    for name, (own, _) in tables.items():
+        taken = {other.strip("[]") for other in tables}
+        lines += [name, *(f"{key} = {value}" for key, value in own.items() if name or key not in taken)]
+    return "\n".join(lines) + "\n"
+
+
+def ran_or_refused(folder: Path, count: int, seed: int) -> None:
+    chance, ran = random.Random(seed), 0
+    (folder / "arm.urdf").write_text(ARM)
+    for _ in range(count):
+        text = odd_experiment(chance)
+        path = written(folder, text)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = read_experiment(path)
+                if found.vary and chance.random() < 0.7:
+                    found.rollouts()(np.random.default_rng(0), 0, 3)
+                else:
+                    found.run()
+            ran += 1
+        except LinksweepError as error:
+            assert "\n" not in str(error), text
+        except Exception as error:
+            raise AssertionError(text) from error
+    assert ran
+
+
+def test_odd_experiments(tmp_path: Path):
+    ran_or_refused(tmp_path, 60, 0)
+
+
+@pytest.mark.slow
+def test_many_odd_experiments(tmp_path: Path):
+    ran_or_refused(tmp_path, 2000, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -327,3 +328,51 @@ def test_python_s_own_signature_errors_stay():
     anything: Any = PUMA
     with pytest.raises(TypeError):
         anything.inverse_dynamics(Q)
+
+
+# ---- warnings name the line that led to them ------------------------------------------------------------------------
+
+
+def places(call: Any) -> set[str]:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        call()
+    assert said
+    return {warning.filename for warning in said}
+
+
+def test_warnings_point_at_the_caller(tmp_path: Path):
+    inertia = '<inertial><mass value="1"/><inertia ixx="9" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    joint = '<parent link="base"/><child link="arm"/><limit lower="2" upper="1" effort="1" velocity="1"/>'
+    text = (
+        f'<robot name="r"><link name="base"/><link name="arm">{inertia}</link>'
+        f'<joint name="j" type="revolute">{joint}</joint></robot>'
+    )
+    path = tmp_path / "r.urdf"
+    path.write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        robot = ls.load(path)
+    light = tmp_path / "light.urdf"
+    light.write_text(text.replace(inertia, ""))
+    for call in (
+        lambda: ls.load(path),
+        lambda: ls.load(light),
+        lambda: ls.load(path).with_base("floating"),
+        lambda: robot.with_gravity((0, 0, -1.62)).to_urdf(),
+    ):
+        assert places(call) == {__file__}
+
+
+def test_what_python_calls_through_is_passed_over():
+    """A function of this package that is decorated by a context manager."""
+    space: dict[str, Any] = {}
+    own = str(Path(ls.__file__).with_name("own.py"))
+    code = (
+        "import contextlib, functools\nfrom linksweep.errors import warn_user\n"
+        "@contextlib.contextmanager\ndef held():\n    yield\n"
+        "@held()\ndef inner():\n    warn_user('said', UserWarning)\n"
+        "@functools.singledispatch\ndef outer(x):\n    inner()\n"
+    )
+    exec(compile(code, own, "exec"), space)
+    assert places(lambda: space["outer"](1)) == {__file__}

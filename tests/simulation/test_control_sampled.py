@@ -3,6 +3,8 @@
 # pyright: reportArgumentType=false, reportCallIssue=false
 from __future__ import annotations
 
+import copy
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 import linksweep as ls
 from linksweep.errors import ArgumentError
+from linksweep.robots.closed_chains import four_bars_upright
 from linksweep.simulation import PD, Constant, Motor, Sampled, Sampling
 
 
@@ -243,3 +246,169 @@ def test_a_stepper_takes_one_state_resets_and_float32(puma: ls.Robot):
 def test_a_stepper_says_what_it_cannot(puma: ls.Robot, call: object, sentence: str):
     with pytest.raises(ArgumentError, match=sentence):
         call(puma)  # type: ignore[operator]
+
+
+# ---- states: assigned, edited in place, copied, pickled; each belongs to one stepper -------------------------------
+
+STEPPERS = {
+    "machine": {},
+    "interpreter": {"backend": "interpreter"},
+    "single": {"dtype": "float32"},
+    "threads": {"threads": 2},
+}
+
+
+@pytest.mark.parametrize("batch", [(), (5,), (2, 3)])
+@pytest.mark.parametrize("options", STEPPERS.values(), ids=STEPPERS)
+def test_assigned_states_are_stepped(puma: ls.Robot, options: dict[str, object], batch: tuple[int, ...]):
+    rng = np.random.default_rng(4)
+    q, qd, tau = rng.uniform(-0.5, 0.5, (3, *batch, 6))
+    step = ls.stepper(puma, 0.01, **options)
+    expected = step(step.start(q, qd), tau)
+    assigned, in_place = step.start(0 * q), step.start(0 * q)
+    assigned.q, assigned.qd = q, qd
+    in_place.q[...], in_place.qd[...] = q, qd
+    added = step.start(0 * q)
+    added.q += q.astype(added.q.dtype)
+    added.qd += qd.astype(added.qd.dtype)
+    for state in (assigned, in_place, added):
+        step(state, tau)
+        for name in ("q", "qd", "qdd", "tau"):
+            assert np.array_equal(getattr(state, name), getattr(expected, name))
+    assigned.q = np.zeros(6)  # for all
+    assert not assigned.q.any() and assigned.q.shape == (*batch, 6)
+
+
+@pytest.mark.parametrize("name", ["q", "qd"])
+@pytest.mark.parametrize("value", [np.zeros(5), np.zeros((7, 6)), np.full(6, np.nan), "x", None, [[1], [2, 3]]])
+def test_what_is_no_state_is_not_assigned(puma: ls.Robot, name: str, value: object):
+    state = ls.stepper(puma, 0.01).start(starts())
+    before = state.q.copy(), state.qd.copy()
+    with pytest.raises(ArgumentError):
+        setattr(state, name, value)
+    assert np.array_equal(state.q, before[0]) and np.array_equal(state.qd, before[1])
+
+
+@pytest.mark.parametrize("name", ["qdd", "tau", "t", "Q", "dt"])
+def test_other_attributes_of_a_state_are_not_assigned(puma: ls.Robot, name: str):
+    with pytest.raises(AttributeError):
+        setattr(ls.stepper(puma, 0.01).start(starts()), name, np.zeros(6))
+
+
+def test_a_state_belongs_to_one_stepper(puma: ls.Robot):
+    step = ls.stepper(puma, 0.01)
+    others = [
+        ls.stepper(puma, 0.02), ls.stepper(puma.with_payload("link6", 1.0), 0.01),
+        ls.stepper(puma, 0.01, integrator="semi_implicit_euler"), ls.stepper(puma, 0.01, dissipation=True),
+        ls.stepper(puma, 0.01, dtype="float32"),
+    ]  # fmt: skip
+    state = step.start(starts())
+    before = state.q.copy()
+    for other in others:
+        with pytest.raises(ArgumentError, match="got a state of"):
+            other(state, np.zeros(6))
+    assert np.array_equal(state.q, before) and state.t == 0.0
+    ls.stepper(puma, 0.01)(state, np.zeros(6))  # the same, made anew
+    assert state.t == 0.01
+
+
+def test_states_and_steppers_are_copied_and_pickled(puma: ls.Robot):
+    for options in ({}, {"dtype": "float32"}, {"stops": (1e3, 10.0), "integrator": "semi_implicit_euler"}):
+        step = ls.stepper(puma.with_limits(lower=-2.0, upper=2.0), 0.01, **options)
+        state = step(step.start(starts()), 1.0)
+        again_step = pickle.loads(pickle.dumps(step))
+        copies = [copy.copy(state), copy.deepcopy(state), pickle.loads(pickle.dumps(state))]
+        step(state, 2.0)
+        for other in copies:
+            assert not np.array_equal(other.q, state.q) and other.t == 0.01
+            again_step(other, 2.0)
+            assert np.array_equal(other.q, state.q) and np.array_equal(other.qd, state.qd) and other.t == state.t
+
+
+def test_coordinates_that_are_assigned_are_normalized():
+    robot = ls.robots.puma560().with_base("floating")
+    step = ls.stepper(robot, 0.01)
+    q = robot.random(np.random.default_rng(0))
+    expected = step(step.start(q), 0.0)
+    state = step.start(robot.neutral())
+    wrong = q.copy()
+    wrong[:4] *= 3.0
+    state.q = wrong
+    assert np.allclose(step(state, 0.0).q, expected.q, atol=1e-14)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "interpreter"])
+def test_a_state_that_opens_a_loop_is_refused(backend: str):
+    """As `simulate` does: at the start, when assigned, and when written in place."""
+    robot = ls.robots.four_bars(1)
+    q, qd = four_bars_upright(robot)
+    step = ls.stepper(robot, 1e-3, backend=backend)
+    for wrong_q, wrong_qd in ((q + 0.1 * np.eye(3)[0], qd), (q, qd + 0.1 * np.eye(3)[0])):
+        with pytest.raises(ArgumentError, match="constraints"):
+            ls.simulate(robot, wrong_q, wrong_qd, duration=1e-3, progress=False)
+        with pytest.raises(ArgumentError, match="constraints"):
+            step.start(wrong_q, wrong_qd)
+        state = step.start(np.tile(q, (3, 1)), qd)
+        state.q, state.qd = wrong_q, wrong_qd
+        with pytest.raises(ArgumentError, match="constraints"):
+            step(state, 0.0)
+        state.q, state.qd = q, qd
+        step(state, 0.0)
+        state.q[1], state.qd[1] = wrong_q, wrong_qd
+        with pytest.raises(ArgumentError, match="constraints"):
+            step(state, 0.0)
+        state.q[1], state.qd[1] = q, qd
+        step(state, 0.0)
+    run = ls.simulate(robot, q, qd, duration=1e-3, progress=False, backend=backend)
+    assert np.array_equal(step(step.start(q, qd), 0.0).q, run.q[-1])
+
+
+def test_a_state_beyond_a_hard_stop_is_refused():
+    robot = ls.robots.planar(2).with_limits(lower=-1.0, upper=1.0)
+    step = ls.stepper(robot, 1e-3, stops="inelastic")
+    with pytest.raises(ArgumentError, match="outside the limits"):
+        step.start([0.0, 1.5])
+    state = step.start([0.0, 0.5])
+    state.q = [0.0, 1.5]
+    with pytest.raises(ArgumentError, match="outside the limits"):
+        step(state, 0.0)
+
+
+# ---- masked arrays and lists that are no array ----------------------------------------------------------------------
+
+MASKED = np.ma.masked_array(np.ones(6), mask=[0, 0, 1, 0, 0, 0])
+
+
+@pytest.mark.parametrize("value", [MASKED, [MASKED] * 5, list(MASKED)])
+def test_masked_entries_are_no_torques(puma: ls.Robot, value: object):
+    step = ls.stepper(puma, 0.01)
+    state = step.start(starts())
+    with pytest.raises(ArgumentError, match="masked"):
+        step(state, value)
+    assert state.t == 0.0 and not state.tau.any()
+    for name in ("q", "qd"):
+        with pytest.raises(ArgumentError, match="masked"):
+            setattr(state, name, value)
+    with pytest.raises(ArgumentError, match="masked"):
+        ls.simulate(puma, starts(), policy=lambda t, q, qd: value, duration=0.01)
+    with pytest.raises(ArgumentError, match="masked"):
+        ls.simulate(puma, starts(), None, lambda t, q, qd: value, 0.01)
+
+
+@pytest.mark.parametrize("value", [np.ma.masked, [[1.0], [1.0, 2.0]], 1j, np.complex128(1j), "x", None, [1.0]])
+def test_events_that_are_no_numbers(puma: ls.Robot, value: object):
+    with pytest.raises(ArgumentError, match="event"):
+        ls.simulate(
+            puma, np.zeros(6), duration=0.01, integrator="adaptive", events=[lambda t, q, qd: value], progress=False
+        )
+
+
+@pytest.mark.parametrize(
+    "value", [[[1.0], [1.0, 2.0]], [1.0, [2.0], 3, 4, 5, 6], "text", None, [1.0] * 5, 1j * np.ones(6)]
+)
+@pytest.mark.parametrize("integrator", ["rk4", "adaptive"])
+def test_torques_that_are_no_numbers(puma: ls.Robot, integrator: str, value: object):
+    with pytest.raises(ArgumentError, match="torque"):
+        ls.simulate(puma, np.zeros(6), None, lambda t, q, qd: value, 0.01, integrator=integrator, progress=False)
+    with pytest.raises(ArgumentError, match=r"policy|torque"):
+        ls.simulate(puma, np.zeros(6), policy=lambda t, q, qd: value, duration=0.01, progress=False)

@@ -142,11 +142,11 @@ def test_a_killed_run_goes_on(tmp_path: Path):
         from linksweep.simulation import ensembles
         from pathlib import Path
         write = ensembles._write
-        def watched(path, columns):
+        def watched(path, columns, about):
             if path.name == "part-000003.parquet":
                 (path.parent / ".part-000003.half.parquet").write_bytes(b"PAR1")  # as a temporary file is left
                 os.kill(os.getpid(), signal.SIGKILL)
-            write(path, columns)
+            write(path, columns, about)
         ensembles._write = watched
         ensembles.ensemble(read_experiment(Path({str(toml)!r})).rollouts(), 200, {str(folder)!r}, chunk=20)
     """)
@@ -170,11 +170,11 @@ def test_two_dask_workers_and_one_is_killed(tmp_path: Path, monkeypatch: pytest.
     here = ls.ensemble(experiment, 4000, tmp_path / "here", chunk=100)
     write, written, pids = ensembles._write, [], []
 
-    def watched(path: Path, columns: Any) -> None:
+    def watched(path: Path, columns: Any, about: Any) -> None:
         written.append(path.name)
         if len(written) == 3:
             os.kill(pids[0], signal.SIGKILL)
-        write(path, columns)
+        write(path, columns, about)
 
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
@@ -262,6 +262,8 @@ def test_mistakes(change: dict[str, Any], says: str, tmp_path: Path):
         ({"law": None}, "kp is a gain, expected a law that has it"),
         ({"payloads": (-1.0,)}, "expected masses"),
         ({"payloads": ("a",)}, "payloads is .*, expected masses"),
+        ({"payloads": np.ma.array([0.0, 1.0], mask=[True, False])}, "payloads is a masked array"),
+        ({"vary": {"q0": ("normal", np.ma.array(np.ones(6), mask=True))}}, "vary: q0 is a masked array"),
         ({"payloads": ([1.0, 2.0], [3.0])}, "payloads is .*, expected masses"),
         ({"frame": "hand"}, "no link or frame 'hand'"),
         ({"robot": robot("urdf"), "q0": np.zeros(3)}, "payloads have no frame, and .* 2 frames that may be its tool"),
@@ -280,7 +282,7 @@ def test_mistakes_in_rollouts(change: dict[str, Any], says: str):
 def test_a_folder_is_for_one_ensemble(tmp_path: Path):
     ls.ensemble(rollouts(), 20, tmp_path, chunk=10)
     assert ls.ensemble(rollouts(), 20, tmp_path, chunk=10).computed == 0  # the same, made anew
-    for change in ({"seed": 1}, {"samples": 21}, {"chunk": 11}):
+    for change in ({"seed": 1}, {"chunk": 11}):
         with pytest.raises(ArgumentError, match="holds another ensemble"):
             ls.ensemble(**{"experiment": rollouts(), "samples": 20, "folder": tmp_path, "chunk": 10, **change})
     with pytest.raises(ArgumentError, match="holds another ensemble"):

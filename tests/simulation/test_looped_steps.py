@@ -47,7 +47,7 @@ def test_loops_are_the_step_written_out(backend: str, integrator: str, request: 
 def test_one_program_whose_loops_stand_once(in_loops: None):
     """The loops of all stages are the same, so that machine code holds them once."""
     robot = ls.robots.chain(9)
-    kernel = ls.stepper(robot, 0.01)._kernel
+    kernel = ls.stepper(robot, 0.01).kernel
     assert not isinstance(kernel, fixed_step.ColumnKernel)
     steps = traced_loops(fixed_step.replace(_recipe(robot), loops=True)).steps
     loops = [step for step in steps if not isinstance(step, Block)]

@@ -166,3 +166,169 @@ def test_a_full_disk_is_one_sentence(ending: str, tmp_path: Path):
     )
     assert run.stdout.startswith(f"The file g.{ending} cannot be written (File too large)"), run.stderr
     assert run.stdout.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+# ---- every kind of array and map: results are those of a call, and the source is only read ------------------------
+
+LONG = 20_000  # rows: some hundred pages
+
+
+def mapped(folder: Path, name: str, values: np.ndarray, mode: Any) -> np.ndarray:
+    """A memory map in which half of the rows differ from the file it was opened from, where the mode allows it."""
+    path = folder / f"{name}_{mode}.npy"
+    changed = values.copy()
+    if mode != "r":
+        changed[::2] += 1.0
+    np.save(path, changed)
+    array = np.load(path, mmap_mode=mode)
+    if mode != "r":
+        array[::2] -= 1.0
+    return array
+
+
+def packed(values: np.ndarray) -> np.ndarray:
+    """A field of records that are not aligned."""
+    records = np.zeros(len(values), [("flag", "u1"), ("x", values.dtype, values.shape[1:])])
+    records["x"] = values
+    return records["x"]
+
+
+def doubled(values: np.ndarray) -> np.ndarray:
+    return np.repeat(values, 2, axis=0)
+
+
+KINDS: dict[str, Any] = {
+    "plain": lambda folder, name, x: x.copy(),
+    "list": lambda folder, name, x: x.tolist(),
+    "fortran": lambda folder, name, x: np.asfortranarray(x),
+    "every_other": lambda folder, name, x: doubled(x)[::2],
+    "backwards": lambda folder, name, x: x[::-1].copy()[::-1],
+    "columns": lambda folder, name, x: np.concatenate([x, x], axis=1)[:, :6],
+    "one_row": lambda folder, name, x: np.broadcast_to(x[7], x.shape),
+    "other_bytes": lambda folder, name, x: x.astype(x.dtype.newbyteorder()),
+    "packed": lambda folder, name, x: packed(x),
+    "integers": lambda folder, name, x: np.round(10 * x).astype(np.int16),
+    "half": lambda folder, name, x: x.astype(np.float16),
+    "single": lambda folder, name, x: x.astype(np.float32),
+    "long": lambda folder, name, x: x.astype(np.longdouble),
+    "map_r": lambda folder, name, x: mapped(folder, name, x, "r"),
+    "map_r+": lambda folder, name, x: mapped(folder, name, x, "r+"),
+    "map_c": lambda folder, name, x: mapped(folder, name, x, "c"),
+    "map_c_single": lambda folder, name, x: mapped(folder, name, x.astype(np.float32), "c"),
+    "map_c_view": lambda folder, name, x: mapped(folder, name, np.concatenate([x[:99], x]), "c")[99:],
+    "map_c_every_other": lambda folder, name, x: mapped(folder, name, doubled(x), "c")[::2],
+    "map_c_base": lambda folder, name, x: np.asarray(mapped(folder, name, x, "c")),
+    "map_c_fortran": lambda folder, name, x: mapped(folder, name, np.asfortranarray(x), "c"),
+}
+
+
+@pytest.mark.parametrize("sink", ["tau.npy", "tau.csv", "tau.parquet"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_array(robot: ls.Robot, kind: str, sink: str, tmp_path: Path):
+    if sink.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    f, rng = robot.compile("inverse_dynamics"), np.random.default_rng(5)
+    length = LONG if sink == "tau.npy" else 700
+    source = {n: KINDS[kind](tmp_path, n, rng.normal(size=(length, 6))) for n in ("q", "qd", "qdd")}
+    before = {name: np.array(value) for name, value in source.items()}
+    expected = f(*before.values())
+    for rows in (None, 1 + length // 3):
+        assert ls.stream(f, source, tmp_path / sink, rows=rows) == length
+        np.testing.assert_array_equal(_read(tmp_path / sink), expected)
+        for name, value in before.items():
+            np.testing.assert_array_equal(np.asarray(source[name]), value)
+
+
+def _read(path: Path) -> np.ndarray:
+    if path.suffix == ".npy":
+        return np.load(path)
+    if path.suffix == ".csv":
+        return np.loadtxt(path, delimiter=",", skiprows=1)
+    return np.stack([c.to_numpy() for c in pytest.importorskip("pyarrow.parquet").read_table(path).columns], axis=1)
+
+
+@pytest.mark.parametrize(
+    "kinds", [("map_c", "plain", "map_r"), ("single", "map_c", "half"), ("integers", "half", "single")]
+)
+def test_kinds_together(robot: ls.Robot, kinds: tuple[str, ...], tmp_path: Path):
+    f, rng = robot.compile("inverse_dynamics"), np.random.default_rng(6)
+    names = ("q", "qd", "qdd")
+    source = {n: KINDS[k](tmp_path, n, rng.normal(size=(LONG, 6))) for n, k in zip(names, kinds, strict=True)}
+    expected = f(*map(np.array, source.values()))
+    ls.stream(f, source, tmp_path / "tau.npy")
+    found = np.load(tmp_path / "tau.npy")
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.slow
+def test_a_private_map_of_many_pages_keeps_its_edits(robot: ls.Robot, tmp_path: Path):
+    f, rng = robot.compile("inverse_dynamics"), np.random.default_rng(7)
+    for _ in range(5):
+        source = {n: mapped(tmp_path, n, rng.normal(size=(600_000, 6)), "c") for n in ("q", "qd", "qdd")}
+        before = {name: np.array(value) for name, value in source.items()}
+        ls.stream(f, source, tmp_path / "tau.npy")
+        np.testing.assert_array_equal(np.load(tmp_path / "tau.npy"), f(*before.values()))
+        for name, value in before.items():
+            np.testing.assert_array_equal(source[name], value)
+
+
+def test_a_masked_array_is_no_source(robot: ls.Robot, tmp_path: Path):
+    source = np.ma.masked_array(np.zeros((9, 6)), mask=np.eye(9, 6, dtype=bool))
+    with pytest.raises(ArgumentError, match="masked"):
+        ls.stream(robot.compile("gravity_forces"), {"q": source}, tmp_path / "g.npy")
+    with pytest.raises(ArgumentError):
+        ls.stream(robot.compile("gravity_forces"), {"q": [[1.0], [1.0, 2.0]]}, tmp_path / "g.npy")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_sink_that_a_source_array_maps_is_refused(robot: ls.Robot, tmp_path: Path):
+    """Its rows would go to a file without a name."""
+    values = np.ones((9, 6))
+    array = mapped(tmp_path, "q", values, "r+")
+    with pytest.raises(ArgumentError, match="is a source as well"):
+        ls.stream(robot.compile("gravity_forces"), {"q": array[2:]}, tmp_path / "q_r+.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "q_r+.npy"), values)
+
+
+def test_rows_without_bound(robot: ls.Robot, given: dict[str, np.ndarray], tmp_path: Path):
+    """More rows at a time than there are need no memory; more than fit into memory are refused."""
+    f = robot.compile("inverse_dynamics")
+    write_csv(tmp_path / "in.csv", table(given))
+    for source in (saved(tmp_path, given), tmp_path / "in.csv"):
+        assert ls.stream(f, source, tmp_path / "tau.npy", rows=10**15) == ROWS
+        np.testing.assert_array_equal(np.load(tmp_path / "tau.npy"), f(*given.values()))
+    endless = {name: np.broadcast_to(values[0], (10**13, 6)) for name, values in given.items()}
+    with pytest.raises(ArgumentError, match="GiB"):
+        ls.stream(f, endless, tmp_path / "tau.npy", rows=10**13)
+
+
+def test_parquet_that_holds_no_numbers(robot: ls.Robot, tmp_path: Path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    f, path, sink = robot.compile("gravity_forces"), tmp_path / "in.parquet", tmp_path / "g.npy"
+    good = [pyarrow.array(np.arange(3.0) + k) for k in range(6)]
+    names = [f"q.{k}" for k in range(6)]
+    bad = {
+        "text": pyarrow.array(["1", "2", "3"]), "lists": pyarrow.array([[1.0], [2.0], [3.0]]),
+        "timestamps": pyarrow.array([1, 2, 3], pyarrow.timestamp("s")), "booleans": pyarrow.array([True, False, True]),
+        "nothing": pyarrow.nulls(3), "records": pyarrow.array([{"a": 1.0}] * 3),
+    }  # fmt: skip
+    for column in bad.values():
+        parquet.write_table(pyarrow.table([*good[:5], column], names=names), path)
+        with pytest.raises(ArgumentError, match=r"q\.5"):
+            ls.stream(f, path, sink)
+    parquet.write_table(pyarrow.table([*good, good[0]], names=[*names, "q.0"]), path)
+    with pytest.raises(ArgumentError, match=r"2 columns 'q\.0'"):
+        ls.stream(f, path, sink)
+    assert not sink.exists()
+    mixed = [good[0].cast("float32"), good[1].cast("int64"), good[2].cast("uint8"), *good[3:]]
+    parquet.write_table(pyarrow.table(mixed, names=names), path)
+    ls.stream(f, path, sink)
+    np.testing.assert_array_equal(np.load(sink), f(np.arange(3.0)[:, None] + np.arange(6)))
+    parquet.write_table(pyarrow.table([pyarrow.array([0.0, None, 2.0]), *good[1:]], names=names), path)
+    ls.stream(f, path, sink)
+    assert np.isnan(np.load(sink)).any(axis=1).tolist() == [False, True, False]
+    whole = path.read_bytes()
+    path.write_bytes(whole[:40] + bytes(len(whole[40:90])) + whole[90:])
+    with pytest.raises(ArgumentError, match="Parquet"):
+        ls.stream(f, path, sink)

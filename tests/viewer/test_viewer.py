@@ -707,11 +707,13 @@ def test_the_command_shows_until_it_is_ended():
     )
     try:
         line = process.stdout.readline()  # pyright: ignore
-        address = re.search(r"Viewer: (http://127\.0\.0\.1:(\d+))", line)
+        address = re.search(r"Viewer: http://127\.0\.0\.1:(\d+)(/\S+/)", line)
         assert address is not None, line
-        with socket.create_connection(("127.0.0.1", int(address[2])), timeout=60) as connection:
-            connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            assert connection.recv(15).startswith(b"HTTP/1.1 200")
+        for path, status in ((address[2], b"200"), ("/", b"403")):
+            with socket.create_connection(("127.0.0.1", int(address[1])), timeout=60) as connection:
+                text = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                connection.sendall(text.encode())
+                assert connection.recv(15).startswith(b"HTTP/1.1 " + status)
     finally:
         process.terminate()
         process.communicate(timeout=60)
@@ -729,5 +731,5 @@ def test_a_notebook_shows_the_page_below_the_cell():
     ]
     nbclient.NotebookClient(book, timeout=300, kernel_name="python3").execute()
     (shown_page,) = book.cells[0].outputs
-    assert re.search(r'<iframe src="http://127.0.0.1:\d+"', shown_page["data"]["text/html"])
+    assert re.search(r'<iframe src="http://127.0.0.1:\d+/[^"]+/"', shown_page["data"]["text/html"])
     assert book.cells[1].outputs == []

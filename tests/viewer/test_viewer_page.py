@@ -301,6 +301,40 @@ def test_a_picture_is_drawn_by_the_open_page(page: Page, tmp_path: Path):
         assert imageio.imread(tmp_path / "clear.png").shape == (300, 400, 4)
 
 
+CONNECT = """
+const done = arguments[arguments.length - 1];
+const socket = new WebSocket(arguments[0], [arguments[1]]);
+socket.onmessage = () => { socket.close(); done("read"); };
+socket.onerror = () => done("refused");
+"""
+
+
+def test_a_page_of_another_origin_cannot_connect(page: Page, tmp_path: Path):
+    """With the token and without; the viewer's own page can, and the page of another port or of a file cannot."""
+    import functools
+    import http.server
+    import threading
+
+    import viser
+
+    (tmp_path / "index.html").write_text("<title>evil</title>")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with shown(ls.robots.puma560()) as viewer, http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        address = viewer.url.replace("http://", "ws://").rstrip("/")
+        without = address.rpartition("/")[0]
+        protocol = f"viser-v{viser.__version__}"
+        for place in (f"http://127.0.0.1:{other.server_port}/", (tmp_path / "index.html").as_uri()):
+            page.driver.get(place)
+            for target in (address, without):
+                assert page.driver.execute_async_script(CONNECT, target, protocol) == "refused"
+        assert not viewer.scene.server.get_clients()
+        page.open(viewer)
+        assert page.driver.execute_async_script(CONNECT, address, protocol) == "read"
+        assert page.driver.execute_async_script(CONNECT, without, protocol) == "refused"
+        other.shutdown()
+
+
 @pytest.mark.slow
 def test_a_picture_is_drawn_by_a_browser_of_its_own(tmp_path: Path):
     import imageio.v3 as imageio

@@ -114,6 +114,12 @@ class Factor:
             out[..., block] = np.linalg.solve(root, out[..., block, None])[..., 0]
         return out
 
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                _frozen(value)
+
     def _checked(self, vector: ArrayLike) -> np.ndarray:
         refuse_foreign("factor: the vector", vector)
         array = np.asarray(vector)
@@ -125,14 +131,30 @@ class Factor:
         return array
 
 
+class _Sweeps:
+    """The compiled sweeps of one robot, each made at first use; all of them when pickled, in place of the robot."""
+
+    def __init__(self, core: Core | None, functions: dict[str, Run] | None = None):
+        self._core, self._functions = core, functions or {}
+
+    def __call__(self, name: str, *args: ArrayLike) -> np.ndarray:
+        function = self._functions.get(name)
+        return (self._made(name) if function is None else function)(*args)
+
+    def _made(self, name: str) -> Run:
+        assert self._core is not None
+        self._functions[name] = self._core.function(self._core.requests([name], internal=True))
+        return self._functions[name]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        made = {name: self._functions.get(name) or self._made(name) for name in ("factor", "solve", "colour", "whiten")}
+        return _Sweeps, (None, made)
+
+
 def factor(core: Core, q: ArrayLike) -> Factor:
     """The factors of the mass matrix in the poses q."""
-
-    def run(function: str, *args: ArrayLike) -> np.ndarray:
-        return core.function(core.requests([function], internal=True))(*args)
-
     blocks = [link.rates for link in core.canonical.links]
-    found = Factor(q, core.nv, [block for block in blocks if block.stop - block.start > 1], run)
+    found = Factor(q, core.nv, [block for block in blocks if block.stop - block.start > 1], _Sweeps(core))
     warn_if_singular(core, "factor", found.q)
     return found
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
 from ..support.messages import shown
+from ..support.numbers import as_array, real_vectors
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
@@ -50,10 +51,8 @@ def wrench_from_torques(
     """Arguments as of `Robot.wrench_from_torques`."""
     qdd = np.zeros(robot.nv) if qdd is None else qdd
     explained = robot.inverse_dynamics(q, qd, qdd, dissipation=dissipation)
-    refuse_foreign("tau", tau)
-    return wrench_from_residual(
-        robot, q, explained - np.asarray(tau, float), frame, noise=noise, prior=prior, reference=reference
-    )
+    residual = explained - _fitting("wrench_from_torques: tau", tau, explained.shape)
+    return wrench_from_residual(robot, q, residual, frame, noise=noise, prior=prior, reference=reference)
 
 
 def wrench_from_residual(
@@ -62,7 +61,9 @@ def wrench_from_residual(
     reference: str = "world_aligned",
 ) -> Wrench:  # fmt: skip
     """The wrench that explains torques (..., nv) which the model does not."""
-    sigma, expected = _deviations("noise", noise, robot.nv), None if prior is None else _deviations("prior", prior, 6)
+    sigma, expected = _deviations("wrench_from_torques: noise", noise, robot.nv), None
+    if prior is not None:
+        expected = _deviations("wrench_from_torques: prior", prior, 6)
     if expected is None and robot.nv < 6:
         raise ArgumentError(
             f"wrench_from_torques: {robot.name} has {robot.nv} rates, which do not show all six components of a "
@@ -71,7 +72,8 @@ def wrench_from_residual(
     J = robot.jacobian(q, frame, reference=reference)
     A = np.swapaxes(J, -1, -2) / sigma[:, None]  # torques in standard deviations
     b = np.asarray(residual, float) / sigma
-    A, b = np.broadcast_arrays(A, b[..., None])[0], np.broadcast_to(b, (*A.shape[:-2], A.shape[-2]))
+    A = np.broadcast_arrays(A, b[..., None])[0]
+    b = np.broadcast_to(b, A.shape[:-1])
     if expected is not None:
         A = np.concatenate([A, np.broadcast_to(np.diag(1.0 / expected), (*A.shape[:-2], 6, 6))], axis=-2)
         b = np.concatenate([b, np.zeros((*b.shape[:-1], 6))], axis=-1)
@@ -89,17 +91,24 @@ def wrench_from_residual(
     return Wrench(w, scaled @ np.swapaxes(scaled, -1, -2), np.einsum("...i,...i->...", left, left))
 
 
+def _fitting(name: str, value: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Real numbers (..., size) whose batch broadcasts with that of `shape`."""
+    array = real_vectors(name, value, shape[-1])
+    try:
+        np.broadcast_shapes(array.shape, shape)
+    except ValueError:
+        raise ArgumentError(f"{name} has shape {array.shape}, expected one that broadcasts with {shape}.") from None
+    return array
+
+
 def _deviations(name: str, value: ArrayLike, size: int) -> np.ndarray:
     refuse_foreign(name, value)
     try:
         array = np.broadcast_to(np.asarray(value, float), (size,))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.array([-1.0])
     if not (np.isfinite(array).all() and (array > 0.0).all()):
-        raise ArgumentError(
-            f"wrench_from_torques: {name} is {shown(value)}, expected one standard deviation above 0, or {size} of "
-            f"them."
-        )
+        raise ArgumentError(f"{name} is {shown(value)}, expected one standard deviation above 0, or {size} of them.")
     return array
 
 
@@ -128,11 +137,17 @@ class MomentumObserver:
 
     def __call__(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike) -> np.ndarray:
         """The external torques (..., nv) as they are known by now; tau is what held since the last call."""
-        q, qd, tau = (np.asarray(x, float) for x in (q, qd, tau))
+        qd = real_vectors("MomentumObserver: qd", qd, self.robot.nv)
         M, C, h = self._terms(q, qd)
+        tau = _fitting("MomentumObserver: tau", tau, h.shape)
         p = np.einsum("...ij,...j->...i", M, qd)
         # C^T qd - g, as dM/dt qd - h: h has what dissipates too, dampers between frames among it
         known = np.einsum("...ij,...j->...i", C + np.swapaxes(C, -1, -2), qd) - h
+        if self._before is not None and p.shape != self._first.shape:
+            raise ArgumentError(
+                f"MomentumObserver: got a batch {p.shape[:-1]} after one of {self._first.shape[:-1]}, expected the "
+                f"same: call reset() for another one."
+            )
         if self._before is None:
             self._first, r = p, np.zeros_like(p)
             self._before = known, r
@@ -148,4 +163,9 @@ class MomentumObserver:
         """Whether some joint (...) feels more than the threshold, one number or (nv,)."""
         if self.residual is None:
             raise ArgumentError("MomentumObserver: nothing was observed yet, expected a call with q, qd and tau first.")
-        return np.asarray((np.abs(self.residual) > np.asarray(threshold, float)).any(axis=-1))
+        limit = as_array(threshold)
+        if limit.dtype.kind not in "iuf" or limit.shape not in ((), (self.robot.nv,)):
+            raise ArgumentError(
+                f"MomentumObserver: threshold is {shown(threshold)}, expected one number, or {self.robot.nv} of them."
+            )
+        return np.asarray((np.abs(self.residual) > limit).any(axis=-1))

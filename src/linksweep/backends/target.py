@@ -50,10 +50,16 @@ class Target:
 
 @functools.cache
 def initialized_llvm() -> LLVM:
-    import llvmlite.binding as llvm
+    try:
+        import llvmlite.binding as llvm
 
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+    except OSError as reason:
+        raise BackendError(
+            f"LLVM cannot be loaded ({' '.join(str(reason).split())[:60]}...), expected some 200 MB of memory and an "
+            f"llvmlite for this machine: LINKSWEEP_BACKEND=interpreter runs without it."
+        ) from reason
     lock = getattr(llvm.ffi.lib, "_lock", None)
     if lock is not None and hasattr(os, "register_at_fork"):
         # No thread is inside LLVM while a process forks: the child would wait for ever for what that thread holds.

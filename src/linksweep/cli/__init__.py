@@ -10,6 +10,7 @@ inside the function, so that --help is quick.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import re
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 import typer
 
 from linksweep.cli.common import BAD_INPUT
+from linksweep.cli.experiment import KEYS, is_experiment
 from linksweep.errors import LinksweepError
 from linksweep.support.messages import shown
 from linksweep.support.version import __version__
@@ -65,12 +67,18 @@ for _name in COMMANDS:
 _UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
 INTERRUPTED = 130
 UNREAD = 141  # 128 + SIGPIPE, as shells say of programs whose reader has left
+TOO_LARGE = "There is too little memory for this, expected more: choose fewer samples, or close other programs."
+_HINT = r"\b([a-z_]+)=('[^']*'|\"[^\"]*\"|\.\.\.|True|False|-?\d[\d.]*(?:e[+-]?\d+)?)"
+_IN_PYTHON = {
+    "robot.with_gravity": "--gravity", "robot.frame_names": "those of `linksweep info`", "robot.joint_names":
+    "those of `linksweep info`", "robot.link_names": "those of `linksweep info`",
+}  # fmt: skip
 PATIENCE = 5.0  # seconds from a signal to the next one that counts
 
 
 def main() -> None:
     """Run the command; errors and warnings become one sentence each on stderr."""
-    warnings.formatwarning = lambda message, *place, **source: f"linksweep: warning: {message}\n"
+    warnings.formatwarning = lambda message, *place, **source: f"linksweep: warning: {_as_options(str(message))}\n"
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without ° and ² gets ? instead of a traceback
             stream.reconfigure(errors="replace")
@@ -80,7 +88,7 @@ def main() -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
     except LinksweepError as error:
-        _fail(str(error))
+        _fail(_as_options(str(error)))
     except _UsageError as error:
         _fail_usage(error)
     except (KeyboardInterrupt, typer.Abort):
@@ -89,11 +97,31 @@ def main() -> None:
         _leave_unread()
     except OSError as error:
         _fail_file(error)
+    except MemoryError:
+        _fail(TOO_LARGE)
     except SystemExit as leaving:
         if isinstance(leaving.__context__, BrokenPipeError):  # typer makes it 1, which is a finding of `check`
             _leave_unread()
         raise
     raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _as_options(message: str) -> str:
+    """A message of the library with its hints as they are typed here: dt=0.25 as --dt 0.25."""
+    for method, words in _IN_PYTHON.items():
+        message = message.replace(method, words)
+    name = next((word for word in sys.argv[1:] if word in COMMANDS), None)
+    if name is None or not re.search(_HINT, message):
+        return message
+    command = typer.main.get_group(app).commands[name]
+    in_file = KEYS if any(map(is_experiment, sys.argv[1:])) else ()  # an experiment has them as keys
+    options = {p.name: max(p.opts, key=len) for p in command.params if p.name not in in_file and p.opts}
+
+    def typed(hint: re.Match[str]) -> str:
+        option, value = options.get(hint[1], ""), hint[2].strip("'\"")
+        return hint[0] if option[:2] != "--" or value == "False" else option if value == "True" else f"{option} {value}"
+
+    return re.sub(_HINT, typed, message)
 
 
 def _exit_on_signals() -> None:
@@ -123,9 +151,13 @@ def _fail(message: str) -> NoReturn:
 
 
 def _fail_file(error: OSError) -> NoReturn:
-    """A path that the system does not take, or a standard output that takes nothing more."""
+    """A path that the system does not take, too little memory, or a standard output that takes nothing more."""
     if error.filename is not None:
         _fail(f"{shown(error.filename)} cannot be used ({error.strerror}), expected a file: choose another.")
+    if error.errno in (errno.ENOMEM, errno.EAGAIN):
+        _fail(TOO_LARGE)
+    if error.errno is None:
+        _fail(f"The system reports an error ({' '.join(str(error).split())}).")
     _forget_output()
     _fail(f"The standard output cannot be written ({error.strerror}), expected room: send it elsewhere.")
 

@@ -184,7 +184,7 @@ class _Reader:
         given = self.given
         robot = self.payload(self.load(given.get("robot")), given.get("payload"))
         motion = given.get("motion")
-        if motion is not None and not isinstance(motion, str):
+        if motion is not None and (not isinstance(motion, str) or "\0" in motion):
             self.refuse(f"motion is {shown(motion)}, expected the name of a motion file beside this one")
         reference = None if motion is None else read_motion(self.path.parent / motion, robot.model)
         q0 = given.get("q0")
@@ -199,7 +199,7 @@ class _Reader:
         pushes = [Push(**self.named("push", t, ("frame", "wrench"), ("start", "end"))) for t in self.tables("push")]
         laws = [self.law(table, robot, own, reference, q0, pushes) for table in self.tables("law")]
         law = functools.reduce(operator.add, laws) if laws else None
-        if law is not None and given.get("saturate") not in (None, False):
+        if law is not None and given.get("saturate") is not None and given["saturate"] is not False:
             law = saturated(law, None if given["saturate"] is True else given["saturate"])
         options = {k: given[k] for k in ("duration", "dt", "every", "integrator", "dissipation") if k in given}
         options["stops"] = tuple(given["stops"]) if isinstance(given.get("stops"), list) else given.get("stops")
@@ -266,7 +266,7 @@ class _Reader:
         from linksweep.simulation.checks import real_array
 
         kind = table.get("kind")
-        if kind not in LAWS:
+        if not isinstance(kind, str) or kind not in LAWS:
             self.refuse(f"a law has kind {shown(kind)}{nearest(kind, LAWS)}, expected one of {', '.join(LAWS)}")
         self.known("law", table, ("kind", *LAWS[kind]))
         values = {key: value for key, value in table.items() if key != "kind"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import unicodedata
-import warnings
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 
@@ -29,7 +28,7 @@ from linksweep.description.model import (
     snap_vector,
 )
 from linksweep.description.quantities import as_inertia, as_number, as_vector
-from linksweep.errors import ArgumentError, DescriptionError, ModelWarning
+from linksweep.errors import ArgumentError, DescriptionError, ModelWarning, warn_user
 from linksweep.joints import KINDS
 from linksweep.support.messages import listing, nearest, shown
 
@@ -314,11 +313,10 @@ def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
     _warn_of_doubtful_inertias(parts, inertia, source)
     crossed = [parts[k].joint.name for k in np.flatnonzero(moving & (limits[:, 0] > limits[:, 1])).tolist()]
     if crossed:
-        warnings.warn(
+        warn_user(
             f"{_where(source)}the lower limit of joint {listing(crossed)} is above the upper, expected it below: no "
             "position is within, so correct the file or do not rely on limits.",
             ModelWarning,
-            stacklevel=4,
         )
 
     unit = axis / np.where(length > 0, length, 1.0)[:, None]
@@ -355,11 +353,10 @@ def _warn_of_doubtful_inertias(parts: Sequence[Part], inertia: np.ndarray, sourc
         if names:
             sayings.append(f"the inertia of {listing(names)} {saying}")
     if sayings:
-        warnings.warn(
+        warn_user(
             f"{_where(source)}{' and '.join(sayings)}, which no rigid body's does: results follow the "
             "numbers as they stand, so check them.",
             ModelWarning,
-            stacklevel=4,
         )
 
 

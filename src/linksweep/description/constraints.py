@@ -114,7 +114,7 @@ def as_placement(matrix: Given, what: str) -> Placement:
         return matrix
     try:
         t = np.asarray(matrix, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         t = np.zeros(0)
     if t.shape != (4, 4) or not np.isfinite(t).all():
         raise ArgumentError(f"{what} is {shown(matrix)}, expected a homogeneous matrix (4, 4) of finite numbers.")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-
 from linksweep.description.model import Model
-from linksweep.errors import ModelWarning
+from linksweep.errors import ModelWarning, warn_user
 from linksweep.support.messages import listing
 
 GRAVITY = (0.0, 0.0, -9.81)  # which `load` takes unless told otherwise
@@ -14,11 +12,10 @@ GRAVITY = (0.0, 0.0, -9.81)  # which `load` takes unless told otherwise
 def warn_of_gravity(model: Model, what: str, function: str) -> None:
     """Of a gravity that a reader would not assume."""
     if model.gravity != GRAVITY:
-        warnings.warn(
+        warn_user(
             f"{function}: {what} has no gravity, so that of {model.name!r}, {model.gravity}, is left out, and "
             f"{GRAVITY} will be read: set it again with robot.with_gravity.",
             ModelWarning,
-            stacklevel=4,
         )
 
 
@@ -27,9 +24,8 @@ def warn_of_ties(model: Model, what: str, function: str) -> None:
     ties = [tie.label for tie in model.constraints]
     ties += [f"spring {spring.a} - {spring.b or 'world'}" for spring in model.springs]
     if ties:
-        warnings.warn(
+        warn_user(
             f"{function}: {what} has no constraints and springs, so {listing(ties)} of {model.name!r} are left out: "
             f"what is written is the tree without them.",
             ModelWarning,
-            stacklevel=4,
         )

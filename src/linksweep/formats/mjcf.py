@@ -9,7 +9,6 @@ can make it crash (mujoco_process.py), and sees no file that mjcf_files.py refus
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from linksweep.description.assembly import Part, assemble
 from linksweep.description.model import Inertial, Joint, Limits, Matrix, Model, Placement, Vector, compose
-from linksweep.errors import DescriptionError, LinksweepError, ModelWarning
+from linksweep.errors import DescriptionError, LinksweepError, ModelWarning, warn_user
 from linksweep.formats.mjcf_equalities import find_equalities, with_equalities
 from linksweep.formats.mjcf_files import check_files
 from linksweep.formats.mjcf_rest import Compiled, warn_of_the_rest
@@ -47,7 +46,7 @@ def read_mjcf(path: str | os.PathLike[str], *, root: Path | None = None, couple:
             f"{file}: what MuJoCo compiled does not fit together ({error!r:.100}), expected a tree: report the file."
         ) from None
     if said:
-        warnings.warn(f"{file}: MuJoCo says: {' '.join(' '.join(said).split())[:300]}", ModelWarning, stacklevel=4)
+        warn_user(f"{file}: MuJoCo says: {' '.join(' '.join(said).split())[:300]}", ModelWarning)
     return model
 
 

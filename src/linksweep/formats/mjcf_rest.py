@@ -6,14 +6,13 @@ tests/formats/test_mjcf_fields.py holds both to that.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from linksweep.errors import ModelWarning
+from linksweep.errors import ModelWarning, warn_user
 from linksweep.formats.mujoco_names import body_names, joint_names, own_names
 from linksweep.support.files import Table
 from linksweep.support.messages import listing
@@ -74,11 +73,10 @@ def warn_of_the_rest(compiled: Compiled, source: str, equalities: list[str]) -> 
     found = {what: find(compiled) for what, find in LEFT_OUT.items()} | {EQUALITIES: equalities}
     said = [saying for what, which in found.items() if (saying := _saying(what, which))]
     if said:
-        warnings.warn(
+        warn_user(
             f"{source}: left out are {'; '.join(said)}: these are not part of the tree's dynamics, so add what they do "
             "yourself where it matters.",
             ModelWarning,
-            stacklevel=7,
         )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import warnings
 from collections import deque
 from pathlib import Path
 from typing import cast
@@ -29,7 +28,7 @@ from linksweep.description.model import (
     snap,
     symmetric,
 )
-from linksweep.errors import DescriptionError, ModelWarning
+from linksweep.errors import DescriptionError, ModelWarning, warn_user
 from linksweep.formats import read_bytes
 from linksweep.formats.xml import Element, parse
 from linksweep.joints.groups import rotation_entries
@@ -131,11 +130,10 @@ class _Reader:
         kinds = {part.joint.name: part.joint.kind for part in parts}
         laws = [self.law(joint, mimic, kinds) for joint, mimic in mimics] if couple else []
         if mimics and not couple:
-            warnings.warn(
+            warn_user(
                 f"{self.source}: the joints {listing([joint.name for joint, _ in mimics])} mimic others, which is "
                 "not followed: they are free coordinates, so set them yourself or load with mimic='couple'.",
                 ModelWarning,
-                stacklevel=5,
             )
         base = self.base(root, links, parts)
         name = root.attributes.get("name") or "robot"

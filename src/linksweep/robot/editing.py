@@ -54,7 +54,7 @@ def with_gravity(model: Model, gravity: Sequence[float]) -> Model:
     refuse_foreign("gravity", gravity)
     try:
         numbers = np.asarray(gravity)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = np.array(None)
     vector = numbers.astype(float) if numbers.dtype.kind in "iuf" else np.array([])
     if vector.shape != (3,) or not np.isfinite(vector).all():
@@ -327,7 +327,7 @@ def _placement_at(joint: Joint, coordinates: ArrayLike | None) -> Placement:
     refuse_foreign(f"at= of joint {joint.name!r}", coordinates)
     try:
         q = [float(x) for x in np.atleast_1d(np.asarray(coordinates, dtype=float))]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         q = []
     if len(q) != count or not all(math.isfinite(x) for x in q):
         raise ArgumentError(

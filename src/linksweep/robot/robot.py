@@ -26,7 +26,7 @@ from ..description.couplings import coupled
 from ..description.model import Coupling, Frame, Model
 from ..description.snapping import snapped
 from ..description.tips import tips
-from ..errors import ArgumentError, ModelWarning
+from ..errors import ArgumentError, ModelWarning, warn_user
 from ..mechanism import coordinates
 from ..mechanism.canonical import CanonicalModel
 from ..support import settings
@@ -79,11 +79,10 @@ class Robot:
         self._core = Core.of(model)
         self._call = self._core.call  # every method below comes to machine code in one step
         if self.singular_joints:
-            warnings.warn(
+            warn_user(
                 f"{model.name}: no inertia moves with joint {listing(self.singular_joints, quoted=False)}, so its "
                 f"acceleration is not determined; inverse dynamics works, forward dynamics does not.",
                 ModelWarning,
-                stacklevel=3,
             )
 
     @classmethod

@@ -87,7 +87,7 @@ def body_inertial(ten: ArrayLike, what: str) -> Inertial:
     """The mass, mass centre and inertia about it of a body of ten numbers."""
     try:
         numbers = np.asarray(ten, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = np.zeros(0)
     if numbers.shape != (10,) or not np.isfinite(numbers).all():
         raise ArgumentError(

@@ -13,6 +13,7 @@ from ..compiled.function import CompiledFunction, Recipe
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
 from ..support.messages import shown
+from ..support.numbers import as_array
 from .adaptive_rest import Crossing, Modes, Watched, solve_in_modes
 from .columns import CompiledDynamics, checked_torque
 from .control.signals import Grid
@@ -247,12 +248,14 @@ def _user_event(event: Callable[..., float], nq: int) -> Crossing:
         raise ArgumentError(f"events holds {shown(event)}, expected functions event(t, q, qd) that cross 0.")
 
     def wrapped(t: float, state: np.ndarray) -> float:
-        found: object = event(t, state[:nq], state[nq:])
-        if np.ndim(found) or not isinstance(found, (float, int, np.number, np.ndarray)):
+        value: object = event(t, state[:nq], state[nq:])
+        refuse_foreign("what event(t, q, qd) gives", value)
+        number = as_array(value)
+        if number.ndim or number.dtype.kind not in "iufb":
             raise ArgumentError(
-                f"event(t, q, qd) gave {shown(found)} at t = {t:g}, expected one real number that crosses 0."
+                f"event(t, q, qd) gave {shown(value)} at t = {t:g}, expected one real number that crosses 0."
             )
-        return float(found)
+        return float(number)
 
     return Crossing(wrapped, getattr(event, "terminal", False), getattr(event, "direction", 0))
 

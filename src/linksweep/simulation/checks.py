@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import operator
-import os
 from typing import TYPE_CHECKING, SupportsFloat, SupportsIndex, cast
 
 import numpy as np
 
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
+from ..support.memory import check_memory
 from ..support.messages import shown
+from ..support.numbers import as_array
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
@@ -23,10 +24,7 @@ MOST_STEPS = 10**9  # of one simulation: minutes of machine code
 def real_array(name: str, value: object, size: int | None = None) -> np.ndarray:
     """Finite real numbers as float64, contiguous; of shape (..., size) if one is given."""
     refuse_foreign(name, value)
-    try:
-        array = np.asarray(value)
-    except (TypeError, ValueError):
-        array = np.array(None)
+    array = as_array(value)
     if array.dtype.kind not in "iufb":
         raise ArgumentError(f"{name} is {shown(value)}, expected an array of real numbers.")
     if size is not None and (array.ndim == 0 or array.shape[-1] != size):
@@ -41,7 +39,7 @@ def real_array(name: str, value: object, size: int | None = None) -> np.ndarray:
 def positive(name: str, value: object) -> float:
     try:
         number = float(cast(SupportsFloat, value)) if not isinstance(value, (str, bytes)) else math.nan
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not (math.isfinite(number) and number > 0.0):
         raise ArgumentError(f"{name} is {shown(value)}, expected a finite number above 0.")
@@ -93,33 +91,19 @@ def broadcast_batch(**batches: tuple[int, ...]) -> tuple[int, ...]:
         ) from None
 
 
-def check_memory(what: str, shape: tuple[int, ...], itemsize: int = 8) -> None:
-    """Refuse numbers that this machine cannot hold, before a page of them is touched."""
-    wanted = math.prod(shape) * itemsize
-    try:
-        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        there = 2**40
-    if wanted > there:
-        raise ArgumentError(
-            f"{what} would hold {' x '.join(map(str, shape))} numbers, {wanted / 2**30:.3g} GiB where this machine has "
-            f"{there / 2**30:.3g}: simulate fewer rollouts at a time, or record less often (every=...)."
-        )
-
-
-def check_closed(robot: Robot, q0: np.ndarray, qd0: np.ndarray) -> None:
+def check_closed(robot: Robot, q0: np.ndarray, qd0: np.ndarray, names: tuple[str, str] = ("q0", "qd0")) -> None:
     """Refuse a start that breaks the robot's constraints."""
     if not robot.model.constraints:
         return
     gap = float(np.abs(robot.constraint_error(q0)).max(initial=0.0))
     if not gap < CLOSED:
         raise ArgumentError(
-            f"q0 leaves a gap of {gap:.3g} in the constraints of {robot.name}, expected less than {CLOSED:g}: start "
-            f"from robot.project(q0)."
+            f"{names[0]} leaves a gap of {gap:.3g} in the constraints of {robot.name}, expected less than {CLOSED:g}: "
+            f"start from robot.project({names[0]})."
         )
     speed = float(np.abs(robot.constraint_jacobian(q0) @ qd0[..., None]).max(initial=0.0))
     if not speed < CLOSED * (1.0 + float(np.abs(qd0).max(initial=0.0))):
         raise ArgumentError(
-            f"qd0 opens the constraints of {robot.name} at {speed:.3g}, expected rates that keep them: start with "
-            f"robot.project_velocity(q0, qd0)."
+            f"{names[1]} opens the constraints of {robot.name} at {speed:.3g}, expected rates that keep them: start "
+            f"with robot.project_velocity({names[0]}, {names[1]})."
         )

@@ -17,6 +17,7 @@ from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalModel
 from ..spatial.scalars import Scalar
 from ..support.foreign import refuse_foreign
+from ..support.numbers import as_array, described
 from .control.traced import AskedDynamics
 from .step_program import StepRecipe
 from .stepping import Values
@@ -80,10 +81,10 @@ def checked_torque(function: Callable[..., ArrayLike] | None, t: float, q: np.nd
     assert function is not None
     given = function(t, q.copy(), qd.copy())
     refuse_foreign("what torque(t, q, qd) gives", given)
-    tau = np.asarray(given)
+    tau = as_array(given)
     if tau.shape != qd.shape or tau.dtype.kind not in "iufb":
         raise ArgumentError(
-            f"torque(t, q, qd) gave {tau.dtype} of shape {tau.shape} at t = {t:g}, expected {len(qd)} real numbers."
+            f"torque(t, q, qd) returned {described(given, tau)} at t = {t:g}, expected {len(qd)} real numbers."
         )
     return tau
 

@@ -17,7 +17,8 @@ from ..catalogue.functions import Request
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalModel
-from .checks import broadcast_batch, check_memory
+from ..support.memory import check_memory
+from .checks import broadcast_batch
 from .columns import ColumnKernel, Kernel
 from .control.forms import Form
 from .control.signals import Grid

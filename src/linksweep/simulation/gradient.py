@@ -23,12 +23,13 @@ from ..compiled.arrays import Argument, Signature
 from ..compiled.function import CompiledFunction, chosen_backend
 from ..errors import ArgumentError
 from ..mechanism.moving import Values
+from ..support.memory import check_memory
 from ..support.messages import nearest, shown
 from ..tracing.differentiate import adjoints
 from ..tracing.expression import Graph
 from ..tracing.passes import optimise
 from ..tracing.program import Array, Program, block_program
-from .checks import broadcast_batch, check_memory, positive, real_array
+from .checks import broadcast_batch, positive, real_array
 from .columns import Kernel
 from .control.forms import Dynamics
 from .control.traced import TracedDynamics

@@ -214,7 +214,7 @@ def rest_of(robot: Robot, dissipation: bool, stops: Stops | None = None) -> Rest
 def _spring(stops: str | Sequence[float]) -> tuple[float, float]:
     try:
         k, d = (float(x) for x in stops)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         k = d = -1.0
     if isinstance(stops, str) or not (0.0 < k < FAR and 0.0 <= d < FAR):
         raise ArgumentError(
@@ -223,7 +223,7 @@ def _spring(stops: str | Sequence[float]) -> tuple[float, float]:
     return k, d
 
 
-def check_inside(robot: Robot, rest: Rest | None, q0: np.ndarray) -> None:
+def check_inside(robot: Robot, rest: Rest | None, q0: np.ndarray, name: str = "q0") -> None:
     """Refuse a start beyond a hard stop."""
     if rest is None or rest.spring is not None:
         return
@@ -235,6 +235,6 @@ def check_inside(robot: Robot, rest: Rest | None, q0: np.ndarray) -> None:
     for place, _, lower, upper in rest.stops:
         if (q0[..., place] < lower).any() or (q0[..., place] > upper).any():
             raise ArgumentError(
-                f"q0 is outside the limits {lower:g} to {upper:g} of joint {names[place]}, where it has hard stops: "
-                f"start inside, or use springs, stops=(stiffness, damping)."
+                f"{name} is outside the limits {lower:g} to {upper:g} of joint {names[place]}, where it has "
+                f"hard stops: start inside, or use springs, stops=(stiffness, damping)."
             )

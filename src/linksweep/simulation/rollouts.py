@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,7 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
+from ..support.foreign import refuse_foreign
+from ..support.memory import check_memory
 from ..support.messages import nearest, shown
+from ..support.numbers import as_array
 from .checks import positive, real_array, whole
 from .control.composed import SaturatedLaw, SumOfLaws
 from .laws import Law
@@ -53,7 +55,7 @@ class Rollouts:
                 raise ArgumentError(f"vary has {shown(name)}{nearest(name, VARIED)}, expected {', '.join(VARIED)}.")
             if not isinstance(value, (tuple, list)) or len(value) != 2 or value[0] not in SPREADS:
                 raise ArgumentError(f"vary: {name} is {shown(value)}, expected ('normal' or 'uniform', size).")
-            size = _from_zero(value[1])
+            size = _from_zero(f"vary: {name}", value[1])
             if size is None or size.shape not in ((), (self.robot.nv,)):
                 raise ArgumentError(
                     f"vary: {name} has size {shown(value[1])}, expected numbers from 0 on: one, or {self.robot.nv} of "
@@ -61,20 +63,17 @@ class Rollouts:
                 )
             if name in ("kp", "kd"):
                 _check_gain(self.law, name)
-        masses = _from_zero(self.payloads)
+        masses = _from_zero("payloads", self.payloads)
         if masses is None or masses.ndim != 1:
             raise ArgumentError(f"payloads is {shown(self.payloads)}, expected masses (kg) from 0 on.")
+        object.__setattr__(self, "payloads", tuple(masses.tolist()))
         if masses.any():
             self._robot(int(masses.argmax()))  # whether there is such a frame
         one_start(self.robot, self.q0, self.qd0)
         self._at_once()
 
-    @property
-    def fingerprint(self) -> str:
-        """By which a folder knows that it holds this experiment."""
-        return f"Rollouts {hashlib.sha256(_content(self).encode()).hexdigest()[:32]}"
-
     def __call__(self, rng: np.random.Generator, first: int, count: int) -> dict[str, np.ndarray]:
+        check_memory("a chunk", (count, 2 * self.robot.nv), advice="choose a smaller chunk")
         drawn = {name: self._drawn(rng, name, count) for name in VARIED if name in self.vary}
         columns: dict[str, np.ndarray] = {"sample": first + np.arange(count), **drawn}
         numbers, kinds = first + np.arange(count), max(len(self.payloads), 1)
@@ -139,12 +138,10 @@ def one_start(robot: Robot, q0: ArrayLike, qd0: ArrayLike | None) -> tuple[np.nd
     return found
 
 
-def _from_zero(value: ArrayLike) -> np.ndarray | None:
+def _from_zero(name: str, value: ArrayLike) -> np.ndarray | None:
     """Finite numbers from 0 on, or None."""
-    try:
-        array = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        return None
+    refuse_foreign(name, value)
+    array = as_array(value)
     real = array.dtype.kind in "fiu" and bool(np.isfinite(array).all())
     return array if real and (array >= 0).all() else None
 
@@ -180,21 +177,3 @@ def _scaled(law: Law, name: str, factors: np.ndarray) -> Law:
     elif hasattr(own, name):
         setattr(own, name, getattr(own, name) * factors)
     return own
-
-
-def _content(value: object) -> str:
-    """What a value holds, as text that is the same in every process."""
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype}{value.shape}{value.tobytes().hex()}"
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{key}:{_content(value[key])}" for key in sorted(value)) + "}"
-    if isinstance(value, (tuple, list)):
-        return "[" + ",".join(map(_content, value)) + "]"
-    model, name = getattr(value, "model", None), getattr(value, "__qualname__", None)
-    if model is not None and hasattr(value, "canonical"):
-        return repr(model)
-    if callable(value) and name is not None:
-        return f"{value.__module__}.{name}"
-    if hasattr(value, "__dict__"):
-        return type(value).__qualname__ + _content(vars(value))
-    return repr(value)

@@ -14,10 +14,11 @@ from ..backends.threads import checked_threads
 from ..catalogue.requests import checked_flag, make_request
 from ..compiled.function import chosen_backend
 from ..errors import ArgumentError
+from ..support.memory import check_memory
 from ..support.messages import nearest, shown
 from ..support.progress import ProgressBar
 from .adaptive import integrate_adaptively
-from .checks import broadcast_batch, check_closed, check_memory, positive, real_array, step_count, whole
+from .checks import broadcast_batch, check_closed, positive, real_array, step_count, whole
 from .control.sampled import Controller, Sampling, Schedule, law_policy, policy_of, roll_sampled, schedule
 from .control.signals import Grid
 from .fixed_step import feeds_of, held_feeds, roll, step_kernel
@@ -178,7 +179,7 @@ def _gains(robot: Robot, constraints: str | Sequence[float], rest: Rest | None) 
         return None
     try:
         kp, kd = (float(x) for x in constraints)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         kp = kd = -1.0
     if isinstance(constraints, str) or not (0.0 <= kp < math.inf and 0.0 <= kd < math.inf):
         raise ArgumentError(

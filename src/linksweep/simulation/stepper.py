@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,9 @@ from ..catalogue.requests import checked_flag, make_request
 from ..compiled.function import chosen_backend
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
+from ..support.memory import check_memory
 from ..support.messages import nearest, shown
-from .checks import broadcast_batch, check_memory, positive, real_array
+from .checks import broadcast_batch, check_closed, positive, real_array
 from .columns import Kernel
 from .fixed_step import step_kernel
 from .laws import Constant
@@ -29,46 +31,110 @@ _BLOCK = 512  # samples that a thread takes at a time
 
 
 class State:
-    """What a Stepper moves on: q (..., nq), qd, qdd and tau (..., nv), in memory of its own, and the time t.
+    """What a Stepper moves on: q (..., nq), qd, qdd and tau (..., nv), and the time t.
 
-    q and qd may be written between two steps, to reset a rollout. qdd and tau are those at the beginning of the last
-    step.
+    Write q and qd between two steps to reset rollouts: `state.q = q0`, or in place, `state.q[3] = q0`. Assigning copies
+    the values, and coordinates are normalized. qdd and tau are those at the beginning of the last step. A state belongs
+    to the stepper that made it. `copy.copy(state)` is an independent state.
     """
 
-    def __init__(self, q: np.ndarray, qd: np.ndarray, dt: np.ndarray, kernel: Kernel, threads: int):
-        self.q, self.qd = q, qd
-        self.qdd, self.tau = np.zeros_like(qd), np.zeros_like(qd)
-        self.steps, self._dt = 0, float(dt[0, 0])
-        self._kernel, self._threads = kernel, threads
-        self._rows = [x.reshape(-1, x.shape[-1]) for x in (self.q, self.qd, self.qdd, self.tau)]
-        q_rows, qd_rows, qdd_rows, tau_rows = self._rows
-        self._inputs, self._outputs = [q_rows, qd_rows, dt, tau_rows], [q_rows, qd_rows, qdd_rows, tau_rows]
+    __slots__ = ("_arrays", "_checked", "_inputs", "_outputs", "_run", "_stepper", "steps")
+
+    def __init__(self, owner: Stepper, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, tau: np.ndarray, steps: int = 0):
+        self._stepper, self._arrays, self.steps = owner, (q, qd, qdd, tau), steps
+        rows = [x.reshape(-1, x.shape[-1]) for x in self._arrays]
+        self._inputs = [rows[0], rows[1], np.full((1, 1), owner.dt, owner.dtype), rows[3]]
+        self._outputs = rows
+        self._checked = [x.copy() for x in rows[:2]] if owner.restricts else None  # to find edits in place
         self._run = None
-        if isinstance(kernel, MachineKernel) and len(q_rows):
+        if isinstance(owner.kernel, MachineKernel) and len(rows[0]):
             # written-out code reads all of a sample before it writes: a state may overwrite itself (rollout.py)
-            self._run = kernel.shared(self._inputs, self._outputs, len(q_rows) if threads == 1 else _BLOCK)
+            size = len(rows[0]) if owner.threads == 1 else _BLOCK
+            self._run = owner.kernel.shared(self._inputs, self._outputs, size)
+
+    @property
+    def q(self) -> np.ndarray:
+        """Coordinates (..., nq)."""
+        return self._arrays[0]
+
+    @q.setter
+    def q(self, value: ArrayLike) -> None:
+        if value is not self._arrays[0]:  # `state.q += 0.1` has written it already
+            robot = self._stepper.robot
+            self._assign("q", 0, robot.normalize(real_array("state.q", value, robot.nq)))
+
+    @property
+    def qd(self) -> np.ndarray:
+        """Velocities (..., nv)."""
+        return self._arrays[1]
+
+    @qd.setter
+    def qd(self, value: ArrayLike) -> None:
+        if value is not self._arrays[1]:
+            self._assign("qd", 1, real_array("state.qd", value, self._stepper.robot.nv))
+
+    @property
+    def qdd(self) -> np.ndarray:
+        """Accelerations (..., nv) at the beginning of the last step."""
+        return self._arrays[2]
+
+    @property
+    def tau(self) -> np.ndarray:
+        """Torques (..., nv) of the last step."""
+        return self._arrays[3]
+
+    def _assign(self, name: str, index: int, value: np.ndarray) -> None:
+        own = self._arrays[index]
+        try:
+            own[...] = value
+        except ValueError:
+            raise ArgumentError(f"state.{name} got shape {value.shape}, expected {own.shape}.") from None
 
     @property
     def t(self) -> float:
         """Seconds since the start."""
-        return self.steps * self._dt
+        return self.steps * self._stepper.dt
 
     def advance(self) -> None:
         """One step with the torques in `tau`."""
+        if self._checked is not None:
+            self._check_edits(*self._checked)
         if self._run is not None:
             work = self._run.again()
-            if self._threads == 1:
+            if self._stepper.threads == 1:
                 work.run()
             else:
-                run_shared(work, self._threads)
-        elif len(self._rows[0]):
-            found = [np.empty_like(x) for x in self._outputs]
-            self._kernel(self._inputs, found)
-            for own, new in zip(self._outputs, found, strict=True):
+                run_shared(work, self._stepper.threads)
+        elif len(self._outputs[0]):
+            results = [np.empty_like(x) for x in self._outputs]
+            self._stepper.kernel(self._inputs, results)
+            for own, new in zip(self._outputs, results, strict=True):
                 own[:] = new
+        self.steps += 1
+        if self._checked is not None:
+            for known, own in zip(self._checked, self._outputs, strict=False):
+                known[:] = own
+
+    def _check_edits(self, q: np.ndarray, qd: np.ndarray) -> None:
+        """Refuse rows that were written since the last step and that no run may start from."""
+        bits = f"i{q.itemsize}"  # a rollout that diverged to NaN is as it was
+        edited = np.zeros(len(q), bool)
+        for known, own in zip((q, qd), self._outputs, strict=False):
+            edited |= (known.view(bits) != own.view(bits)).any(axis=1)
+        if edited.any():
+            own_q, own_qd = (x[edited].astype(float) for x in self._outputs[:2])
+            self._stepper.check_start(own_q, own_qd, ("state.q", "state.qd"))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (self._stepper, self._arrays, self.steps)
 
     def __repr__(self) -> str:
         return f"<State of {math.prod(self.q.shape[:-1])} at t = {self.t:g} s>"
+
+
+def _restored(owner: Stepper, arrays: tuple[np.ndarray, ...], steps: int) -> State:
+    q, qd, qdd, tau = (np.array(x, order="C") for x in arrays)
+    return State(owner, q, qd, qdd, tau, steps)
 
 
 class Stepper:
@@ -77,36 +143,67 @@ class Stepper:
     No array is made in a step (by machine code): tau is copied into the state, and the state is overwritten.
     """
 
-    def __init__(self, robot: Robot, dt: float, kernel: Kernel, dtype: str, threads: int, rest: Rest | None):
-        self._rest = rest
+    def __init__(
+        self, robot: Robot, dt: float, kernel: Kernel, dtype: str, threads: int, rest: Rest | None,
+        options: dict[str, object],
+    ):  # fmt: skip
+        self._rest, self._options = rest, options
         self.robot, self.dt, self.dtype = robot, dt, np.dtype(dtype)
-        self._kernel, self._threads = kernel, threads
+        self.kernel, self.threads = kernel, threads
+        # whether some states are no start: loops must be closed, joints inside their hard stops
+        self.restricts = bool(robot.model.constraints) or (rest is not None and bool(rest.stops) and not rest.spring)
 
     def start(self, q0: ArrayLike, qd0: ArrayLike | None = None) -> State:
         """A state at q0 (..., nq) and qd0 (..., nv; None: at rest), t = 0."""
         robot = self.robot
         q0 = robot.normalize(real_array("q0", q0, robot.nq))
         qd0 = np.zeros(robot.nv) if qd0 is None else real_array("qd0", qd0, robot.nv)
-        check_inside(robot, self._rest, q0)
         batch = broadcast_batch(q0=q0.shape[:-1], qd0=qd0.shape[:-1])
         check_memory("the state", (*batch, robot.nq + 3 * robot.nv), self.dtype.itemsize)
+        self.check_start(q0, qd0, ("q0", "qd0"))
         q, qd = (np.array(np.broadcast_to(x, (*batch, x.shape[-1])), self.dtype, order="C") for x in (q0, qd0))
-        return State(q, qd, np.full((1, 1), self.dt, self.dtype), self._kernel, self._threads)
+        return State(self, q, qd, np.zeros_like(qd), np.zeros_like(qd))
+
+    def check_start(self, q: np.ndarray, qd: np.ndarray, names: tuple[str, str]) -> None:
+        """Raise as `simulate` does for states that break constraints or are beyond hard stops."""
+        check_inside(self.robot, self._rest, q, names[0])
+        check_closed(self.robot, q, qd, names)
 
     def __call__(self, state: State, tau: ArrayLike) -> State:
         """Move the state on by dt with these torques (..., nv), held for the step; the state itself comes back."""
         if not isinstance(state, State):
             raise ArgumentError(f"step got {shown(state)}, expected a State: make one by step.start(q0).")
+        if state._stepper is not self:
+            self._adopt(state)
+        if type(tau) is not np.ndarray:
+            refuse_foreign("tau", tau)
         try:
             np.copyto(state.tau, tau, casting="same_kind")
         except (TypeError, ValueError):
-            refuse_foreign("tau", tau)
             raise ArgumentError(
                 f"step got tau {shown(tau)}, expected real numbers that fit {state.tau.shape}: one for each rate."
             ) from None
         state.advance()
-        state.steps += 1
         return state
+
+    def _adopt(self, state: State) -> None:
+        """Take over the state of an equal stepper, such as one that was pickled; refuse that of another."""
+        other = state._stepper
+        if (self.dt, self._options) != (other.dt, other._options) or self.robot != other.robot:
+            raise ArgumentError(
+                f"step got a state of {other!r}, expected one of {self!r} with the same options: make it by "
+                f"step.start(state.q, state.qd)."
+            )
+        state._stepper = self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return functools.partial(stepper, self.robot, self.dt, **self._options, threads=self.threads), ()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Stepper:
+        return self  # nothing in it changes
+
+    def __copy__(self) -> Stepper:
+        return self
 
     def __repr__(self) -> str:
         return f"<Stepper of {self.robot.name}, dt {self.dt:g} s>"
@@ -136,5 +233,11 @@ def stepper(
     request = make_request(robot, "forward_dynamics", method, dissipation=checked_flag("dissipation", dissipation))
     law = Constant(np.zeros(robot.nv))
     rest = rest_of(robot, request.dissipation, stops)
-    kernel = step_kernel(robot, law, integrator, request, name, chosen_backend(backend), rest)
-    return Stepper(robot, positive("dt", dt), kernel, name, checked_threads(threads), rest)
+    own_backend = chosen_backend(backend)
+    kernel = step_kernel(robot, law, integrator, request, name, own_backend, rest)
+    springs = None if rest is None else rest.spring
+    options: dict[str, object] = {
+        "integrator": integrator, "dissipation": request.dissipation, "method": request.method, "dtype": name,
+        "backend": own_backend, "stops": None if stops is None else springs or "inelastic",
+    }  # fmt: skip
+    return Stepper(robot, positive("dt", dt), kernel, name, checked_threads(threads), rest, options)

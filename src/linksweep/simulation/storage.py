@@ -14,8 +14,8 @@ from ..description.model import Model
 from ..errors import ArgumentError, LinksweepError
 from ..formats.stored import model_data, model_from_data
 from ..support.files import write_atomically
+from ..support.memory import check_memory
 from ..tables import joint_columns
-from .checks import check_memory
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot

@@ -26,10 +26,13 @@ _REFUSED = {("numpy", "MaskedArray"): _MASKED, ("torch", "Tensor"): _TENSOR, ("j
 _NESTED = 8  # lists within lists that are looked through
 
 
-def refuse_foreign(what: str, value: object) -> None:
-    """Raise where `value`, or an entry of a list or tuple, is such an array; `what` begins the sentence."""
+def refuse_foreign(what: str, value: object, tensors: bool = False) -> None:
+    """Raise where `value`, or an entry of a list or tuple, is such an array; `what` begins the sentence.
+
+    tensors: those of PyTorch are taken.
+    """
     said = _foreign(value, _NESTED)
-    if said:
+    if said and not (tensors and said is _TENSOR):
         raise ArgumentError(f"{what} {said}.") from None
 
 

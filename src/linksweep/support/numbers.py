@@ -9,17 +9,28 @@ from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from .foreign import refuse_foreign
+from .messages import shown
 
 Named = ArrayLike | Mapping[str, ArrayLike]  # an array for all, or some by the names of joints, links or frames
+
+
+def as_array(value: object) -> np.ndarray:
+    """`np.asarray`; an object array () for what has no shape, such as rows of different lengths."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError):
+        return np.array(None)
+
+
+def described(value: object, array: np.ndarray) -> str:
+    """What a message says of `array`, made of `value` by `as_array`: its dtype and shape, or the value itself."""
+    return f"{array.dtype} of shape {array.shape}" if array.dtype.kind in "iufbc" else shown(value)
 
 
 def real_vectors(name: str, value: ArrayLike, size: int) -> np.ndarray:
     """Real numbers of shape (..., size), integers as float64; anything else is refused by name."""
     refuse_foreign(name, value)
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        array = np.array(None)
+    array = as_array(value)
     if array.dtype.kind not in "iufb" or array.ndim == 0 or array.shape[-1] != size:
         raise ArgumentError(
             f"{name} has shape {array.shape} and type {array.dtype}, expected real numbers of shape (..., {size})."

@@ -21,10 +21,13 @@ from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError, BackendError
 from linksweep.support.files import write_atomically
-from linksweep.support.messages import shown
+from linksweep.support.foreign import refuse_foreign
+from linksweep.support.memory import check_memory
+from linksweep.support.messages import listing, shown
+from linksweep.support.numbers import as_array
 from linksweep.support.progress import ProgressBar
 
-from .arrow import arrow_module
+from .arrow import Arrow, arrow_module
 from .columns import joint_columns
 from .csv_reading import read_csv, read_header
 from .writing import check_place, write_table
@@ -40,19 +43,21 @@ Sink = File | Mapping[str, File]
 CHUNK = 1 << 22  # bytes of inputs and results at a time: they stay in the caches
 TABLES = (".csv", ".parquet")
 _HEADER = 256  # bytes of a .npy file before its rows
+_WORKERS = 2  # threads that each hold a block
 
 
 def stream(
     function: CompiledFunction, source: Source, sink: Sink, *, robot: Robot | None = None, rows: int | None = None,
     progress: bool = True,
 ) -> int:  # fmt: skip
-    """Run a compiled function over every row of `source` and write its results to `sink`; says how many rows.
+    """Run a compiled function over every row of `source`, write its results to `sink` and return the number of rows.
 
     source: a .csv or .parquet file, or {argument: .npy file or array (rows, ...)}, one for each input of the function.
-    sink: a .csv or .parquet file, a .npy file for a single result, or {result: .npy file}. Whatever happens, a sink is
-    there whole or as it was before. robot: columns are called by its joints, such as q.shoulder, as the command line
-    has them; without, q.0, q.1, ... rows: so many at a time, None: what suits the caches. progress: a bar on long
-    runs, where stderr is a terminal. A row with NaN gives NaN.
+    Arrays may be views and memory maps of any mode; they are only read. sink: a .csv or .parquet file, a .npy file for
+    a single result, or {result: .npy file}. A sink is complete, or as it was before if anything fails. robot: name
+    columns by its joints, such as q.shoulder, as the command line does; without it, q.0, q.1, ... rows: block size,
+    None for one that suits the caches. progress: show a bar on long runs if stderr is a terminal. A row with NaN gives
+    NaN, and so does a missing value (null) in Parquet.
     """
     signature = getattr(function, "signature", None)
     if signature is None or not hasattr(function, "recipe"):
@@ -63,6 +68,9 @@ def stream(
     numbers = sum(math.prod(a.shape) for a in (*inputs, *outputs))
     size = max(CHUNK // (8 * max(numbers, 1)), 256) if rows is None else _whole_rows(rows)
     read = _reader(source, inputs, robot)
+    if read.total is not None:
+        size = max(min(size, read.total), 1)
+        check_memory("a block of rows", (_WORKERS, size, numbers), advice="pass a smaller rows, or None")
     write = _writer(sink, outputs, robot)
     with ProgressBar(f"streaming {function.name}", progress) as watch:
         return write(read, function, size, watch)
@@ -96,33 +104,41 @@ def _arrays(source: Mapping[str, File | ArrayLike], inputs: Sequence[Argument]) 
     names = [a.name for a in inputs]
     if set(source) != set(names):
         raise ArgumentError(f"The source has {', '.join(map(str, source)) or 'nothing'}, expected {', '.join(names)}.")
-    found, files = [], []
+    arrays: list[np.ndarray] = []
+    maps: list[np.ndarray] = []  # opened here: pages that may be dropped after reading
+    files: list[Path] = []
     for argument in inputs:
         value = source[argument.name]
         if isinstance(value, (str, os.PathLike)):
             files.append(_path("source", value))
-            value = _opened(files[-1])
-        array = value if isinstance(value, np.ndarray) else np.asarray(value)
+            array = _opened(files[-1])
+            maps.append(array)
+        else:
+            refuse_foreign(f"{argument.name} of the source", value)
+            array = as_array(value)
+            mapped = getattr(value, "filename", None)  # of a memory map and its views
+            if mapped is not None:
+                files.append(Path(mapped))
         if array.ndim != 1 + len(argument.shape) or array.shape[1:] != argument.shape or array.dtype.kind not in "fiu":
             raise ArgumentError(
                 f"{argument.name} of the source is a {array.dtype} array of shape {array.shape}, expected numbers of "
                 f"shape {('rows', *argument.shape)}.".replace("'", "")
             )
-        found.append(array)
-    lengths = {len(array) for array in found}
+        arrays.append(array)
+    lengths = {len(array) for array in arrays}
     if len(lengths) != 1:
-        each = ", ".join(f"{name} {len(array)}" for name, array in zip(names, found, strict=True))
+        each = ", ".join(f"{name} {len(array)}" for name, array in zip(names, arrays, strict=True))
         raise ArgumentError(f"The source's arrays have different numbers of rows ({each}), expected one number.")
     total = lengths.pop()
 
     def blocks(size: int) -> Iterator[tuple[list[np.ndarray], float]]:
         for start in range(0, total, size):
             end = min(start + size, total)
-            yield [array[start:end] for array in found], end / total
-            for array in found:  # the block before: another thread may be at this one
+            yield [array[start:end] for array in arrays], end / total
+            for array in maps:  # the block before: another thread may be at this one
                 _forget(array, max(start - size, 0), start)
 
-    return _Source(total, blocks, np.result_type(*(array.dtype for array in found)), tuple(files))
+    return _Source(total, blocks, np.result_type(*(array.dtype for array in arrays)), tuple(files))
 
 
 def _opened(path: Path) -> np.ndarray:
@@ -139,7 +155,11 @@ def _opened(path: Path) -> np.ndarray:
 
 
 def _forget(array: np.ndarray, start: int, end: int) -> None:
-    """Rows that were read need not stay in memory; the file still has them."""
+    """Let the system reclaim rows of a file that `_opened` mapped read-only.
+
+    Never call this for a caller's array: on a private map (mmap_mode="c") the advice discards the caller's edits, and
+    a view has another offset than its map.
+    """
     mapped = getattr(array, "_mmap", None)
     if mapped is None or not hasattr(mapped, "madvise") or not array.flags.c_contiguous:
         return
@@ -179,19 +199,34 @@ def _parquet(
     except (OSError, pyarrow.ArrowException) as reason:
         raise ArgumentError(f"The file {path} cannot be read as Parquet ({reason}): check it.") from reason
     wanted = [name for names in columns.values() for name in names]
-    missing = next((name for name in wanted if name not in file.schema_arrow.names), None)
-    if missing is not None:
-        raise ArgumentError(f"{path} has no column {shown(missing)}, expected {', '.join(wanted)}: add it.")
+    schema, types = file.schema_arrow, pyarrow.types
+    for name in wanted:
+        count = schema.names.count(name)
+        if count != 1:
+            problem = f"has no column {shown(name)}" if not count else f"has {count} columns {shown(name)}"
+            raise ArgumentError(f"{path} {problem}, expected each of {listing(wanted, quoted=False)} once.")
+        kind = schema.field(name).type
+        if not (types.is_integer(kind) or types.is_floating(kind)):
+            raise ArgumentError(f"{path}: column {shown(name)} holds {shown(str(kind))}, expected numbers.")
     total = file.metadata.num_rows
 
     def blocks(size: int) -> Iterator[tuple[list[np.ndarray], float]]:
         done = 0
-        for batch in file.iter_batches(batch_size=size, columns=wanted):
+        batches = file.iter_batches(batch_size=size, columns=wanted)
+        while (batch := _next_batch(batches, path, pyarrow)) is not None:
             values = np.stack([batch.column(name).to_numpy(zero_copy_only=False) for name in wanted], axis=1)
             done += len(values)
             yield _split(values.astype(float, copy=False), inputs), done / total
 
     return _Source(total, blocks, np.dtype(float), (path,))
+
+
+def _next_batch(batches: Iterator[Arrow], path: Path, pyarrow: Arrow) -> Arrow:
+    """The next batch of a Parquet file, or None at its end."""
+    try:
+        return next(batches, None)
+    except (OSError, pyarrow.ArrowException) as reason:
+        raise ArgumentError(f"The file {path} cannot be read as Parquet ({reason}): check it.") from reason
 
 
 def _split(values: np.ndarray, inputs: Sequence[Argument]) -> list[np.ndarray]:
@@ -259,7 +294,8 @@ def _npy_writer(paths: list[Path], outputs: Sequence[Argument]) -> Writer:
     def write(source: _Source, function: CompiledFunction, size: int, watch: Callable[[float], None]) -> int:
         _check_apart(paths, source.files)
         counts: list[int] = []
-        dtype = np.dtype(function.dtype or (np.float32 if source.dtype == np.float32 else np.float64))
+        single = source.dtype.kind == "f" and source.dtype.itemsize <= 4  # as a call of the function chooses
+        dtype = np.dtype(function.dtype or (np.float32 if single else np.float64))
 
         def fill(temporary: list[Path]) -> None:
             with contextlib.ExitStack() as stack:
@@ -305,13 +341,17 @@ def _pump(
             return start, *found
 
     def work(watch: Callable[[float], None]) -> None:
-        rooms = [np.empty((size, *output.shape), dtype) for output in outputs]
+        buffers = [np.empty((0, *output.shape), dtype) for output in outputs]
         try:
             while (taken := take()) is not None:
                 start, given, share = taken
                 if any(array.dtype != dtype for array in given):
-                    given = [np.asarray(array, dtype) for array in given]
-                results = [room[: len(given[0])] for room in rooms]
+                    with np.errstate(all="ignore"):  # too large for float32 is infinite, as in a call
+                        given = [np.asarray(array, dtype) for array in given]
+                count = len(given[0])
+                if len(buffers[0]) < count:
+                    buffers = [np.empty((count, *output.shape), dtype) for output in outputs]
+                results = [buffer[:count] for buffer in buffers]
                 function(*given, out=results[0] if len(results) == 1 else tuple(results))
                 with writing:
                     for file, array in zip(files, results, strict=True):
@@ -355,7 +395,7 @@ def _header(file: FileIO, rows: int, shape: tuple[int, ...], dtype: np.dtype) ->
 
 def _check_apart(sinks: Sequence[Path], sources: Sequence[Path]) -> None:
     for path in sinks:
-        if path.exists() and any(path.samefile(other) for other in sources):
+        if path.exists() and any(other.exists() and path.samefile(other) for other in sources):
             raise ArgumentError(f"The sink {path} is a source as well, expected another file: choose one.")
     if len({path.absolute() for path in sinks}) != len(sinks):
         raise ArgumentError("Two results have one sink, expected a file for each: choose another.")

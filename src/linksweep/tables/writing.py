@@ -7,14 +7,14 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from linksweep.errors import ArgumentError, BackendError
-from linksweep.support.files import write_atomically
+from linksweep.support.files import real_output, write_atomically
 from linksweep.support.interrupts import Uninterrupted
 from linksweep.support.messages import shown
 from linksweep.tables.arrow import arrow_module
@@ -38,21 +38,32 @@ def check_output(path: Path) -> None:
 
 def check_place(path: Path) -> None:
     """Refuse a place where no file can be."""
-    if path.is_dir():
+    target = real_output(path)
+    if target.is_dir():
         raise ArgumentError(f"The output {path} is a folder, expected a file: name one in it.")
-    folder = next(folder for folder in path.absolute().parents if folder.exists())
+    folder = next(folder for folder in target.absolute().parents if folder.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ArgumentError(f"The output {path} cannot be written, expected a folder that takes files: choose another.")
 
 
-def write_table(path: Path, columns: Columns, blocks: Iterable[np.ndarray], about: Mapping[str, object]) -> None:
+def write_table(
+    path: Path, columns: Columns, blocks: Iterable[np.ndarray], about: Mapping[str, object],
+    finish: Callable[[Path], None] | None = None,
+) -> None:  # fmt: skip
     """Write blocks (rows, columns), with `about` as metadata where the format has a place for it.
 
-    columns: the names of each quantity's columns; NPZ gets one array for each quantity.
+    columns: the names of each quantity's columns; NPZ gets one array for each quantity. finish: is called with the
+    complete file, before that is synchronized to the disk and moved to `path`.
     """
     check_output(path)
     write = {".csv": _write_csv, ".npz": _write_npz, ".parquet": _write_parquet}[path.suffix.lower()]
-    write_atomically(path, lambda to: write(to, columns, iter(blocks), about))
+
+    def fill(to: Path) -> None:
+        write(to, columns, iter(blocks), about)
+        if finish is not None:
+            finish(to)
+
+    write_atomically(path, fill, sync=finish is not None)
 
 
 def csv_rows(values: np.ndarray) -> str:

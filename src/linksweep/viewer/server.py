@@ -1,4 +1,9 @@
-"""The web server behind a scene: viser, on this machine alone unless told otherwise, and where to find it."""
+"""The web server behind a scene: viser, on this machine alone by default, behind a token in the address.
+
+Any web page in the user's browser can send requests to local servers, and any process of the machine can connect to
+them. So a request must name a token, which only the printed address has. Its Origin must be the host it was sent to,
+and a server for this machine alone answers only to names of this machine.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +11,16 @@ import contextlib
 import io
 import logging
 import os
+import secrets
 import socket
 import sys
+import threading
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 from linksweep.errors import ArgumentError, BackendError
 from linksweep.support.messages import shown
@@ -20,6 +30,9 @@ Handle = Any  # what viser makes: a server, an item of the page, an event; it co
 LOCAL = "127.0.0.1"
 FIRST_PORT = 8080  # where the search for a free one begins
 BRAND = (0, 114, 178)
+TOKEN = 16  # random bytes in an address
+OWN_NAMES = ("localhost", "127.0.0.1", "::1")
+_starting = threading.Lock()
 
 
 def start_server(host: str = LOCAL, port: int | None = None) -> Handle:
@@ -27,11 +40,88 @@ def start_server(host: str = LOCAL, port: int | None = None) -> Handle:
     viser = viser_module()
     _check_address(host, port)
     logging.getLogger("websockets.server").addFilter(_unimportant)
-    with quiet():
+    guard = Guard(host)
+    with quiet(), _guarded_by(guard):
         server = viser.ViserServer(host=host, port=FIRST_PORT if port is None else port, verbose=False)
+    if not guard.in_place:
+        with quiet():
+            server.stop()
+        raise BackendError("This version of viser starts its server in a way that cannot be protected: install 1.1.")
+    server.linksweep_token = guard.token
     server.request_share_url = _refuse_sharing  # a page must not be able to publish what is meant for this machine
     server.gui.configure_theme(show_logo=False, show_share_button=False, control_width="large", brand_color=BRAND)
     return server
+
+
+class Guard:
+    """Decides which requests reach the server: those with the token, from a page of the server itself."""
+
+    def __init__(self, host: str):
+        self.token = secrets.token_urlsafe(TOKEN)
+        self.names = (*OWN_NAMES, host.lower())
+        self.local = host in OWN_NAMES or host.startswith("127.")
+        self.in_place = False
+
+    def refusal(self, path: str, hosts: list[str], origins: list[str]) -> str:
+        """Why a request for this path, with these headers Host and Origin, is refused; or nothing."""
+        first = path.partition("?")[0].strip("/").partition("/")[0]
+        if not secrets.compare_digest(first.encode(), self.token.encode()):
+            return "open the address that linksweep printed: it ends in a token"
+        if len(hosts) != 1 or len(origins) > 1:
+            return "the request names several hosts or origins"
+        try:
+            name = urlsplit(f"//{hosts[0]}").hostname or ""
+            origin = urlsplit(origins[0]).netloc.lower() if origins else hosts[0].lower()
+        except ValueError:
+            return "the request names no host"
+        if not name or "@" in hosts[0]:
+            return "the request names no host"
+        if self.local and name not in self.names and not name.endswith(".localhost"):
+            return "this viewer answers only to names of its own machine"
+        if origin != hosts[0].lower():
+            return "the request comes from another page"
+        return ""
+
+    def guarded(self, answer: Callable[[Handle, Handle], Handle]) -> Callable[[Handle, Handle], Handle]:
+        """`answer(connection, request)` of viser behind this guard; the token is cut off the path."""
+        self.in_place = True
+
+        def checked(connection: Handle, request: Handle) -> Handle:
+            reason = self.refusal(request.path, request.headers.get_all("Host"), request.headers.get_all("Origin"))
+            if reason:
+                return connection.respond(HTTPStatus.FORBIDDEN, f"Refused: {reason}.\n")
+            path = request.path.removeprefix(f"/{self.token}") or "/"
+            response = answer(connection, replace(request, path=path))
+            if response is not None:
+                response.headers["Referrer-Policy"] = "no-referrer"  # or the token would go to linked pages
+                response.headers["X-Content-Type-Options"] = "nosniff"
+            return response
+
+        return checked
+
+
+@contextlib.contextmanager
+def _guarded_by(guard: Guard) -> Iterator[None]:
+    """While viser starts its server, the handler of requests that it passes to websockets goes behind the guard.
+
+    viser has no place for one of ours. Servers that others start meanwhile are left alone.
+    """
+    from websockets.asyncio import server as websockets  # pyright: ignore[reportMissingImports]
+
+    with _starting:
+        serve = websockets.serve
+
+        def guarded_serve(*args: Handle, **options: Handle) -> Handle:
+            answer: Handle = options.get("process_request")
+            if str(getattr(answer, "__module__", "")).startswith("viser."):
+                options["process_request"] = guard.guarded(answer)
+            return serve(*args, **options)
+
+        websockets.serve = guarded_serve
+        try:
+            yield
+        finally:
+            websockets.serve = serve
 
 
 def viser_module() -> Handle:
@@ -97,7 +187,7 @@ def address_of(server: Handle) -> str:
     """What to type into a browser on this machine."""
     host = server.get_host()
     host = "localhost" if host in ("0.0.0.0", "::", "") else host
-    return f"http://{f'[{host}]' if ':' in host else host}:{server.get_port()}"
+    return f"http://{f'[{host}]' if ':' in host else host}:{server.get_port()}/{server.linksweep_token}/"
 
 
 def directions(server: Handle) -> str:
@@ -105,7 +195,7 @@ def directions(server: Handle) -> str:
     port = server.get_port()
     text = f"Viewer: {address_of(server)}"
     if server.get_host() != LOCAL:
-        return f"{text} (open to everybody who reaches {server.get_host()})"
+        return f"{text} (open to everybody who reaches {server.get_host()} and has this address)"
     if os.environ.get("SSH_CONNECTION"):
         there = os.environ["SSH_CONNECTION"].split()
         machine = there[2] if len(there) > 2 else socket.gethostname()

@@ -97,11 +97,14 @@ def excite(
     for name, value, known in (("kind", kind, KINDS), ("criterion", criterion, CRITERIA)):
         if value not in known:
             raise ArgumentError(f"{name} is {shown(value)}{nearest(value, known)}, expected one of {', '.join(known)}.")
-    for name, value in (("harmonics", harmonics), ("starts", starts), ("iterations", iterations), ("seed", seed)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < (name == "harmonics") * 2:
-            raise ArgumentError(
-                f"{name} is {shown(value)}, expected a whole number{', two or more' * (name == 'harmonics')}."
-            )
+    for name, value, least, most in (
+        ("harmonics", harmonics, 2, 200), ("starts", starts, 0, 10_000), ("iterations", iterations, 0, 10**6),
+        ("seed", seed, 0, None),
+    ):  # fmt: skip
+        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        if not whole or value < least or (most is not None and value > most):
+            between = f"of at least {least}" if most is None else f"from {least} to {most:,}"
+            raise ArgumentError(f"{name} is {shown(value)}, expected a whole number {between}.")
     columns = Columns(robot, unknown, drives)
     if robot.couplings or any(
         c.what not in ("armature", "viscous", "coulomb") for c in columns.columns if not c.is_body

@@ -157,7 +157,8 @@ class Push(Law):
 
     def __init__(self, frame: str, wrench: ArrayLike, start: float = 0.0, end: float = np.inf):
         self.frame, self.wrench = frame, real_array("Push: wrench", wrench, 6)
-        if not (isinstance(start, (int, float)) and isinstance(end, (int, float)) and start < end):
+        times = isinstance(start, (int, float)) and isinstance(end, (int, float)) and start < end
+        if not times or max(abs(start), 0.0 if end == np.inf else abs(end)) > 1e300:
             raise ArgumentError(
                 f"Push: it goes from {shown(start)} to {shown(end)}, expected two times, the later one last."
             )

@@ -17,8 +17,10 @@ from numpy.typing import ArrayLike
 
 from ...backends.rollout import Feed, Recording, run
 from ...errors import ArgumentError
+from ...support.foreign import refuse_foreign
 from ...support.messages import shown
-from ..checks import positive, real_array
+from ...support.numbers import as_array
+from ..checks import MOST_STEPS, positive, real_array
 from ..columns import checked_torque
 from ..laws import Function, Law
 from .composed import effort_limits
@@ -57,9 +59,9 @@ class Sampling:
     motor: Motor | None = None
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.delay, (int, float)) and math.isfinite(self.delay) and self.delay >= 0.0):
+        if not isinstance(self.delay, (int, float)) or isinstance(self.delay, bool) or not 0.0 <= self.delay < math.inf:
             raise ArgumentError(f"Sampling: delay is {shown(self.delay)}, expected seconds of at least 0.")
-        if self.rates not in RATES:
+        if not isinstance(self.rates, str) or self.rates not in RATES:
             raise ArgumentError(f"Sampling: rates is {shown(self.rates)}, expected one of {', '.join(RATES)}.")
         if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
             raise ArgumentError(f"Sampling: seed is {shown(self.seed)}, expected a whole number of at least 0.")
@@ -97,7 +99,15 @@ def schedule(period: float, delay: float, dt: float, every: int) -> Schedule:
 
 
 def _steps(name: str, seconds: float, dt: float) -> int:
-    exact = seconds / dt
+    try:
+        exact = seconds / dt
+    except OverflowError:  # an int of 400 digits
+        exact = math.inf
+    if not exact <= MOST_STEPS:
+        raise ArgumentError(
+            f"{name} {shown(seconds)} is {exact:.3g} steps of dt={dt:g}, expected at most {MOST_STEPS:,}: choose a "
+            f"shorter one."
+        )
     steps = round(exact)
     if abs(steps - exact) > 1e-6 * max(1.0, exact * 1e-3) or (seconds > 0.0 and not steps):
         raise ArgumentError(
@@ -127,6 +137,7 @@ def policy_of(function: Callable[..., object], batch: tuple[int, ...], nv: int) 
 
 def _shared(given: object) -> np.ndarray:
     """An array of NumPy over the memory of any array library that lends it."""
+    refuse_foreign("what policy(t, q, qd) gives", given, tensors=True)
     if isinstance(given, np.ndarray):
         return given
     detach = getattr(given, "detach", None)
@@ -188,7 +199,11 @@ class Controller:
         for link in robot.canonical.links:
             if link.type.has_quaternion:
                 single[link.q_start : link.q_start + 4] = False
-        encoder = np.broadcast_to(np.asarray(sampling.encoder, float), (robot.nq,))
+        encoder = np.broadcast_to(_each("encoder", sampling.encoder, robot.nq), (robot.nq,))
+        self._q_noise = _each("q_noise", sampling.q_noise, robot.nq)
+        self._qd_noise, self._tau_noise = (
+            _each(name, getattr(sampling, name), robot.nv) for name in ("qd_noise", "tau_noise")
+        )
         self._resolved = single & (encoder > 0.0)
         self._resolution = encoder[self._resolved]
         self._before: np.ndarray | None = None
@@ -200,7 +215,7 @@ class Controller:
 
     def __call__(self, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         tau = np.asarray(self.policy(t, *self._measured(q, qd)), float)
-        tau = self._noisy(tau, self.sampling.tau_noise)
+        tau = self._noisy(tau, self._tau_noise)
         if self.sampling.motor is not None:
             tau = self.sampling.motor.limited(tau, qd)
         if self._effort is not None:
@@ -212,7 +227,7 @@ class Controller:
 
     def _measured(self, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         sampling = self.sampling
-        seen = self._noisy(q, sampling.q_noise)
+        seen = self._noisy(q, self._q_noise)
         if self._resolved.any():
             seen = np.array(seen)
             seen[:, self._resolved] = np.round(seen[:, self._resolved] / self._resolution) * self._resolution
@@ -221,16 +236,24 @@ class Controller:
             rates = qd if before is None else self._robot.difference(before, seen) / self.period
         else:
             rates = qd
-        return seen.astype(q.dtype, copy=False), self._noisy(rates, sampling.qd_noise).astype(qd.dtype, copy=False)
+        return seen.astype(q.dtype, copy=False), self._noisy(rates, self._qd_noise).astype(qd.dtype, copy=False)
 
-    def _noisy(self, x: np.ndarray, deviation: ArrayLike) -> np.ndarray:
-        if not np.any(deviation):
-            return x
-        return x + self._noise.standard_normal(x.shape) * np.asarray(deviation, float)
+    def _noisy(self, x: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+        return x + self._noise.standard_normal(x.shape) * deviation if deviation.any() else x
+
+
+def _each(name: str, value: ArrayLike, size: int) -> np.ndarray:
+    """One number, or one for each of so many coordinates or rates."""
+    array = np.asarray(value, float)
+    if array.shape not in ((), (size,)):
+        raise ArgumentError(f"Sampling: {name} has shape {array.shape}, expected one number or ({size},).")
+    return array
 
 
 def _sizes(name: str, value: ArrayLike, batch: tuple[int, ...], nv: int) -> np.ndarray:
-    array = np.asarray(value, float)
+    refuse_foreign(f"Sampling: {name}", value)
+    array = as_array(value)
+    array = array.astype(float) if array.dtype.kind in "iuf" else np.array(math.nan)
     if (array.ndim and array.shape[-1] != nv) or (array < 0.0).any() or np.isnan(array).any():
         raise ArgumentError(
             f"Sampling: {name} is {shown(value)}, expected one number of at least 0, or (..., {nv}): one for each rate."

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
+from ...support.memory import check_memory
 from ...support.messages import shown
-from ..checks import check_memory, real_array
+from ..checks import real_array
 
 if TYPE_CHECKING:
     from ...robot.robot import Robot

@@ -1,16 +1,21 @@
-"""Meshes from files, through trimesh: STL, OBJ, COLLADA, PLY, glTF and what else it reads.
+"""Meshes from files, through trimesh: STL, OBJ, COLLADA, PLY, glTF and OFF.
 
 A mesh is never worth a crash: whatever is wrong with one is a `MeshError` with the reason, and the link is drawn as a
-body instead. Files, triangles and the robot as a whole are bounded.
+body instead. Files, triangles and the robot as a whole are bounded, and so is what a small file may become. Archives
+are not read, COLLADA declares no entities, and nodes, accessors and images are counted before they are copied.
 """
 
 from __future__ import annotations
 
+import io
+import json
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -18,9 +23,13 @@ from linksweep.description.model import Vector
 
 from .shapes import Color, Surface, creased
 
-Mesh = Any  # trimesh's, or a scene of them
+Mesh = Any  # an object of trimesh: a mesh, a scene of them, a resolver
+FORMATS = ("stl", "obj", "dae", "ply", "glb", "gltf", "off")  # no archives: .zip, .zae, .tar.gz, .3mf
 LARGEST_FILE = 64_000_000  # bytes
 MOST_TRIANGLES = 1_000_000  # of one mesh
+MOST_ENTRIES = 24 * MOST_TRIANGLES  # of glTF: vertices, normals, indices ... of all primitives
+MOST_PIXELS = 1 << 24  # of one image; four times as many of all images of a mesh
+TEXT_ENCODINGS = ("utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin-1", "windows-1252")  # ASCII is ASCII
 MOST_IN_ALL = 4_000_000  # of all meshes of a scene: more, and pages become slow
 FARTHEST = 1e6  # metres
 NO_DAE = "COLLADA is read by pycollada, which is not installed: pip install 'linksweep[viewer]'"
@@ -72,20 +81,24 @@ def _surfaces(path: Path, scale: Vector) -> tuple[Surface, ...]:
     import trimesh  # pyright: ignore[reportMissingImports]
 
     kind = path.suffix.lower().removeprefix(".")
-    size = path.stat().st_size
-    if size > LARGEST_FILE:
-        raise MeshError(f"the file has {size / 1e6:.0f} MB, at most {LARGEST_FILE / 1e6:.0f} are read")
-    if kind == "dae":
-        _check_collada(path)
+    if kind not in FORMATS:
+        raise MeshError(f"{path.suffix or 'a file without ending'} is not read, expected .{', .'.join(FORMATS)}")
     if kind not in trimesh.available_formats():
-        raise MeshError(NO_DAE if kind == "dae" else f"{path.suffix or 'a file without ending'} is no known format")
-    scene = trimesh.load_scene(str(path), file_type=kind, allow_remote=False)
+        raise MeshError(NO_DAE if kind == "dae" else f"{path.suffix} cannot be read here")
+    data = _read(path)
+    if kind == "dae":
+        _check_collada(data)
+    elif kind in ("glb", "gltf"):
+        _check_gltf(data)
+    scene = trimesh.load_scene(io.BytesIO(data), file_type=kind, resolver=_beside(path), allow_remote=False)
+    drawn = [scene.geometry.get(scene.graph[node][1]) for node in scene.graph.nodes_geometry]
+    _check_count(sum(len(getattr(mesh, "faces", ())) for mesh in drawn))  # before each is copied
     pieces = [_piece(mesh) for mesh in _geometries(scene)]
     count = sum(len(mesh.faces) for mesh, _, _ in pieces)
     if not count:
         raise MeshError("it holds no triangles")
-    if count > MOST_TRIANGLES:
-        raise MeshError(f"it has {count:,} triangles, at most {MOST_TRIANGLES:,} are drawn")
+    _check_count(count)
+    _check_images(pieces)
     textured = [mesh for mesh, _, own_look in pieces if own_look]
     return (*_plain_surfaces(pieces, scale), *(_textured_surface(mesh, scale) for mesh in textured))
 
@@ -153,23 +166,139 @@ def _textured_surface(mesh: Mesh, scale: Vector) -> Surface:
     return Surface(np.asarray(copy.vertices, np.float32), np.asarray(copy.faces, np.uint32), glb=glb)
 
 
-def _check_collada(path: Path) -> None:
-    """COLLADA is XML; as everywhere else, one that declares entities is refused unread."""
-    data = path.read_bytes()
+def _check_count(triangles: int) -> None:
+    if triangles > MOST_TRIANGLES:
+        raise MeshError(f"it has {triangles:,} triangles, at most {MOST_TRIANGLES:,} are drawn")
+
+
+def _read(path: Path) -> bytes:
+    """A regular file of bounded size."""
+    if not path.is_file():
+        raise MeshError("it is not a file")
+    with path.open("rb") as file:
+        data = file.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        size = path.stat().st_size
+        raise MeshError(f"the file has {size / 1e6:.0f} MB, at most {LARGEST_FILE / 1e6:.0f} are read")
+    return data
+
+
+def _beside(path: Path) -> Mesh:
+    """Finds files that a mesh names, such as textures: regular ones of bounded size in its folder or the one above."""
+    from trimesh.resolvers import Resolver  # pyright: ignore[reportMissingImports]
+
+    class Beside(Resolver):
+        def __init__(self) -> None:
+            pass
+
+        def get(self, key: str) -> bytes:
+            folder = path.parent.resolve()
+            for name in (key.strip(), key.strip().lstrip("/"), Path(key).name):
+                found = (folder / name).resolve()
+                if found.is_file() and found.is_relative_to(folder.parent):
+                    return _read(found)
+            raise FileNotFoundError(key)
+
+        def write(self, name: str, data: object) -> None:
+            raise PermissionError(name)
+
+        def namespaced(self, namespace: str) -> Mesh:
+            return self
+
+        def keys(self) -> list[str]:
+            return []
+
+    return Beside()
+
+
+def _check_collada(data: bytes) -> None:
+    """COLLADA is XML: text without entities, whose nodes do not multiply.
+
+    Encodings in which a declaration would look otherwise are refused, and so are archives, for which pycollada looks
+    first, even behind text.
+    """
+    text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+    declared = re.match(rb"<\?xml[^>]*?encoding\s*=\s*[\"']([^\"']*)", text)
+    encoding = declared[1].decode("latin-1").lower() if declared else "utf-8"
+    if not text.startswith(b"<") or b"\0" in data or encoding not in TEXT_ENCODINGS:
+        raise MeshError("it is no XML in UTF-8")
     if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
         raise MeshError("it declares a document type, which is refused")
+    root = ElementTree.fromstring(data)
+    nodes: dict[str, ElementTree.Element] = {}
+    sizes: dict[str, int] = {}  # of geometries, in bytes of indices
+    for element in root.iter():
+        tag, name = element.tag.rpartition("}")[2], element.get("id", "")
+        if tag == "node":
+            nodes[name] = element
+        elif tag == "geometry":
+            sizes[name] = sum(len(each.text or "") for each in element.iter() if each.tag.rpartition("}")[2] == "p")
+    known: dict[int, int] = {}  # what a node becomes, in bytes; 0 while it is looked at
+
+    def expanded(element: ElementTree.Element) -> int:
+        key = id(element)
+        if key in known:
+            if not known[key]:
+                raise MeshError("its nodes contain themselves")
+            return known[key]
+        known[key] = 0
+        total = 100
+        for child in element:
+            tag, url = child.tag.rpartition("}")[2], child.get("url", "").removeprefix("#")
+            if tag == "node":
+                total += expanded(child)
+            elif tag == "instance_node" and url in nodes:
+                total += expanded(nodes[url])
+            elif tag in ("instance_geometry", "instance_controller"):
+                total += 100 + sizes.get(url, max(sizes.values(), default=0))
+        known[key] = total
+        return total
+
+    scenes = (element for element in root.iter() if element.tag.rpartition("}")[2] == "visual_scene")
+    if sum(map(expanded, scenes)) > 2 * LARGEST_FILE:
+        raise MeshError("its nodes repeat too many geometries")
+
+
+def _check_gltf(data: bytes) -> None:
+    """glTF may use an accessor many times, and need not store those of zeros: what all primitives use is bounded."""
+    if data[:4] == b"glTF":
+        data = data[20 : 20 + int.from_bytes(data[12:16], "little")]
+    tree = json.loads(data)
+    counts = [int(accessor["count"]) for accessor in tree.get("accessors", ())]
+    total = 0
+    for mesh in tree.get("meshes", ()):
+        for primitive in mesh.get("primitives", ()):
+            used = [*primitive.get("attributes", {}).values(), primitive.get("indices")]
+            total += sum(counts[index] for index in used if index is not None)
+    if total > MOST_ENTRIES or min(counts, default=0) < 0:
+        raise MeshError(f"its primitives have {total:,} entries, at most {MOST_ENTRIES:,} are read")
+
+
+def _check_images(pieces: list[Mesh]) -> None:
+    images = {}
+    for mesh, _, own_look in pieces:
+        material = getattr(mesh.visual, "material", None) if own_look else None
+        for value in vars(material).values() if material is not None else ():
+            if hasattr(value, "width") and hasattr(value, "height"):
+                images[id(value)] = value.width * value.height
+    if sum(images.values()) > 4 * MOST_PIXELS:
+        raise MeshError(f"its images have more than {4 * MOST_PIXELS:,} pixels")
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without warnings and log messages about what a mesh lacks: here it is drawn or it is not."""
+    """Without warnings and log messages about what a mesh lacks, and without images of more than MOST_PIXELS."""
     import warnings
+
+    from PIL import Image
 
     log = logging.getLogger("trimesh")
     before, log.disabled = log.disabled, True
+    pixels, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, MOST_PIXELS
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
             yield
     finally:
-        log.disabled = before
+        log.disabled, Image.MAX_IMAGE_PIXELS = before, pixels

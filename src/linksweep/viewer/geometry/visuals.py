@@ -6,7 +6,6 @@ the file is read again here, and a shape whose frame the robot still has is draw
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from linksweep.description.model import Model
-from linksweep.errors import DescriptionError, ModelWarning
+from linksweep.errors import DescriptionError, ModelWarning, warn_user
 
 from .meshes import MeshError, MeshLibrary
 from .packages import find_mesh, is_address
@@ -61,7 +60,7 @@ def looks_of(model: Model, source: str | Path | None, library: MeshLibrary) -> L
             looks.problems[name] = str(error)
     looks.surfaces = [(visual, surfaces) for visual, surfaces in looks.surfaces if visual.frame not in looks.lacking]
     if looks.problems:
-        warnings.warn(_said(model.name, looks.problems), ModelWarning, stacklevel=7)
+        warn_user(_said(model.name, looks.problems), ModelWarning)
     return looks
 
 

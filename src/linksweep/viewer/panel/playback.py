@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from linksweep.errors import ArgumentError, ModelWarning
+from linksweep.errors import ArgumentError, ModelWarning, warn_user
 
 from ..checks import as_numbers
 from ..shown_robot import ShownRobot
@@ -81,11 +80,10 @@ def checked_motion(
     if last < len(t):
         if last < 2:
             raise ArgumentError("the viewer got q that is not finite from the start, expected a motion that is.")
-        warnings.warn(
+        warn_user(
             f"the motion of {tracks[0][0].robot.name} leaves the finite numbers at t = {t[last]:g} s: shown up to "
             f"there.",
             ModelWarning,
-            stacklevel=4,
         )
     named = {}
     for name, values in {"q": tracks[0][1], **quantities}.items():
