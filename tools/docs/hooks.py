@@ -6,6 +6,7 @@ Completed pages: formulas become MathML, markers become tables (tables.py).
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from pathlib import Path
@@ -56,8 +57,12 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    generated = kept(ROOT / "build" / "docs" / "tables", tables.made, ("tools/docs/tables.py", "docs")).texts
-    return tables.with_tables(SPEED.sub(speed_table, markdown), generated)
+    return tables.with_tables(SPEED.sub(speed_table, markdown), generated_tables())
+
+
+@functools.cache
+def generated_tables() -> dict[str, str]:
+    return kept(ROOT / "build" / "docs" / "tables", tables.made, ("tools/docs/tables.py", "docs")).texts
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
