@@ -146,6 +146,22 @@ def placed(model: Model, pose: ArrayLike) -> Model:
     )  # fmt: skip
 
 
+def with_actuated(model: Model, joints: str | Iterable[str]) -> Model:
+    """`model` with motors at these joints and at no others; of coupled joints any one may be named."""
+    given = [joints] if isinstance(joints, str) else list(joints) if isinstance(joints, Iterable) else [joints]
+    kinds = {link.joint.name: link.joint.type for link in model.links}
+    for name in given:
+        if not isinstance(name, str) or name not in kinds:
+            raise ArgumentError(
+                f"actuated names {shown(name)}{nearest(name, kinds)}, expected joints of {model.name} "
+                f"(robot.joint_names): {listing(kinds)}."
+            )
+        if kinds[name].floats:
+            raise ArgumentError(f"actuated names {name!r}, which is a free joint of {model.name} and has no motor.")
+    links = (replace(link, joint=replace(link.joint, actuated=link.joint.name in given)) for link in model.links)
+    return replace(model, links=tuple(links))
+
+
 def with_frame(model: Model, name: str, on: str, pose: ArrayLike | None) -> Model:
     """`model` with one named frame more, at `pose` (4, 4) in the frame `on`."""
     known = {frame.name: frame for frame in model.frames}
