@@ -226,7 +226,8 @@ class ClosedChain:
         self, args: tuple[ArrayLike, ...], more: Extras, actuated: Sequence[str] | None, weights: ArrayLike | None,
         preferred: ArrayLike | None, tolerance: float, method: str | None, out: np.ndarray | None,
     ) -> Details:  # fmt: skip
-        """Torques "tau" that produce args (q, qd, qdd) under the constraints, and their "multipliers".
+        """Torques "tau" that produce args (q, qd, qdd) under the constraints, "multipliers", and "tree", the joint
+        forces that the motion needs without the constraints: tau = tree + K^T multipliers.
 
         method: of the tree's inverse dynamics. A sample that is not finite gives NaN.
         """
@@ -271,7 +272,8 @@ class ClosedChain:
         for target, columns in ((tau, found.tau), (multipliers, found.multipliers)):
             target[sane] = np.stack(np.broadcast_arrays(*columns, np.empty(len(own)))[:-1], axis=-1)
         tau, multipliers = tau.reshape(tree.shape), multipliers.reshape(*batch, rows)
-        return Details(tau=_filled(out, tau.astype(tree.dtype)), multipliers=multipliers.astype(tree.dtype))
+        tau = _filled(out, tau.astype(tree.dtype))
+        return Details(tau=tau, multipliers=multipliers.astype(tree.dtype), tree=tree)
 
     def undriven(self) -> tuple[str, ...]:
         """See `Robot.undriven_joints`."""

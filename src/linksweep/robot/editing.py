@@ -83,7 +83,7 @@ def with_base(model: Model, base: str) -> Model:
 
 
 def _on_floating_base(model: Model) -> Model:
-    check_body(model.base, model.base_inertial)
+    check_body(model.base, model.base_inertial, source=model.source or None)
     root = Joint(_unused(ROOT_JOINT, [link.joint.name for link in model.links]), "free")
     world = _unused(WORLD, [frame.name for frame in model.frames])
     first = Link(model.base, BASE, root, model.base_inertial)

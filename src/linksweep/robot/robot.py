@@ -78,7 +78,13 @@ class Robot:
         self.model = model
         self._core = Core.of(model)
         self._call = self._core.call  # every method below comes to machine code in one step
-        if self.singular_joints:
+        if not self.has_inertia:
+            warnings.warn(
+                f"{model.name} has no mass or inertia at all: poses and Jacobians can be computed, dynamics cannot.",
+                ModelWarning,
+                stacklevel=3,
+            )
+        elif self.singular_joints:
             warnings.warn(
                 f"{model.name}: no inertia moves with joint {listing(self.singular_joints, quoted=False)}, so its "
                 f"acceleration is not determined; inverse dynamics works, forward dynamics does not.",
@@ -1303,6 +1309,8 @@ class Robot:
         limit: int | None = None,
     ) -> Explanation:
         """Walk a recursion link by link: each line's equation, formula and numbers, to print, show or save.
+
+        Of a robot with constraints, the torques of its tree are explained, under a name that says so.
 
         Parameters
         ----------
