@@ -221,6 +221,21 @@ def test_a_straight_wrist_is_crossed(samples: int):
     np.testing.assert_allclose(followed.qd, dense.qd[::4], atol=1e-5)
 
 
+@pytest.mark.parametrize("samples", [20, 21])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_paths_that_begin_or_end_at_a_straight_wrist(backwards: bool, samples: int):
+    robot, q = ls.robots.puma560(), STRAIGHT + 0.3 * np.eye(6)[4]
+    start, end = robot.pose(q, "tool"), robot.pose(STRAIGHT, "tool")
+    if backwards:
+        start, end, q = end, start, STRAIGHT
+    t = np.linspace(0.0, 1.0, samples)
+    path = Line(start, end, 1.0)
+    followed = robot.follow(path, "tool", t, q)
+    assert followed.reason == "converged"
+    assert np.abs(robot.pose(followed.q, "tool") - path(t).pose).max() <= 1e-9
+    assert np.abs(np.diff(followed.q, axis=0)).max() < 0.2 and followed.peak.max() < 3.0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("beside", [0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2])
 def test_verdicts_do_not_depend_on_the_samples(beside: float):

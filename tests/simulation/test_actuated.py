@@ -88,6 +88,13 @@ def test_motors_are_part_of_the_robot(tmp_path: Path):
     assert load(tmp_path / "run.npz").robot.actuated == some.actuated
 
 
+def test_writers_say_that_motors_are_left_out():
+    arm = ls.robots.puma560().with_actuated(["joint1"])
+    for write in (arm.to_urdf, lambda: arm.to_dh("modified")):
+        with pytest.warns(ls.ModelWarning, match="joint2"):
+            write()
+
+
 # ---- inverse dynamics
 
 
@@ -144,6 +151,12 @@ def test_derivatives_of_constrained_inverse_dynamics():
     for k in range(robot.nv):
         step = h * np.eye(robot.nv)[k]
         np.testing.assert_allclose(slope[:, k], (f(q + step, qd, qdd) - f(q - step, qd, qdd)) / (2 * h), atol=1e-7)
+
+
+def test_there_is_no_formula_of_a_choice():
+    robot, _ = mechanism("five-bar")
+    with pytest.raises(ArgumentError, match="without_constraints"):
+        robot.symbolic("inverse_dynamics")
 
 
 def test_too_many_choices_are_refused():

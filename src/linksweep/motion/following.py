@@ -187,13 +187,13 @@ class _Walk:
             self.q[k], self.reached = q, k + 1
             if at > time:
                 self.bridged[k] = self._bridged(self.leaps[-1], k)
-            if (
-                self.limits
-                and ((self.q[k] > self.chain.upper) | (self.q[k] < self.chain.lower))[self.chain.moves].any()
-            ):
+            if self.limits and self._outside(self.q[k]):
                 self.reason, self.reached = LIMITS, k
                 break
         self._differentiate(self.reached)
+
+    def _outside(self, q: FloatArray) -> bool:
+        return bool(((q > self.chain.upper) | (q < self.chain.lower))[self.chain.moves].any())
 
     def followed(self) -> Followed:
         for part in (self.q, self.qd, self.qdd):
@@ -218,10 +218,11 @@ class _Walk:
         self.length = min(2.0 * self.length, end - start)
         while time < end:
             until = end if time + 1.001 * self.length >= end else time + self.length
-            leapt = self._leap(q, time, until)
+            own = self._factors(q)
+            leapt = self._leap(q, own, time, until)
             if leapt is not None:
                 return leapt
-            there = self._advance(q, time, until)
+            there = self._advance(q, own, time, until)
             if there is None:
                 self.length = 0.5 * (until - time)
                 if self.length <= shortest:
@@ -232,10 +233,10 @@ class _Walk:
             q, time, self.length = there, until, 2.0 * self.length
         return q, end
 
-    def _advance(self, q: FloatArray, start: float, end: float) -> FloatArray | None:
+    def _advance(self, q: FloatArray, own: _Factors, start: float, end: float) -> FloatArray | None:
         """Runge and Kutta's step of order 4, then Newton's method; None if they do not agree, or the step is no smooth
-        motion along the branch."""
-        h, own = end - start, self._factors(q)
+        motion along the branch. own: of A at q."""
+        h = end - start
         moving = self.path(np.array([start, 0.5 * (start + end), end]))
         first, middle, last = self._padded(moving.twist) * self.weights
         a = own.solved(first)
@@ -243,15 +244,17 @@ class _Walk:
         c = self._factors(self.chain.moved(q, 0.5 * h * b)).solved(middle)
         d = self._factors(self.chain.moved(q, h * c)).solved(last)
         step = h / 6.0 * (a + 2.0 * (b + c) + d)
-        found = (
-            self._corrected(self.chain.moved(q, step), moving.pose[2]) if np.abs(step).max() <= LARGEST_STEP else None
-        )
+        if not np.abs(step).max() <= LARGEST_STEP:
+            return None
+        found = self._corrected(self.chain.moved(q, step), moving.pose[2])
         if found is None:
             return None
         q, there, way = found
         if way > min(self.allowed, max(CORNER * np.abs(step).max(), self.tolerance / there.least)):
             return None
-        if own.regular and (not there.regular or own.beyond(there)):
+        if own.regular and not there.regular:  # into a singular configuration only where the path ends
+            return q if end == self.t[-1] else None
+        if own.regular and own.beyond(there):
             return None
         v, w = np.abs(first).max(), np.abs(last).max()
         if min(v, w) > 1e-3 * max(v, w) and own.regular:  # velocities for the same twist: if they jump, it is a corner
@@ -276,20 +279,16 @@ class _Walk:
                 return q, there, way
         return None
 
-    def _leap(self, q: FloatArray, start: float, end: float) -> tuple[FloatArray, float] | None:
+    def _leap(self, q: FloatArray, own: _Factors, start: float, end: float) -> tuple[FloatArray, float] | None:
         """Over the singular configuration that is on the path before or near `end`, if there is one, to as far behind.
 
         Velocities and accelerations say where. The path goes through it, to within the tolerance, if they also lead to
         its pose behind it.
         """
-        own = self._factors(q)
         if not REGULAR < own.least < NEAR:
             return None
-        first = self._rates(q[None], self.path(np.array([start])))
-        k = self.rank - 1
-        falls = -float(
-            own.left[:, k] @ self._change(q[None], first.qd)[0] @ own.right[k]
-        )  # of the least singular value
+        first, k = self._rates(q[None], self.path(np.array([start]))), self.rank - 1
+        falls = -float(own.left[:, k] @ self._change(q[None], first.qd)[0] @ own.right[k])  # how fast it gets singular
         if own.sizes[k] > 1.5 * falls * (end - start):  # it is well behind the end of the step, or left behind
             return None
         land = start + 2.0 * own.sizes[k] / falls

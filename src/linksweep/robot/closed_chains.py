@@ -235,8 +235,8 @@ class ClosedChain:
         if not core.model.constraints:
             raise ArgumentError(f"inverse_dynamics: {core.name} has no constraints: actuated, weights and preferred "
                                 f"are for closed chains.")  # fmt: skip
-        names = ("tree_dynamics", "constraint_jacobian", "constraint_bias")
-        requests = core.requests(names, method, more, internal=True)
+        own = core.requests(["inverse_dynamics"], method, more)[0].method  # says what is wrong with it
+        requests = core.requests(("tree_dynamics", "constraint_jacobian", "constraint_bias"), own, more, internal=True)
         tree, K, k = core.function(requests)(*args, *more.arguments(core.model))
         batch, rows, digits = tree.shape[:-1], K.shape[-2], DIGITS[tree.dtype.name]
 
@@ -262,15 +262,18 @@ class ClosedChain:
         own = taus[sane]
         entries = np.moveaxis(Ks[sane], 0, -1)
         columns = [[x if x.any() else 0.0 for x in row] for row in entries]
-        found = motor_torques(list(own.T), columns, driven, w, goal, self._passive(Ks[sane][:1], driven))
+        found = motor_torques(
+            list(own.T), columns, driven, w.tolist(), goal.tolist(), self._passive(Ks[sane][:1], driven)
+        )
         lacking = np.sqrt(np.broadcast_to(np.asarray(found.left, float), len(own)))
         if (lacking > digits.left * (1.0 + np.abs(own).max(axis=-1, initial=0.0))).any():
             raise ArgumentError(
                 f"inverse_dynamics: joints of {core.name} without a motor would need a torque of {lacking.max():.3g} "
                 f"for these accelerations, expected 0: give other accelerations, or name them in actuated."
             )
-        for target, columns in ((tau, found.tau), (multipliers, found.multipliers)):
-            target[sane] = np.stack(np.broadcast_arrays(*columns, np.empty(len(own)))[:-1], axis=-1)
+        for target, values in ((tau, found.tau), (multipliers, found.multipliers)):
+            for k, value in enumerate(values):
+                target[sane, k] = value
         tau, multipliers = tau.reshape(tree.shape), multipliers.reshape(*batch, rows)
         tau = _filled(out, tau.astype(tree.dtype))
         return Details(tau=tau, multipliers=multipliers.astype(tree.dtype), tree=tree)
@@ -291,8 +294,8 @@ class ClosedChain:
                 K = self.jacobian(self.project(start))[:, columns]
             except ArgumentError:
                 continue
-            moves = (np.abs(_null_space(K, _rank(K, 1e-9))) > 1e-9).any(axis=1)
-            free = {j for j, own in zip(columns, moves, strict=True) if own}
+            moves = np.abs(_null_space(K, _rank(K, 1e-9))).max(axis=1, initial=0.0) > 1e-9
+            free = {j for j, own in zip(columns, moves.tolist(), strict=True) if own}
             found = tuple(name for name, link in passive if free & set(range(link.start, link.start + link.nv)))
             if not found:
                 return ()

@@ -129,8 +129,8 @@ def html_of(model: Model) -> str:
     remarks = [ends, gravity]
     if model.constraints:
         title += f", {sum(tie.rows for tie in model.constraints)} rows of constraints"
-        remarks.append(f"constraints: {_listed([tie.label for tie in model.constraints])}")
-    passive = [joint.name for joint in model.joints if not joint.actuated]
+        remarks.append(f"constraints: {_listed(tuple(tie.label for tie in model.constraints))}")
+    passive = tuple(joint.name for joint in model.joints if not joint.actuated)
     if passive:
         remarks.append(f"passive joints: {_listed(passive)}")
     return html_table(title, headings, rows, remarks)

@@ -1350,7 +1350,11 @@ class Robot:
         limit : int
             Refuse what takes more operations written out (simplified: more terms).
         """
-
+        if self.model.constraints and function == "inverse_dynamics":
+            raise ArgumentError(
+                f"symbolic: inverse_dynamics of {self.name} chooses torques under its constraints by comparisons, "
+                f"expected a formula: take robot.without_constraints() for the torques of the tree."
+            )
         letters = self._formulas.letters(parameters)
 
         def program(function: Item, method: str | None) -> Program:
