@@ -130,8 +130,9 @@ class _Factors:
     def __init__(self, A: FloatArray, rank: int) -> None:
         self.A = A
         self.left, self.sizes, self.right = np.linalg.svd(A, full_matrices=False)
-        self.rank = max(rank, int((self.sizes > REGULAR * self.sizes[0]).sum()))
-        self.least = float(self.sizes[self.rank - 1] / self.sizes[0]) if self.rank and self.sizes[0] else 1.0
+        sizes = self.sizes.tolist()
+        self.rank = max(rank, sum(size > REGULAR * sizes[0] for size in sizes))
+        self.least = sizes[self.rank - 1] / sizes[0] if self.rank and sizes[0] else 1.0
 
     @property
     def regular(self) -> bool:
@@ -139,8 +140,10 @@ class _Factors:
 
     def solved(self, wanted: FloatArray, fewest: float = FEWEST) -> FloatArray:
         """The smallest rates that A takes to what is wanted."""
+        if self.sizes[-1] > fewest * self.sizes[0]:
+            return ((wanted @ self.left) / self.sizes) @ self.right
         kept = self.sizes > fewest * self.sizes[0]
-        return self.right[kept].T @ ((self.left[:, kept].T @ wanted) / self.sizes[kept])
+        return ((wanted @ self.left[:, kept]) / self.sizes[kept]) @ self.right[kept]
 
     def beyond(self, other: _Factors) -> bool:
         """Whether a singular configuration is between this one and the other."""
@@ -166,10 +169,11 @@ class _Walk:
         self.leaps: list[_Leap] = []
         self.bridged: dict[int, bool] = {}  # which times are in the course of one, and whether it will do there
         self.speeds: list[tuple[float, FloatArray]] = []  # mean velocities of the other steps, and when
-        _, A = self._at(chain.starts(0)[0][0])
+        A = self._matrix(chain.starts(0)[0][0])
         self.rank = int(np.linalg.matrix_rank(A, rtol=REGULAR))
         self.redundant = self.rank < np.any(A, axis=0).sum()
         self.allowed = FREE_DRIFT if self.redundant else 0.05
+        self.last: tuple[FloatArray, _Factors] | None = None  # coordinates at the end of a step, and A there
         self.length = np.inf
 
     def go(self, q: FloatArray) -> None:
@@ -218,7 +222,7 @@ class _Walk:
         self.length = min(2.0 * self.length, end - start)
         while time < end:
             until = end if time + 1.001 * self.length >= end else time + self.length
-            own = self._factors(q)
+            own = self.last[1] if self.last is not None and self.last[0] is q else self._factors(q)
             leapt = self._leap(q, own, time, until)
             if leapt is not None:
                 return leapt
@@ -261,6 +265,7 @@ class _Walk:
             before, after = a / v, there.solved(last) / w
             if np.abs(after - before).max() > TURNED * max(np.abs(before).max(), np.abs(after).max()):
                 return None
+        self.last = q, there
         return q
 
     def _corrected(self, q: FloatArray, pose: FloatArray) -> tuple[FloatArray, _Factors, float] | None:
@@ -313,16 +318,23 @@ class _Walk:
 
     # kinematics
 
-    def _at(self, q: FloatArray, pose: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """The way (..., rows) to a pose and back onto the constraints, and A (..., rows, nv), weighted."""
+    def _matrix(self, q: FloatArray) -> FloatArray:
+        """A (..., rows, nv), weighted."""
+        _, jacobian, *constrained = self.chain.function(q)
+        A = jacobian[..., self.rows, :]
+        A = np.concatenate([A, constrained[1]], axis=-2) if constrained else A
+        return A * self.weights[:, None]
+
+    def _at(self, q: FloatArray, pose: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The way (rows,) to a pose and back onto the constraints, and A (rows, nv), weighted."""
         own, jacobian, *constrained = self.chain.function(q)
-        error, A = error_of(own, own if pose is None else pose)[..., self.rows], jacobian[..., self.rows, :]
+        error, A = error_of(own, pose)[self.rows], jacobian[self.rows]
         if constrained:
-            error, A = np.concatenate([error, -constrained[0]], -1), np.concatenate([A, constrained[1]], -2)
+            error, A = np.concatenate([error, -constrained[0]]), np.concatenate([A, constrained[1]])
         return error, A * self.weights[:, None]
 
     def _factors(self, q: FloatArray, A: FloatArray | None = None) -> _Factors:
-        found = _Factors(self._at(q)[1] if A is None else A, self.rank)
+        found = _Factors(self._matrix(q) if A is None else A, self.rank)
         self.rank = found.rank
         return found
 
@@ -367,7 +379,7 @@ class _Walk:
         The smallest velocities are qd = A^T y with A A^T y = v. Their derivative has the part A^+ (a - dA qd), which
         the path needs, and of dA^T y the part that it does not notice.
         """
-        A = self._at(q)[1]
+        A = self._matrix(q)
         left, sizes, right = np.linalg.svd(A, full_matrices=False)
         kept = sizes > FEWEST * sizes.max(axis=1, keepdims=True, initial=0.0)
         inverse = np.where(kept, 1.0 / np.where(kept, sizes, 1.0), 0.0)[..., None]
