@@ -44,7 +44,8 @@ def mechanism(name: str) -> tuple[ls.Robot, np.ndarray]:
     return robot.with_actuated(linkages.MOTORS[robot.name]), q
 
 
-MECHANISMS = ("five-bar", "delta", "delta with rods", "four-bars", "gripper")
+SLOW = pytest.param("delta with rods", marks=pytest.mark.slow)
+MECHANISMS = ("five-bar", "delta", SLOW, "four-bars", "gripper")
 
 
 def states(robot: ls.Robot, q: np.ndarray, count: int = 5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -230,7 +231,7 @@ def platform_path(robot: ls.Robot, q: np.ndarray) -> Any:
     return ls.motion.QuinticSpline(followed.q, t)
 
 
-@pytest.mark.parametrize("name", ["delta", "delta with rods"])
+@pytest.mark.parametrize("name", ["delta", SLOW])
 def test_a_delta_robot_tracks_a_path_by_computed_torque(name: str):
     robot, q = mechanism(name)
     path = platform_path(robot, q)
@@ -286,8 +287,9 @@ def call(function: Any, arrays: list[np.ndarray], size: int) -> np.ndarray:
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler")
-def test_the_c_of_a_delta_robot_and_its_controller(tmp_path: Path):
-    robot, start = mechanism("delta with rods")
+@pytest.mark.parametrize("name", ["delta", SLOW])
+def test_the_c_of_a_delta_robot_and_its_controller(name: str, tmp_path: Path):
+    robot, start = mechanism(name)
     q, qd, qdd = states(robot, start, 4)
     f = robot.compile("inverse_dynamics")
     (tmp_path / "inverse.c").write_text(f.c_source(name="inverse"))
@@ -302,10 +304,10 @@ def test_the_c_of_a_delta_robot_and_its_controller(tmp_path: Path):
         assert (ours[passive(robot)] == 0.0).all()
         given = {
             "q_ref": start,
-            "qd_ref": np.zeros(12),
-            "qdd_ref": np.zeros(12),
-            "kp": np.full(12, 400.0),
-            "kd": np.full(12, 40.0),
+            "qd_ref": np.zeros(robot.nv),
+            "qdd_ref": np.zeros(robot.nv),
+            "kp": np.full(robot.nv, 400.0),
+            "kd": np.full(robot.nv, 40.0),
         }
         ours = call(torque, [q[k], qd[k], *given.values()], robot.nv)
         np.testing.assert_allclose(ours, law.torque(0.0, q[k], qd[k], robot), rtol=1e-12, atol=1e-12)
