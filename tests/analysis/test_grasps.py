@@ -135,7 +135,8 @@ def test_batches_are_their_samples():
     many = grasp.forward_dynamics(q, qd, [np.stack([t, 2 * t, -t]) for t in tau], pose, twist, wrench)
     for k, factor in enumerate((1, 2, -1)):
         one = grasp.forward_dynamics(q, qd, [factor * t for t in tau], pose, twist, wrench)
-        for name in ("object_acceleration", "contact_forces", "margins", "internal_forces", "slipping"):
+        names = ("object_acceleration", "contact_forces", "margins", "spin_margins", "internal_forces", "slipping")
+        for name in names:
             np.testing.assert_allclose(getattr(many, name)[k], getattr(one, name), atol=1e-9)
 
 
@@ -154,6 +155,27 @@ def test_friction_cones_are_reported():
         assert normal > 0 and bool(r.slipping[0]) == slips
         assert r.margins[0] == pytest.approx(normal if friction is None else friction * normal - across)
         assert ("would slip" in repr(r)) == slips
+
+
+@pytest.mark.parametrize(("spin", "turns"), [(0.05, True), (10.0, False)])
+def test_margins_of_forces_and_of_moments_are_apart(spin: float, turns: bool):
+    """A soft finger that is twisted: what it lacks is in N m, and not in the margin of forces, which is in N."""
+    arm = ls.robots.chain(6, seed=3)
+    q = arm.random(np.random.default_rng(0))
+    pose = np.eye(4)
+    pose[:3, 3] = arm.pose(q, "tool")[:3, 3]
+    grasp = ls.Grasp(BODY, [ls.Contact(arm, "tool", np.eye(4), "soft_finger", friction=5.0, spin=spin)])
+    up = [arm.gravity_forces(q) + arm.jacobian(q, "tool").T @ np.r_[0, 0, 40.0, 1.0, 0, 120.0]]
+    r = grasp.forward_dynamics([q], [np.zeros(6)], up, pose, np.zeros(6))
+    moment, force = r.contact_forces[0, :3], r.contact_forces[0, 3:]
+    across = np.linalg.norm(force[:2])
+    assert r.spin_margins[0] == pytest.approx(spin * force[2] - abs(moment[2]))
+    assert r.margins[0] == pytest.approx(min(force[2], 5.0 * force[2] - across)) and r.margins[0] > 0
+    assert bool(r.slipping[0]) == turns == bool(r.spin_margins[0] < 0)
+    rigid = ls.Grasp(BODY, [ls.Contact(arm, "tool", np.eye(4))]).forward_dynamics(
+        [q], [np.zeros(6)], up, pose, np.zeros(6)
+    )
+    assert np.isinf(rigid.margins).all() and np.isinf(rigid.spin_margins).all() and not rigid.slipping.any()
 
 
 @pytest.mark.slow

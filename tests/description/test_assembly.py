@@ -159,9 +159,9 @@ SHEARED = ((1.0, 1e-5, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
         (part("a", "base", placement=Placement(SHEARED)), r"placement of joint 'j_a' .* proper rotation"),
         (
             part("a", "base", armature=-0.1),
-            r"armature, damping or friction of joint 'j_a' is \[-0.1, 0.0, 0.0\]",
+            r"armature or friction of joint 'j_a' is \[-0.1, 0.0\]",
         ),
-        (part("a", "base", damping=-0.1), r"armature, damping or friction of joint 'j_a' .*zero or more"),
+        (part("a", "base", friction=-0.1), r"armature or friction of joint 'j_a' .*zero or more"),
         (part("a", "base", friction=NAN), r"armature, damping or friction of joint 'j_a' .*finite"),
         (part("a", "base", limits=Limits(lower=NAN)), r"limits of joint 'j_a' .* expected numbers"),
     ],

@@ -206,7 +206,7 @@ def test_no_inertia_is_no_zero_torque():
 
 
 def _massless() -> ls.Robot:
-    with pytest.warns(ls.ModelWarning, match="no inertia moves with joint joint1, joint2"):
+    with pytest.warns(ls.ModelWarning, match="no mass or inertia at all"):
         return ls.Robot.from_dh([(0.1, 0.2, 0.3, 0.4)] * 2, convention="modified")
 
 
@@ -246,7 +246,7 @@ WRONG_ROWS = {
     "unknown joint": ({"joint": "ball"}, r"'joint' is 'ball', expected"),
     "asymmetric": ({"inertia": [[1, 0.5, 0], [0, 1, 0], [0, 0, 1]]}, r"expected a symmetric matrix"),
     "negative armature": ({"armature": -0.1}, r"armature.*-0\.1.*expected"),
-    "negative damping": ({"damping": -0.1}, r"damping.*-0\.1.*expected"),
+    "negative friction": ({"friction": -0.1}, r"friction.*-0\.1.*expected"),
 }
 
 

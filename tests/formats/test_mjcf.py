@@ -136,3 +136,15 @@ def test_included_files_are_read(tmp_path: Path):
     (tmp_path / "body.xml").write_text(f"<mujocoinclude>{BODY}</mujocoinclude>")
     (tmp_path / "robot.xml").write_text('<mujoco><worldbody><include file="body.xml"/></worldbody></mujoco>')
     assert ls.load(tmp_path / "robot.xml").joint_names == ("j",)
+
+
+def test_negative_damping_is_a_warning(tmp_path: Path):
+    """MuJoCo compiles it, with a warning of its own."""
+    file = tmp_path / "robot.xml"
+    body = BODY.replace("<joint", '<joint damping="-0.1"', 1)
+    assert body != BODY
+    file.write_text(f"<mujoco><worldbody>{body}</worldbody></mujoco>")
+    with pytest.warns(ls.ModelWarning) as caught:
+        robot = ls.load(file)
+    assert any("damping" in str(warning.message) and "negative" in str(warning.message) for warning in caught)
+    assert robot.damping.min() == -0.1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import math
 import os
+import re
 import warnings
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 import linksweep as ls
 from linksweep.description.assembly import find_frame
+from linksweep.description.lint import lint
 from linksweep.description.model import BASE, Inertial, Model
 from linksweep.errors import DescriptionError, ModelWarning
 from linksweep.formats import load_model
@@ -303,7 +305,7 @@ def test_an_xml_suffix_is_read_by_its_root(tmp_path: Path):
         ('<mass value="2"/>', "", 4, r"inertial of link 'upper' has no <mass>"),
         ('ixx="1"', "", 4, r"<inertia> has no attribute 'ixx'"),
         ('ixx="1"', 'ixx="-1"', 6, r"inertia of link 'upper' .* no negative moment"),
-        ('damping="0.5"', 'damping="-0.5"', 6, r"friction of joint 'shoulder' .* zero or more"),
+        ('friction="0.25"', 'friction="-0.5"', 6, r"friction of joint 'shoulder' .* zero or more"),
         ('lower="-1"', 'lower="nan"', 6, r"limits of joint 'shoulder'"),
         ('effort="4"', 'effort="strong"', 10, r"'effort' of <limit> is 'strong'"),
         ('mass value="2"', 'mass value="${m}"', 4, r"this is xacro, .* expand it first"),
@@ -481,3 +483,44 @@ def test_an_empty_file_and_a_folder_get_one_sentence(tmp_path: Path):
         with pytest.raises(DescriptionError) as refusal:
             load_model(tmp_path / name)
         assert str(refusal.value).startswith(f"{tmp_path / name}: {reason}, expected")
+
+
+def test_harmless_files_are_read():
+    """Declarations that expanding left behind, and elements that say the same twice."""
+    plain = read_urdf(ARM)
+    declared = ARM.replace('<link name="world"/>', '<xacro:arg name="m" default="${2 * m}"/><link name="world"/>')
+    assert read_urdf(declared) == plain
+    axis = ARM.replace('<axis xyz="0 0 2"/>', '<axis xyz="0 0 2"/><axis xyz="0 0 2.0"/>')
+    assert read_urdf(axis) == plain
+    inertia = re.sub(r"(<inertia [^>]*/>)", r"\1\1", ARM)
+    assert inertia != ARM and read_urdf(inertia) == plain
+    with pytest.raises(DescriptionError, match="stands twice"):
+        read_urdf(ARM.replace('<axis xyz="0 0 2"/>', '<axis xyz="0 0 2"/><axis xyz="0 1 2"/>'))
+
+
+def test_negative_damping_is_a_warning():
+    with pytest.warns(ModelWarning, match="damping of joint 'shoulder' is negative"):
+        model = read_urdf(ARM.replace('damping="0.5"', 'damping="-0.5"'))
+    assert next(link for link in model.links if link.joint.name == "shoulder").joint.damping == -0.5
+    assert any("damping is negative" in finding.what for finding in lint(model))
+
+
+def test_what_a_robot_without_mass_can_do_is_said_truly():
+    massless = re.sub(r"<inertial>.*?</inertial>", "", ARM, flags=re.DOTALL)
+    with pytest.warns(ModelWarning) as caught:
+        robot = ls.Robot(read_urdf(massless))
+    assert not any("inverse dynamics works" in str(warning.message) for warning in caught)
+    assert any("no mass or inertia at all" in str(warning.message) for warning in caught)
+    with pytest.raises(DescriptionError):
+        robot.inverse_dynamics(robot.neutral(), np.zeros(robot.nv), np.zeros(robot.nv))
+    assert robot.pose(robot.neutral(), robot.frame_names[-1]).shape == (4, 4)
+
+
+def test_a_warning_of_the_base_names_the_file(tmp_path: Path):
+    heavy = '<link name="world"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="9"/></inertial></link>'
+    file = tmp_path / "arm_on_a_cart.urdf"
+    file.write_text(ARM.replace('<link name="world"/>', heavy))
+    with pytest.warns(ModelWarning) as caught:
+        ls.load(file, base="floating")
+    own = [str(warning.message) for warning in caught if "'world' breaks" in str(warning.message)]
+    assert own and "arm_on_a_cart.urdf" in own[0]

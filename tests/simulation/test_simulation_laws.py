@@ -114,7 +114,7 @@ def test_no_law_drives_a_free_joint():
     robot = random_robot(("free", "revolute"), seed=4)
     tau = ls.simulate(robot, robot.neutral(), None, PD(robot.neutral(), 5.0, 1.0), 1e-3).tau[0]
     assert (tau[:6] == 0.0).all() and tau[6] == pytest.approx(robot.gravity_forces(robot.neutral())[6], rel=1e-12)
-    with pytest.raises(ArgumentError, match="needs a motor at every freedom"):
+    with pytest.raises(ArgumentError, match="needs motors that determine every joint"):
         ls.simulate(robot, robot.neutral(), None, ComputedTorque(robot.neutral(), 5.0, 1.0), 1e-3)
 
 

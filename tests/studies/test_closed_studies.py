@@ -20,7 +20,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.slow
 def test_two_arms_carry_and_a_finger_would_slip(tmp_path: Path):
     written = studies.run("two_arms", tmp_path, samples=5)
-    assert written.ok and len(written.checks) == 10
+    assert written.ok and len(written.checks) == 11
     report = (tmp_path / "two_arms.md").read_text(encoding="utf-8")
     assert "the finger would slip from t = 0.00 s on" in report and "NOT MET" not in str(written)
     table = np.genfromtxt(tmp_path / "two_arms.csv", delimiter=",", names=True)

@@ -175,6 +175,9 @@ def check(robot: Robot, samples: int = 20, seed: int = 0) -> Report:
     States lie within the joints' limits where these are finite. Inverse and forward dynamics are compared with external
     forces on every link, dissipation and a moving base; where a joint is singular (`Robot.singular`) accelerations and
     M^-1 are not, and the report says so. Nothing is raised for a robot that cannot do forward dynamics.
+
+    Of a robot with constraints, these methods are compared on the tree without them. Constrained accelerations are
+    compared with a dense solution, at random poses that meet the constraints, and with what the constraints demand.
     """
     if not hasattr(robot, "methods") or not hasattr(robot, "model"):
         raise ArgumentError(f"check got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
@@ -182,13 +185,15 @@ def check(robot: Robot, samples: int = 20, seed: int = 0) -> Report:
     _check_whole(seed, "seed", 0, 2**63)
     findings = lint(robot.model)
     fatal = any(finding.fatal for finding in findings)
-    comparison = _Comparison(robot, {} if fatal else random_states(robot, samples, seed))
+    comparison = _Comparison(robot.without_constraints(), {} if fatal else random_states(robot, samples, seed))
     if fatal:
         reason = "the description has numbers of which nothing can be computed"
         comparison.skipped.append(Skipped("dynamics", "", reason))
     else:
         findings = lint(robot.model, robot.singular_joints)
         comparison.run()
+        if robot.constraints:
+            _Closed(robot, comparison).run(samples, seed)
     singular = tuple(
         name
         for name, is_so in zip(robot.joint_names, np.asarray(comparison.singular.any(axis=0)), strict=True)
@@ -240,24 +245,24 @@ class _Comparison:
         self.states["tau"] = tau = next(iter(results["inverse_dynamics"].values()))
         largest = np.abs(tau).max()
         for function, values in results.items():
-            self._compare(function, values, largest)
+            self.compare(function, values, largest)
         bias, gravity = (next(iter(results[function].values())) for function in TORQUES[1:])
         if any(spring.damping for spring in self.robot.model.springs):  # dampers are odd in qd, and no part of C qd
             bias = 0.5 * (bias + self.robot.bias_forces(self.states["q"], -self.states["qd"]))
         coriolis = self._results("coriolis_matrix")
-        self._compare("coriolis_matrix", coriolis, largest / np.abs(self.states["qd"]).max())
+        self.compare("coriolis_matrix", coriolis, largest / np.abs(self.states["qd"]).max())
         for method, C in coriolis.items():
             torque = (C @ self.states["qd"][..., None])[..., 0]
-            self._identity("C qd = bias - gravity", method, torque - (bias - gravity), largest)
+            self.identity("C qd = bias - gravity", method, torque - (bias - gravity), largest)
 
     def _matrices(self) -> None:
         masses = self._results("mass_matrix")
         M = next(iter(masses.values()))
         m = np.sqrt(np.abs(np.diagonal(M, axis1=-2, axis2=-1)))
-        self._compare("mass_matrix", masses, _outer(m, m))
+        self.compare("mass_matrix", masses, _outer(m, m))
         explicit = self._results("effective_inertia")
         if explicit:
-            self._compare("effective_inertia", {**explicit, "mass_matrix": M}, _outer(m, m))
+            self.compare("effective_inertia", {**explicit, "mass_matrix": M}, _outer(m, m))
         determined = ~self.singular.any(axis=1)
         self.states = {name: values[determined] for name, values in self.states.items()}
         M, m = M[determined], m[determined]
@@ -266,17 +271,17 @@ class _Comparison:
             return
         inverse = np.abs(next(iter(inverses.values())) if inverses else np.linalg.inv(M))
         reach = (inverse @ m[..., None])[..., 0]
-        self._compare("mass_matrix_inverse", inverses, _outer(reach, reach))
+        self.compare("mass_matrix_inverse", inverses, _outer(reach, reach))
         for method, value in inverses.items():
-            self._identity("M M^-1 = 1", method, M @ value - np.eye(M.shape[-1]), _outer(m, reach))
+            self.identity("M M^-1 = 1", method, M @ value - np.eye(M.shape[-1]), _outer(m, reach))
 
         qdd, tau = self.states["qdd"], self.states["tau"]
         bias = self._computed("bias_forces", None, "interpreter", ALL_TERMS)
         torque = m * (m * np.abs(qdd)).sum(axis=-1, keepdims=True) + np.abs(bias) + np.abs(tau)
         scale = (inverse @ torque[..., None])[..., 0]
-        self._compare("forward_dynamics", accelerations, scale)
+        self.compare("forward_dynamics", accelerations, scale)
         for method, value in accelerations.items():
-            self._identity("forward after inverse", method, value - qdd, scale)
+            self.identity("forward after inverse", method, value - qdd, scale)
 
     def _results(self, function: str) -> dict[str, np.ndarray]:
         """The function by every method of the robot, and by the default one as machine code; none where it cannot."""
@@ -309,7 +314,7 @@ class _Comparison:
         compiled = self.robot.compile(function, method=method, backend=backend, **options)
         return compiled(*(self.states[name] for name in compiled.inputs))
 
-    def _compare(self, function: str, results: dict[str, np.ndarray], scale: float | np.ndarray) -> None:
+    def compare(self, function: str, results: dict[str, np.ndarray], scale: float | np.ndarray) -> None:
         """One row for each method: the other one from which it is furthest."""
         for method, value in results.items():
             others = {other: _largest(value - result, scale) for other, result in results.items() if other != method}
@@ -317,8 +322,65 @@ class _Comparison:
                 against = max(others, key=lambda other: (math.isnan(others[other]), others[other]))
                 self.differences.append(Difference(function, method, against, others[against]))
 
-    def _identity(self, name: str, method: str, residual: np.ndarray, scale: np.ndarray) -> None:
+    def identity(self, name: str, method: str, residual: np.ndarray, scale: np.ndarray) -> None:
         self.differences.append(Difference(name, method, "the identity", _largest(residual, scale)))
+
+
+class _Closed:
+    """Constrained dynamics at poses that meet the constraints; rows go to `comparison`."""
+
+    def __init__(self, robot: Robot, comparison: _Comparison):
+        self.robot, self.comparison = robot, comparison
+
+    def run(self, samples: int, seed: int) -> None:
+        skipped = self.comparison.skipped
+        skipped.append(Skipped("bias_forces and mass_matrix under constraints", "", "which are those of the tree"))
+        if not self.robot.has_inertia or self.robot.singular_joints:
+            skipped.append(Skipped("constrained dynamics", "", "because a joint moves no inertia"))
+            return
+        q = self._poses(random_states(self.robot, samples, seed)["q"])
+        if not len(q):
+            skipped.append(Skipped("constrained dynamics", "", "because no pose was found that meets the constraints"))
+            return
+        with np.errstate(all="ignore"):
+            self._compare(q, np.random.default_rng(seed))
+
+    def _poses(self, starts: np.ndarray) -> np.ndarray:
+        found = []
+        for start in starts:
+            try:
+                q = self.robot.project(start)
+            except ArgumentError:
+                continue
+            if not (self.robot.can_be_singular and self.robot.singular(q).any()):
+                found.append(q)
+        return np.array(found)
+
+    def _compare(self, q: np.ndarray, random: np.random.Generator) -> None:
+        robot, compare = self.robot, self.comparison
+        qd = robot.project_velocity(q, random.uniform(-1.0, 1.0, (len(q), robot.nv)))
+        tau = random.uniform(-5.0, 5.0, (len(q), robot.nv))
+        f_ext = random.uniform(-1.0, 1.0, (len(q), len(robot.link_names), 6))
+        given = (q, qd, tau, f_ext)
+        function = "constrained forward_dynamics"
+        results = {"closed_chain": robot.compile("forward_dynamics", f_ext=True, backend="interpreter")(*given)}
+        if chosen_backend(None) == "llvm":
+            results["closed_chain, compiled"] = robot.compile("forward_dynamics", f_ext=True, backend="llvm")(*given)
+        M, K, k = robot.mass_matrix(q), robot.constraint_jacobian(q), robot.constraint_bias(q, qd)
+        root = np.linalg.cholesky(M)
+        Y = np.swapaxes(np.linalg.solve(root, np.swapaxes(K, -1, -2)), -1, -2)  # K L^-T
+        sizes = np.linalg.svd(Y, compute_uv=False)
+        rank = sizes > 1e-9 * sizes.max(axis=-1, keepdims=True)
+        worst = (sizes[:, 0] / np.where(rank, sizes, np.inf).min(axis=-1))[:, None]  # the condition of the constraints
+        free = np.linalg.solve(root, (tau - robot.bias_forces(q, qd, f_ext=f_ext))[..., None])
+        x = free - np.linalg.pinv(Y, rcond=1e-9) @ (Y @ free + k[..., None])
+        dense = np.linalg.solve(np.swapaxes(root, -1, -2), x)[..., 0]
+        inverse = np.abs(np.linalg.inv(M))
+        scale = worst * (inverse @ np.abs(root @ np.abs(free)))[..., 0].max(axis=-1, keepdims=True)
+        compare.compare(function, {**results, "dense solution": dense}, scale)
+        largest = worst * (np.abs(K).max(axis=(-2, -1))[:, None] * scale + np.abs(k).max(axis=-1, keepdims=True))
+        for method, qdd in results.items():
+            compare.identity("K qdd + k = 0", method, np.einsum("nij,nj->ni", K, qdd) + k, largest)
 
 
 def _largest(difference: np.ndarray, scale: float | np.ndarray) -> float:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from ..algorithms.closed_chain.closed_chain import closed_chain
+from ..algorithms.closed_chain.mechanism import Mechanism
+from ..algorithms.closed_chain.motors import motor_torques
 from ..algorithms.explicit.coriolis_matrix import coriolis_matrix
 from ..algorithms.explicit.explicit_model import explicit_model
 from ..algorithms.explicit.explicit_model_direct import explicit_model_direct
@@ -39,7 +42,7 @@ from ..mechanism.canonical import CanonicalModel
 from ..mechanism.joints import Coordinates
 from ..mechanism.sweeps import LinkView, PerLink
 from ..spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Vec, leaves
-from ..spatial.scalars import Values
+from ..spatial.scalars import Values, sqrt, where
 from ..spatial.tree_matrix import congruence
 from ..tracing.differentiate import differentiated
 from ..tracing.expression import ONLINE, PARAMETER, Operand
@@ -74,6 +77,16 @@ from .table import Algorithm, Function, Method, Record, Request, Traced
 
 NAMES_VALUES = True  # of its steps: see tracing/labels.py
 
+
+class Undriven(NamedTuple):
+    """Squared forces that passive joints may lack: a part of all of them, and this much besides."""
+
+    part: float
+    least: float
+
+
+UNDRIVEN = Undriven(1e-8, 1e-20)
+CHOICES = 100_000  # operations, some: of the choice among torques where motors outnumber the freedoms
 INPUT_ORDER = ("q", "qd", "qdd", "tau", "point", "f_ext", "base_motion")
 
 
@@ -132,6 +145,8 @@ def wants_loops(model: CanonicalModel, requests: Sequence[Request], parameters: 
 
 def written_out(model: CanonicalModel, request: Request) -> bool:
     """Whether it cannot run as a loop over links."""
+    if model.ties and request.function == "inverse_dynamics":
+        return True
     return not loops_serve(model, request) if request.slope else _method(request).written_out
 
 
@@ -246,9 +261,38 @@ def record_of(tracer: Tracer, request: Request, algorithm: Callable[[Algorithm],
 
 
 def _dynamics(tracer: Tracer, request: Request, output: int) -> None:
+    if tracer.model.ties and request.function == "inverse_dynamics":
+        assert isinstance(tracer, UnrolledRun)
+        _write_motors(tracer, tracer.summed(record_of(tracer, request).tau), output, strict=True)
+        return
     result = FUNCTIONS[request.function].result
     write = tracer.write_rates if result == "qdd" else tracer.write_forces
     write(output, getattr(record_of(tracer, request), result))
+
+
+def _trace_motors(tracer: UnrolledRun, request: Request, output: int) -> None:
+    _write_motors(tracer, tracer.summed(tracer.read_forces("tau")), output)
+
+
+def _write_motors(tracer: UnrolledRun, forces: Sequence[Operand], output: int, strict: bool = False) -> None:
+    """The torques of motors for these forces at all joints, link after link; strict: NaN where there are none."""
+    driven = [link.actuated for link in tracer.model.links if link.leads for _ in range(link.nv)]
+    rows, motors = sum(tie.rows for tie in tracer.model.ties), sum(driven)
+    free = max(rows - len(driven) + motors, 0)
+    if free * min(free, motors) * (free + motors) > CHOICES:
+        raise ArgumentError(
+            f"the torques of {motors} motors under {rows} rows of constraints are a choice among too many to be "
+            f"compiled: name the motors, robot.with_actuated([...]), or use the method robot.inverse_dynamics."
+        )
+    found = motor_torques(forces, Mechanism(tracer).K, driven)
+    tau = found.tau
+    if strict and not all(driven):
+        size: Operand = UNDRIVEN.least
+        for force in forces:
+            size = size + force * force * UNDRIVEN.part
+        can = sqrt(where(found.left > size, -1.0, 1.0))  # 1, or NaN
+        tau = [x * can if motor else can - 1.0 for x, motor in zip(tau, driven, strict=True)]
+    tracer.write(output, [tau[k] for k in _document_order(tracer)])
 
 
 def _trace_multipliers(tracer: Tracer, request: Request, output: int) -> None:
@@ -368,6 +412,7 @@ FUNCTIONS: dict[str, Function] = {
         ("q", "qd"), "tau", ("v",), INVERSE, _dynamics, takes=ALL
     ),
     "gravity_forces": Function(("q",), "tau", ("v",), INVERSE, _dynamics),
+    "tree_dynamics": Function(("q", "qd", "qdd"), "tau", ("v",), INVERSE, _dynamics, takes=ALL, public=False),
     "center_of_mass": Function(("q",), "com", (3,), {"": Method(composite_inertias)}, trace_center_of_mass),
     "momentum": Function(("q", "qd"), "h", (6,), {"": Method(momentum)}, trace_momentum, references=ABOUT),
     "centroidal_momentum_matrix": Function(
@@ -397,6 +442,10 @@ FUNCTIONS: dict[str, Function] = {
     "coriolis_matrix": Function(("q", "qd"), "C", ("v", "v"), CORIOLIS, _trace_explicit),
     **FACTORS,
     **CLOSED_CHAIN,
+    "motor_torques": Function(
+        ("q", "tau"), "tau_motors", ("v",), {"": Method(motor_torques, written_out=True)}, _trace_motors,
+        dynamics=False, public=False, closed=True
+    ),
     "multipliers": _of_ties("multipliers", ("rows",)),
     "constraint_forces": _of_ties("f", ("ties", 6)),
 }  # fmt: skip

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from linksweep.support.files import Table
 
 KEYS = (
-    "robot", "base", "payload", "gravity", "motion", "q0", "qd0", "duration", "dt", "every", "integrator",
+    "robot", "base", "actuated", "payload", "gravity", "motion", "q0", "qd0", "duration", "dt", "every", "integrator",
     "dissipation", "stops", "saturate", "law", "controller", "sampling", "push", "surface", "title", "vary",
 )  # fmt: skip
 OF_FRAME = ("frame", "target", "stiffness", "damping", "posture", "kp_posture", "kd_posture", "gravity")
@@ -245,7 +245,9 @@ class _Reader:
             self.refuse(f"robot is {shown(name)}, expected a bundled name or a file beside this one")
         beside = self.path.parent / name
         found = load(
-            name if name in robots.names() or not beside.exists() else str(beside), base=self.given.get("base", "fixed")
+            name if name in robots.names() or not beside.exists() else str(beside),
+            base=self.given.get("base", "fixed"),
+            actuated=self.given.get("actuated"),
         )
         return found.with_gravity(self.given["gravity"]) if "gravity" in self.given else found
 

@@ -41,6 +41,14 @@ class MimicFacts(TypedDict):
     offset: float
 
 
+class ConstraintFacts(TypedDict):
+    name: str
+    kind: str
+    a: str
+    b: str | None
+    rows: int
+
+
 class Facts(TypedDict):
     name: str
     nq: int
@@ -49,6 +57,9 @@ class Facts(TypedDict):
     base: str
     joints: list[JointFacts]
     mimic: list[MimicFacts]
+    constraints: list[ConstraintFacts]
+    springs: int
+    actuated: list[str]
     frames: list[str]
     tips: list[str]
     tool: str | None
@@ -107,6 +118,12 @@ def _facts(found: Robot) -> Facts:
             {"joint": law.joint, "leader": law.leader, "multiplier": law.multiplier, "offset": law.offset}
             for law in found.couplings
         ],
+        "constraints": [
+            {"name": tie.label, "kind": tie.kind, "a": tie.a, "b": tie.b or None, "rows": tie.rows}
+            for tie in found.constraints
+        ],
+        "springs": len(model.springs),
+        "actuated": list(found.actuated),
         "frames": list(found.frame_names),
         "tips": list(found.tips),
         "tool": may_be_tools[0] if len(may_be_tools) == 1 else None,
@@ -135,9 +152,20 @@ def _lines(facts: Facts) -> list[str]:
         f"{law['joint']} follows {law['leader']}: {law['multiplier']:.6g} q + {law['offset']:.6g}"
         for law in facts["mimic"]
     ]
+    ties += [
+        f"constraint {tie['name']}: {tie['kind']} of {tie['a']} and {tie['b'] or 'the world'}, {tie['rows']} "
+        f"row{'s' if tie['rows'] > 1 else ''}"
+        for tie in facts["constraints"]
+    ]
+    ties += [f"springs between frames: {facts['springs']}"] if facts["springs"] else []
+    led = {law["joint"] for law in facts["mimic"]}
+    passive = [joint["name"] for joint in joints if joint["name"] not in led and joint["name"] not in facts["actuated"]]
+    ties += _listed("passive joints", passive) if passive else []
+    rows = sum(tie["rows"] for tie in facts["constraints"])
+    freedoms = f"{facts['nv']} freedoms" + (f" before {rows} rows of constraints" if rows else "")
     tool = [facts["tool"]] if facts["tool"] else [f"one of {len(facts['tools'])} that may be meant", *facts["tools"]]
     return [
-        f"{facts['name']}: {len(joints)} joints, {facts['nv']} freedoms, {mass:.4g} kg moving",
+        f"{facts['name']}: {len(joints)} joints, {freedoms}, {mass:.4g} kg moving",
         "",
         *_table(("joint", "kind", "axis", *LIMITS), limits, left=3),
         "",

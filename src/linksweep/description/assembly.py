@@ -141,9 +141,9 @@ def with_payload(
     return replace(model, links=tuple(links))
 
 
-def check_body(name: str, body: Inertial, measured: bool = False) -> None:
+def check_body(name: str, body: Inertial, measured: bool = False, source: str | None = None) -> None:
     """Refuse what no body can weigh, and unless it is measured warn of what is doubtful, as of the link `name`."""
-    _checked_numbers([Part(name, "", Joint(name, "fixed"), body, measured=measured)], None)
+    _checked_numbers([Part(name, "", Joint(name, "fixed"), body, measured=measured)], source)
 
 
 def check_parts(robot: str, parts: Sequence[Part], base: str, source: str | None) -> list[Part]:
@@ -294,7 +294,7 @@ def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
     far = np.isfinite(limits) & (np.abs(limits) > LARGEST)
     refuse(far.any(axis=1), "limits of joint", limits, f"numbers below {LARGEST:g}, or infinity")
     refuse(mass < 0, "mass of link", mass, "zero or more")
-    refuse((dissipation < 0).any(axis=1), "armature, damping or friction of joint", dissipation, "zero or more")
+    refuse((dissipation[:, ::2] < 0).any(axis=1), "armature or friction of joint", dissipation[:, ::2], "zero or more")
     length = np.linalg.norm(axis, axis=1)
     isotropic = np.array([FREEDOMS[p.joint.kind] > 0 and not p.joint.type.has_axis for p in parts])
     refuse(moving & (length < 1e-9) & ~isotropic, "axis of joint", axis, "a direction that is not zero")
@@ -311,6 +311,13 @@ def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
     negative = np.diagonal(inertia, axis1=1, axis2=2).min(axis=1) < -_rounding(inertia)
     refuse(negative, "inertia of link", inertia, "no negative moment on its diagonal")
     _warn_of_doubtful_inertias(parts, inertia, source)
+    driven = [parts[k].joint.name for k in np.flatnonzero(dissipation[:, 1] < 0).tolist() if not parts[k].measured]
+    if driven:
+        warn_user(
+            f"{_where(source)}the damping of joint {listing(driven)} is negative, expected zero or more: with "
+            "dissipation=True it drives the joint.",
+            ModelWarning,
+        )
     crossed = [parts[k].joint.name for k in np.flatnonzero(moving & (limits[:, 0] > limits[:, 1])).tolist()]
     if crossed:
         warn_user(

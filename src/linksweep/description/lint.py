@@ -147,6 +147,8 @@ RULES: tuple[tuple[str, str, bool, Callable[[Link], str], Callable[[Link], bool]
     ("warning", "the link moves and has neither mass nor inertia", False, _link_name, _massless),
     ("warning", "the link has moments of inertia but no mass", False, _link_name, _moments_without_mass),
     ("warning", "the only inertia is a moment about its own joint", False, _link_name, _axis_moment_only),
+    ("warning", "the damping is negative: it drives the joint", False, _joint_name,
+     lambda link: link.joint.damping < 0),
     ("warning", "the lower limit is above the upper", False, _joint_name,
      lambda link: link.joint.limits.lower > link.joint.limits.upper),
 )  # fmt: skip

@@ -63,7 +63,8 @@ class Joint:
 
     `placement` puts the joint frame into the parent link's frame; at q = 0 the link frame is the joint frame.
     `axis` is a unit vector in the joint frame. `damping` (N m s) and `friction` (N m, Coulomb) are the
-    papers' dissipative term; `armature` (kg m^2) is the motor inertia seen at the joint.
+    papers' dissipative term; `armature` (kg m^2) is the motor inertia seen at the joint. `actuated`: a motor drives it;
+    free joints have none, whatever is said here.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Joint:
     friction: float = 0.0
     limits: Limits = Limits()
     pitch: float = 0.0
+    actuated: bool = True
 
     @property
     def type(self) -> Kind:

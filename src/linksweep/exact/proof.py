@@ -11,7 +11,7 @@ import numpy as np
 
 from ..description.lint import lint
 from ..errors import ArgumentError
-from ..support.messages import shown
+from ..support.messages import listing, shown
 from .field import lifted
 from .operators import appendix_a
 from .points import Draw, Point, Structure, exact_model
@@ -36,7 +36,8 @@ def prove(
 
     target: a Robot; or joints as letters, such as "RRPR" or "F(RR)(RP)S" (see `Structure`), for every robot that has
     these. trials: random points at which to try; None takes as many as bring the chance of an error below 1e-12.
-    programs: whether the traced and optimised programs are proved too; None does for robots of up to 12 links.
+    programs: whether the traced and optimised programs are proved too; None does for robots of up to 12 links. Of a
+    robot with constraints, the tree without them is proved, and the proof's name and remarks say so.
     """
     start = time.perf_counter()
     _check_whole(seed, "seed", 0, 2**63)
@@ -71,7 +72,7 @@ class _Subject:
             self.name, self.programs = self.structure.text, bool(programs)
             return
         self.robot = _checked_robot(target)
-        self.name = self.robot.name
+        self.name = self.robot.name + (" without its constraints" if self.robot.constraints else "")
         self.model = exact_model(exact_canonical(self.robot.model))
         self.programs = len(self.model.links) <= LARGEST_TRACED if programs is None else programs
 
@@ -83,6 +84,11 @@ class _Subject:
             singular = bool(self.robot.has_inertia and self.robot.singular_joints)
             mechanics = Mechanics(Point(self.model, draw), excluded, singular, self.robot.has_inertia)
         mechanics.exclude("Coulomb friction", "", "has the sign of a rate in it")
+        if self.robot is not None and self.robot.constraints:
+            labels = listing([tie.label for tie in self.robot.constraints])
+            mechanics.exclude("constrained dynamics", "", f"has {labels} in it: every statement is of the tree alone")
+        if self.robot is not None and self.robot.model.springs:
+            mechanics.exclude("springs between frames", "", "are no part of these statements")
         if not self.programs:
             mechanics.exclude("programs", "", f"are traced unasked for robots of up to {LARGEST_TRACED} links")
         yield from mechanics

@@ -20,7 +20,14 @@ def warn_of_gravity(model: Model, what: str, function: str) -> None:
 
 
 def warn_of_ties(model: Model, what: str, function: str) -> None:
-    """One warning that names the constraints and springs of a robot, which are not written."""
+    """Warnings that name the constraints and springs of a robot, and its passive joints, which are not written."""
+    passive = [link.joint.name for link in model.links if not link.joint.actuated]
+    if passive:
+        warn_user(
+            f"{function}: {what} does not say which joints have motors, so it is left out that {listing(passive)} of "
+            f"{model.name!r} are passive: name the others again with robot.with_actuated.",
+            ModelWarning,
+        )
     ties = [tie.label for tie in model.constraints]
     ties += [f"spring {spring.a} - {spring.b or 'world'}" for spring in model.springs]
     if ties:

@@ -87,6 +87,12 @@ def _optional(value: object, what: str) -> str:
     return value if value == "" and isinstance(value, str) else _text(value, what)
 
 
+def _flag(value: object, what: str) -> bool:
+    if not isinstance(value, bool):
+        raise DescriptionError(f"{what} is {shown(value)}, expected true or false.")
+    return value
+
+
 def _kind(value: object, what: str) -> str:
     if not isinstance(value, str) or value not in ROWS:
         raise DescriptionError(f"{what} is {shown(value)}, expected one of {', '.join(ROWS)}.")
@@ -126,6 +132,7 @@ FIELDS: dict[type, dict[str, Reader]] = {
     Joint: {
         "name": _text, "kind": _text, "axis": as_vector, "placement": _part(Placement), "armature": as_number,
         "damping": as_number, "friction": as_number, "limits": _part(Limits), "pitch": as_number,
+        "actuated": _flag,
     },
     Link: {"name": _text, "parent": _index, "joint": _part(Joint), "inertial": _part(Inertial)},
     Frame: {"name": _text, "link": _index, "placement": _part(Placement), "on": _optional},

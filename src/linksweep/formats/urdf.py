@@ -38,6 +38,7 @@ KINDS = {
     "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "fixed", "floating": "free",
     "planar": "planar",
 }  # fmt: skip
+DECLARATIONS = ("xacro:arg", "xacro:property")  # that nothing else uses, once all else is expanded
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 VERSIONS = ("1", "1.0", "1.1", "1.2")
 NOT_FINITE = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
@@ -90,6 +91,15 @@ def _refuse_xacro(found: bool, where: str) -> None:
             f"{where}: this is xacro, a macro language, expected plain URDF: expand it first (xacro "
             "robot.urdf.xacro > robot.urdf)."
         )
+
+
+def _content(element: Element) -> tuple[object, ...]:
+    """What an element says: its attributes, numbers as such, and its children."""
+    values = {
+        key: [float(word) if NUMBER.fullmatch(word) else word for word in value.split()]
+        for key, value in element.attributes.items()
+    }
+    return element.tag, values, [_content(child) for child in element.children]
 
 
 class _Reader:
@@ -153,10 +163,12 @@ class _Reader:
         return Coupling(joint.name, leader, multiplier, offset)
 
     def refuse_macros(self, root: Element) -> None:
-        """Expanded files keep the xmlns:xacro attribute: only macros themselves are refused."""
+        """Expanded files keep the xmlns:xacro attribute, and some their declarations: what uses macros is refused."""
         waiting = deque([root])
         while waiting:
             element = waiting.popleft()
+            if element.tag in DECLARATIONS:
+                continue
             macro = element.tag.startswith("xacro:") or any("${" in v for v in element.attributes.values())
             _refuse_xacro(macro, f"{self.source}, line {element.line}")
             waiting.extend(element.children)
@@ -267,9 +279,11 @@ class _Reader:
         return rotation_from_quaternion(x / size, y / size, z / size, w / size)
 
     def one(self, element: Element, tag: str) -> Element | None:
+        """The child of this tag, if there is one; several are one if they say the same."""
         found = list(element.all(tag))
-        if len(found) > 1:
-            raise self.fail(found[1], f"<{tag}> stands twice in one <{element.tag}>, expected it once: remove one.")
+        for other in found[1:]:
+            if _content(other) != _content(found[0]):
+                raise self.fail(other, f"<{tag}> stands twice in one <{element.tag}>, expected it once: remove one.")
         return found[0] if found else None
 
     def required(self, element: Element, tag: str, what: str) -> Element:

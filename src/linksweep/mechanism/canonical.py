@@ -100,6 +100,7 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
         quarters, angle = _quarters(offset)
         joints.append({"factors": factors, "quarters": quarters, "angle": angle, "turn": offset, "slide": slide})
     frames = tuple(_carry(frame, aligned, adjust) for frame in model.frames)
+    driven = {places[k][2] for k, link in enumerate(links) if link.joint.actuated and not link.joint.type.floats}
     own = {frame.name: frame.placement for frame in frames}
     result: list[CanonicalLink] = []
     for index, link in enumerate(links):
@@ -114,7 +115,7 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
                 armature=_number(link.joint.armature) * ratio * ratio,
                 damping=_number(link.joint.damping) * ratio * ratio, friction=_number(link.joint.friction) * abs(ratio),
                 axes=own[link.name].rotation, origin=own[link.name].position, row=row, q_start=q_start, start=start,
-                leads=law is None, ratio=ratio, shift=zero,
+                leads=law is None, ratio=ratio, shift=zero, actuated=start in driven,
             )
         )  # fmt: skip
     ties = tuple(_tie(frames, tie, tie.kind, tie.rows, (tie.length,)) for tie in model.constraints)

@@ -49,6 +49,7 @@ class CanonicalLink:
     leads: bool = True  # a joint that follows another has its coordinate: ratio times it and shift
     ratio: float = 1.0
     shift: float = 0.0
+    actuated: bool = True  # a motor drives its joint, or one that shares its rate
 
     @property
     def type(self) -> Kind:

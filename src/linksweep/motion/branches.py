@@ -84,6 +84,11 @@ def inverse_kinematics_branches(
     check_tolerance(tolerance, WHO)
     targets = checked_poses(WHO, "target", target)
     chain = chain_of(robot, frame)
+    if chain.constrained:
+        raise ArgumentError(
+            f"{WHO}: {robot.name} has constraints between its frames, which a closed form does not meet: use "
+            f"inverse_kinematics, or robot.without_constraints() for the branches of the tree."
+        )
     form = _form_of(chain)
     shape = targets.shape[:-2]
     flat = Task(chain, targets.reshape(-1, 4, 4), False, limits, float(tolerance), 1)
@@ -227,7 +232,7 @@ def _limit(task: Task, every: FloatArray, misses: FloatArray) -> None:
         rows, columns = np.nonzero((off > 0.0) & (off <= EDGE))
     if len(rows):
         moved = np.where(chain.moves, inside[rows, columns], every[rows, columns])
-        errors = task.take(rows).misses(moved)
+        errors = task.take(rows).misses(moved)[:, :2]
         good = np.asarray((errors <= task.tolerance).all(axis=1))
         every[rows, columns] = np.where(good[:, None], moved, np.nan)
         misses[rows, columns] = errors

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from linksweep.algorithms.closed_chain.ties import ALIGN, ROWS
+from linksweep.algorithms.closed_chain.ties import TURN as HELD_TURN
 from linksweep.compiled.function import chosen_backend
 from linksweep.joints.kind import TURN as TURNING
 from linksweep.mechanism.coordinates import integrate, neutral
 from linksweep.support.lazy import lazy
 
 from .base import FloatArray
-from .descent import FAR, LARGEST_STEP, TURN, Bound, Problem
-from .descents import MOST_JOINTS, descents_of
+from .descent import FAR, LARGEST_STEP, SOLVED, TURN, Bound, Problem
+from .descents import MOST_JOINTS, MOST_WORK, descents_of
 from .poses import rotation_vector
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 Descents = Callable[..., tuple[FloatArray, ...]]  # of targets, options and starts
 STARTS = 512
+CLOSES, CLOSING = 1e-10, 100  # m and rad to which loops are closed, and the iterations that this may take
 
 
 class Known(NamedTuple):
@@ -40,15 +43,21 @@ class Chain:
 
     lower, upper (nq,): the limits, infinite for joints of several freedoms, which have none. wraps (nq,): revolute
     joints that can go all the way round, so that a whole turn brings them back within their limits. stops,
-    stopped_rates: the coordinates that cannot, and their rates.
+    stopped_rates: the coordinates that cannot, and their rates. Of a robot with constraints, the joints that these
+    move belong to it, too, and `constrained` says so: all loops are closed whenever the frame is placed.
     """
 
     def __init__(self, robot: Robot, frame: str) -> None:
         self.frame, self.canonical = frame, robot.canonical  # not the robot itself, which keeps its chains
-        self.function = robot.compile([("pose", frame), ("jacobian", frame)], dtype="float64")
+        self.constrained = bool(robot.model.constraints)
+        closing = ["constraint_error", "constraint_jacobian"] if self.constrained else []
+        self.function = robot.compile([("pose", frame), ("jacobian", frame), *closing], dtype="float64")
         model, links = robot.model, robot.canonical.links
         place = next(f for f in model.frames if f.name == frame)
         carrying = self.carrying = robot.canonical.path(place.link)
+        moving = set(carrying)
+        for tie in robot.canonical.ties:
+            moving |= set(robot.canonical.path(tie.a.link)) ^ set(robot.canonical.path(tie.b.link))
         nq = robot.nq
         self.lower, self.upper = np.full(nq, -np.inf), np.full(nq, np.inf)
         self.moves = np.zeros(nq, bool)
@@ -57,7 +66,7 @@ class Chain:
         self.simple = robot.canonical.is_euclidean
         for index, entry in enumerate(links):
             where, kind = entry.coordinates, entry.type
-            self.moves[where] |= index in carrying
+            self.moves[where] |= index in moving
             if not entry.leads:
                 continue
             self.turns[where] = [kind.euclidean and x.measures == TURNING for x in kind.coordinates]
@@ -77,12 +86,14 @@ class Chain:
         stops = [pair for entry in links if entry.leads for pair in entry.pairs if ends[pair[0]]]
         self.stops, self.stopped_rates = np.array(stops, int).reshape(-1, 2).T
         self.rates = dict(pair for entry in links for pair in entry.pairs)
-        self.compiled = len(carrying) <= MOST_JOINTS and chosen_backend(None) == "llvm"
+        rows = sum(tie.rows for tie in robot.canonical.ties)
+        small = len(moving) <= MOST_JOINTS and (not rows or (6 + rows) ** 2 * robot.nv <= MOST_WORK)
+        self.compiled = small and chosen_backend(None) == "llvm"
         self.at_once: dict[tuple[bool, bool], Descents] = {}  # descents in machine code, by position_only and limited
         self.options: dict[tuple[float, int, int, int], FloatArray] = {}  # the last ones, as they take them
         self.size = (nq,)
         self.form: Form | str | None = None  # the closed form of its solutions, or why there is none: see branches.py
-        self._descents: dict[tuple[bool, bool], Descents] = {}
+        self._descents: dict[tuple[bool, bool, bool], Descents] = {}
         self._made: dict[tuple[int, bool], tuple[FloatArray, FloatArray]] = {}
         self._known: dict[tuple[int, bool, bool], Known] = {}
 
@@ -111,23 +122,41 @@ class Chain:
         return self.within(q) if limited else q
 
     def starts(self, seed: int, limited: bool = True) -> tuple[FloatArray, FloatArray]:
-        """STARTS random coordinates, within the limits if they matter, and the frame's poses there, by the seed."""
+        """STARTS random coordinates, within the limits if they matter, and the frame's poses there, by the seed.
+
+        With constraints, those of them at which the loops could be closed, unless there are none.
+        """
         if (seed, limited) not in self._made:
-            rng = np.random.default_rng([seed, STARTS])  # not the numbers that default_rng(seed) gives to others
-            reach = np.where(self.turns, np.pi, 1.0)
-            low, high = -reach, reach
-            if limited:
-                low, high = np.maximum(self.lower, low), np.minimum(self.upper, high)
-                beyond = low > high  # the limits lie beyond
-                low = np.where(beyond, np.where(np.isfinite(self.lower), self.lower, self.upper), low)
-                high = np.where(beyond, np.where(np.isfinite(self.upper), self.upper, self.lower), high)
-            q = low + (high - low) * rng.random((STARTS, len(low)))
-            for place in self.quaternions:
-                turn = rng.normal(size=(STARTS, 4))
-                q[:, place : place + 4] = turn / np.linalg.norm(turn, axis=1, keepdims=True)
-            q = np.where(self.moves, q, self.neutral())
+            q = self._random(seed, limited)
+            if self.constrained:
+                closed, closes = self.closed(q, limited)
+                q = closed[closes] if closes.any() else closed
             self._made[seed, limited] = q, self.function(q)[0]
         return self._made[seed, limited]
+
+    def closed(
+        self, q: FloatArray, limited: bool, tolerance: float = CLOSES, iterations: int = CLOSING
+    ) -> tuple[FloatArray, np.ndarray]:
+        """Coordinates near q (N, nq) that meet the constraints, wherever the frame is then, and where (N,) they do."""
+        targets, options = np.broadcast_to(np.eye(4), (len(q), 4, 4)), np.array([tolerance, iterations], float)
+        best, report = self.descent(False, limited, untargeted=True)(targets, options, q)
+        return best, report[:, 0] == SOLVED
+
+    def _random(self, seed: int, limited: bool) -> FloatArray:
+        """STARTS random coordinates."""
+        rng = np.random.default_rng([seed, STARTS])  # not the numbers that default_rng(seed) gives to others
+        reach = np.where(self.turns, np.pi, 1.0)
+        low, high = -reach, reach
+        if limited:
+            low, high = np.maximum(self.lower, low), np.minimum(self.upper, high)
+            beyond = low > high  # the limits lie beyond
+            low = np.where(beyond, np.where(np.isfinite(self.lower), self.lower, self.upper), low)
+            high = np.where(beyond, np.where(np.isfinite(self.upper), self.upper, self.lower), high)
+        q = low + (high - low) * rng.random((STARTS, len(low)))
+        for place in self.quaternions:
+            turn = rng.normal(size=(STARTS, 4))
+            q[:, place : place + 4] = turn / np.linalg.norm(turn, axis=1, keepdims=True)
+        return np.where(self.moves, q, self.neutral())
 
     def known(self, seed: int, limited: bool, position_only: bool) -> Known:
         """The coordinates of `starts`, and what tells how near their poses are, made once."""
@@ -146,16 +175,23 @@ class Chain:
         turned = poses[:, :3, :3].reshape(-1, 9) * np.sqrt(0.5)
         return np.concatenate([places, turned], axis=1).astype(np.float32)
 
-    def descent(self, position_only: bool, limited: bool) -> Descents:
+    def descent(self, position_only: bool, limited: bool, untargeted: bool = False) -> Descents:
         """A function of targets (N, 4, 4), options (tolerance, iterations) and starts (N, nq): the best coordinates of
-        a descent from each, and its report (see `descent.Report`)."""
-        key = position_only, limited
+        a descent from each, and its report (see `descent.Report`). untargeted: only the constraints are met."""
+        key = position_only, limited, untargeted
         if key not in self._descents:
-            problem = Problem(self._bounds() if limited else (), self.scale, position_only)
+            bounds = self._bounds() if limited else ()
+            problem = Problem(bounds, self.scale, position_only, self.row_weights, untargeted)
             self._descents[key] = descents_of(self, problem)
-            if self.compiled and self.simple:
-                self.at_once[key] = self._descents[key]
+            if self.compiled and self.simple and not untargeted:
+                self.at_once[position_only, limited] = self._descents[key]
         return self._descents[key]
+
+    @property
+    def row_weights(self) -> tuple[float, ...]:
+        """What weighs each row of the constraints: rotations 1, lengths as positions of the frame."""
+        held = (part for tie in self.canonical.ties for part, axes in ROWS[tie.kind] for _ in axes)
+        return tuple(1.0 if part in (HELD_TURN, ALIGN) else 1.0 / self.scale for part in held)
 
     def _bounds(self) -> tuple[Bound, ...]:
         places = np.flatnonzero(np.isfinite(self.lower) | np.isfinite(self.upper))
@@ -169,7 +205,7 @@ class Chain:
     @lazy
     def scale(self) -> float:
         """A length (m) that weighs positions against rotations: how far the frame's places are from one another."""
-        places = self.starts(0, limited=False)[1][:, :3, 3]
+        places = self.function(self._random(0, limited=False))[0][:, :3, 3]
         spread = float(np.sqrt(places.var(axis=0).sum()))
         return spread if spread > 0.0 else 1.0
 

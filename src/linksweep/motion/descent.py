@@ -7,6 +7,8 @@ Arrays have their components first: q (n,) of symbols, or (n, N) of floats for N
 with T. Sugihara's damping ("Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt method", 2011), with
 which no step needs to be taken back. It comes from an orthogonalisation of [J^T; sqrt(lambda)] rather than from J J^T,
 which loses singular values below 1e-8 of the largest: near singular poses they are what is left to do.
+
+Constraints between frames are further rows: their errors belong to e, and their Jacobian to J.
 """
 
 from __future__ import annotations
@@ -74,8 +76,9 @@ SYMBOLS = Scalars(
 
 class Report(NamedTuple):
     """What a descent comes to: how it ended, the frame's distance (m) and 2 sin(angle / 2) from the target at the best
-    coordinates, iterations, squared error there (0 where solved), and whether target and start are plain: an exact
-    rotation, a start inside the limits, and no joint half a turn or more from it."""
+    coordinates, iterations, squared error there (0 where solved), whether target and start are plain (an exact
+    rotation, a start inside the limits, and no joint half a turn or more from it), and the largest error of the
+    constraints (m or rad) at the best coordinates."""
 
     status: Values
     distance: Values
@@ -83,6 +86,7 @@ class Report(NamedTuple):
     iterations: Values
     cost: Values
     plain: Values
+    gap: Values
 
 
 class State(NamedTuple):
@@ -95,30 +99,43 @@ class State(NamedTuple):
     since: Values
 
 
-START = (*Report(GOING, FAR, FAR, -1.0, FAR, 1.0), FAR, 0.0)  # after q and best
+START = (*Report(GOING, FAR, FAR, -1.0, FAR, 1.0, FAR), FAR, 0.0)  # after q and best
 
 
 class Problem(NamedTuple):
-    """bounds: of the coordinates with limits. scale: a length (m) that weighs positions against rotations."""
+    """bounds: of the coordinates with limits. scale: a length (m) that weighs positions against rotations.
+
+    constraints: weights of the rows of the constraints. untargeted: only the constraints count, not the target.
+    """
 
     bounds: tuple[Bound, ...]
     scale: float
     position_only: bool
+    constraints: tuple[float, ...] = ()
+    untargeted: bool = False
 
 
 def iterate(
     m: Scalars, problem: Problem, target: Values, q0: Values, tolerance: Values, iterations: Values, state: State,
-    kinematics: Callable[[Values], tuple[Values, Values]], moved: Callable[[Values, Values], Values] = operator.add,
+    kinematics: Callable[[Values], tuple[Values, ...]], moved: Callable[[Values, Values], Values] = operator.add,
 ) -> State:  # fmt: skip
     """Look at state.q, keep it if it is the best, and move on.
 
-    target (4, 4, ...), q0 (n, ...): where it began. kinematics(q): pose (4, 4, ...) and Jacobian (6, rates, ...).
-    moved(q, step): q after a step of its rates.
+    target (4, 4, ...), q0 (n, ...): where it began. kinematics(q): pose (4, 4, ...) and Jacobian (6, rates, ...), and
+    with constraints their errors (rows, ...) and Jacobian (rows, rates, ...). moved(q, step): q after a step of its
+    rates.
     """
     q = within(m, problem.bounds, state.q)
-    pose, jacobian = kinematics(q)
+    pose, jacobian, *constrained = kinematics(q)
     error, distance, turn = _error(m, problem, pose, target)
+    matrix, gap = _weighted(problem, jacobian), 0.0
     near = m.choose(m.less(tolerance, distance), 0.0, m.choose(m.less(tolerance, turn), 0.0, 1.0))
+    if problem.constraints:
+        open_by, rows = constrained
+        gap = m.root(m.largest(open_by * open_by, 0.0))
+        near = m.choose(m.less(tolerance, gap), 0.0, near)
+        error = np.concatenate([error, np.stack([x * -w for x, w in zip(open_by, problem.constraints, strict=True)])])
+        matrix += [row * w for row, w in zip(rows, problem.constraints, strict=True)]
     there = m.less(0.5, near)
     square = _sum(error * error)
     number = state.report.iterations + 1.0
@@ -134,9 +151,10 @@ def iterate(
         number,
         m.choose(there, 0.0, m.choose(closer, square, state.report.cost)),
         _plain(m, problem, target, q0, q),
+        m.choose(closer, gap, state.report.gap),
     )
     mark = m.choose(m.less(square, state.mark), square, state.mark)
-    step = _step(m, _unblocked(m, problem, q, jacobian, error), error, square * DAMPING + TINY)
+    step = _step(m, _unblocked(m, problem, q, np.stack(matrix), error), error, square * DAMPING + TINY)
     return State(moved(q, step), m.choose(closer, q, state.best), report, mark, since)
 
 
@@ -156,6 +174,8 @@ def within(m: Scalars, bounds: tuple[Bound, ...], q: Values) -> Values:
 def _error(m: Scalars, problem: Problem, pose: Values, target: Values) -> tuple[Values, Values, Values]:
     """The weighted way from pose to target (6, ...), or (3, ...); its length (m), and 2 sin(angle / 2) of its turn."""
     way = target[:3, 3] - pose[:3, 3]
+    if problem.untargeted:
+        return way[:0], 0.0, 0.0
     distance = m.root(_sum(way * way))
     way = way * (1.0 / problem.scale)
     if problem.position_only:
@@ -207,11 +227,16 @@ def _plain(m: Scalars, problem: Problem, target: Values, q0: Values, q: Values) 
     return plain
 
 
-def _unblocked(m: Scalars, problem: Problem, q: Values, jacobian: Values, error: Values) -> Values:
-    """The weighted Jacobian without the joints that stand at a limit and would be pushed outward."""
+def _weighted(problem: Problem, jacobian: Values) -> list[Values]:
+    """The rows of the frame's Jacobian that count, weighted as its error is."""
+    if problem.untargeted:
+        return []
     weights = [1.0] * 3 + [1.0 / problem.scale] * 3
-    rows = range(3, 6) if problem.position_only else range(6)
-    matrix = np.stack([jacobian[i] * weights[i] for i in rows])
+    return [jacobian[i] * weights[i] for i in (range(3, 6) if problem.position_only else range(6))]
+
+
+def _unblocked(m: Scalars, problem: Problem, q: Values, matrix: Values, error: Values) -> Values:
+    """The weighted Jacobian without the joints that stand at a limit and would be pushed outward."""
     for bound in problem.bounds:
         if bound.stop:
             x, column = q[bound.place], matrix[:, bound.rate]

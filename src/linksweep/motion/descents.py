@@ -25,12 +25,13 @@ from .descent import FLOATS, GOING, START, SYMBOLS, Problem, Report, State, Valu
 if TYPE_CHECKING:
     from .chains import Chain
 
-MOST_JOINTS = 60  # that carry the frame: beyond, a written-out step takes long to compile, and Python goes through it
+MOST_JOINTS = 60  # that move: beyond, a written-out step takes long to compile, and Python goes through it
+MOST_WORK = 20_000  # rows squared times rates, with constraints: as above
 
 
 @dataclass(frozen=True)
 class DescentRecipe(Recipe):
-    """requests: the pose and the Jacobian of a frame."""
+    """requests: the pose and the Jacobian of a frame, and with constraints their errors and Jacobian."""
 
     problem: Problem = field(default_factory=lambda: Problem((), 1.0, False))
 
@@ -51,13 +52,14 @@ class DescentRecipe(Recipe):
         target, (tolerance, iterations), q0, flat = given
         n = loop.start
 
-        def kinematics(q: Values) -> tuple[np.ndarray, np.ndarray]:
+        def kinematics(q: Values) -> tuple[np.ndarray, ...]:
             results = []
             for request in self.requests:
-                run = UnrolledRun(self.model, signature(self.model, [request])[0], [list(q)])
+                given, (made,) = signature(self.model, [request])
+                run = UnrolledRun(self.model, given, [list(q)])
                 FUNCTIONS[request.function].trace(run, request, 0)
-                results.append(np.array(run.results[0], object))
-            return results[0].reshape(4, 4), results[1].reshape(6, -1)
+                results.append(np.array(run.results[0], object).reshape(made.shape))
+            return tuple(results)
 
         def moved_by(q: Values, step: Values) -> np.ndarray:
             return np.array(normalized(self.model, moved(self.model, list(q), list(step))), object)
@@ -80,6 +82,8 @@ def descents_of(chain: Chain, problem: Problem) -> Callable[..., tuple[FloatArra
     if not chain.compiled:
         return functools.partial(descend_in_python, chain, problem)
     requests = Request("pose", frame=chain.frame), Request("jacobian", frame=chain.frame, reference="world_aligned")
+    if problem.constraints:
+        requests += Request("constraint_error"), Request("constraint_jacobian")
     return make_function(DescentRecipe(chain.canonical, requests, problem=problem), "float64", 1, "llvm")
 
 
@@ -97,9 +101,8 @@ def descend_in_python(
     def first(x: FloatArray) -> FloatArray:  # components before samples
         return np.moveaxis(np.asarray(x), 0, -1)
 
-    def kinematics(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        pose, jacobian = chain.function(np.ascontiguousarray(x.T))
-        return first(pose), first(jacobian)
+    def kinematics(x: FloatArray) -> tuple[FloatArray, ...]:
+        return tuple(first(part) for part in chain.function(np.ascontiguousarray(x.T)))
 
     def moved_by(x: FloatArray, step: FloatArray) -> FloatArray:
         return chain.moved(x.T, step.T).T

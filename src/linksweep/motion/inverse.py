@@ -26,6 +26,7 @@ OUT_OF_REACH = "out of reach"
 ORIENTATION = "orientation"
 LIMITS = "limits"
 NOT_CONVERGED = "did not converge"
+CONSTRAINTS = "constraints"
 _TRUE, _NONE, _CONVERGED = np.True_, np.int64(0), np.str_(CONVERGED)  # as arrays of no dimension give them
 BLOCK = 2048  # targets at once: the arrays stay in the processor's caches
 
@@ -37,9 +38,11 @@ class InverseKinematics:
     q (..., nq): the solution, or the nearest pose that was found where `solved` (...) is False. position_error (m) and
     rotation_error (rad): how far the frame is off there. iterations, restarts: what it took. reason: "converged", or
     why not: "out of reach", the position alone cannot be reached either; "orientation", the position can, but not with
-    this orientation; "limits", there is a solution, but outside the joint limits; "did not converge", the search was
-    still getting nearer when it ended. All but a target farther off than the arm is long are findings of the search,
-    not proofs. Of one target all but q are NumPy's scalars.
+    this orientation; "limits", there is a solution, but outside the joint limits; "constraints", the constraints of the
+    robot could not be met wherever the frame is; "did not converge", the search was still getting nearer when it ended.
+    All but a target farther off than the arm is long are findings of the search, not proofs. constraint_error: the
+    largest error of the robot's constraints (m or rad) at q, 0 for a robot without. Of one target all but q are NumPy's
+    scalars.
     """
 
     q: FloatArray
@@ -49,6 +52,7 @@ class InverseKinematics:
     iterations: np.ndarray
     restarts: np.ndarray
     reason: np.ndarray
+    constraint_error: FloatArray
 
 
 def inverse_kinematics(
@@ -71,6 +75,8 @@ def inverse_kinematics(
     (..., 3). limits: stay within the joint limits. tolerance: in m and rad. restarts: how many further starts a target
     gets (0: q0 only). iterations: of each start. seed: of the random poses. A target that cannot be reached is no
     error: see `InverseKinematics`.
+
+    The constraints of a robot are met to the same tolerance; joints that they move are moved with the frame.
     """
     if q0 is not None:
         found = _at_once(robot, target, frame, q0, (position_only, limits), (tolerance, restarts, iterations, seed))
@@ -118,7 +124,7 @@ def _at_once(
     if type(target) is not np.ndarray or type(q0) is not np.ndarray or target.shape != (4, 4) or q0.shape != chain.size:
         return None
     q, report = descent(target, options, q0)
-    status, distance, turn, number, _, plain = report.tolist()
+    status, distance, turn, number, _, plain, gap = report.tolist()
     if status != SOLVED or plain != 1.0:
         return None
     angle = 2.0 * math.asin(0.5 * turn)
@@ -127,7 +133,7 @@ def _at_once(
     found = object.__new__(InverseKinematics)  # frozen: its own constructor takes longer than the search
     found.__dict__.update(
         q=q, solved=_TRUE, position_error=np.float64(distance), rotation_error=np.float64(angle),
-        iterations=np.int64(number), restarts=_NONE, reason=_CONVERGED,
+        iterations=np.int64(number), restarts=_NONE, reason=_CONVERGED, constraint_error=np.float64(gap),
     )  # fmt: skip
     return found
 
@@ -161,7 +167,9 @@ def _block(task: Task, q0: FloatArray | None, at: int, restarts: int, seed: int)
         failed = np.flatnonzero(~solved)
         reason[failed], others = _reasons(task.take(failed), q[failed], found.moving[failed], restarts, seed)
         reason[_improve(task, failed, others, q, misses, solved)] = CONVERGED
-    return q, solved, misses[:, 1], misses[:, 0], found.iterations, found.restarts, reason
+        if chain.constrained:
+            _close(task, np.flatnonzero(~solved), q, misses, reason)
+    return q, solved, misses[:, 1], misses[:, 0], found.iterations, found.restarts, reason, misses[:, 2]
 
 
 def _improve(
@@ -173,6 +181,14 @@ def _improve(
     which = which[good]
     q[which], misses[which], solved[which] = others[good], there[good], True
     return which
+
+
+def _close(task: Task, failed: np.ndarray, q: FloatArray, misses: FloatArray, reason: np.ndarray) -> None:
+    """Put coordinates near q[failed] in their place that meet the constraints; where there are none, that is why."""
+    near, closes = task.chain.closed(q[failed], task.limited)
+    which = failed[closes]
+    q[which], misses[which] = near[closes], task.take(which).misses(near[closes])
+    reason[failed[~closes]] = CONSTRAINTS
 
 
 def _reasons(task: Task, q: FloatArray, moving: np.ndarray, restarts: int, seed: int) -> tuple[np.ndarray, FloatArray]:

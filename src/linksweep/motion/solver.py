@@ -27,9 +27,11 @@ class Task:
         return Task(self.chain, self.targets[which], self.position_only, self.limited, self.tolerance, self.iterations)
 
     def misses(self, q: FloatArray) -> FloatArray:
-        """How far (N, 2) the poses at q are off: angle (rad; 0 if it does not matter) and distance (m)."""
+        """How far (N, 3) the poses at q are off: angle (rad; 0 if it does not matter), distance (m), and the largest
+        error of the constraints (m or rad)."""
         report = self.descended(q, 0)[1]
-        return np.stack([2.0 * np.arcsin(np.minimum(0.5 * report.turn, 1.0)), report.distance], axis=1)
+        angle = 2.0 * np.arcsin(np.minimum(0.5 * report.turn, 1.0))
+        return np.stack([angle, report.distance, report.gap], axis=1)
 
     def descend(self, q: FloatArray) -> Descent:
         """One descent from each start q (N, nq)."""

@@ -9,14 +9,17 @@ from typing import NamedTuple, TypedDict, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..algorithms.closed_chain.motors import motor_torques
 from ..catalogue.details import Details
 from ..compiled import arrays
 from ..description.constraints import Constraint, Spring
 from ..description.model import Model
 from ..errors import ArgumentError
 from ..mechanism import coordinates
+from ..mechanism.canonical import canonical
 from ..support.messages import listing, nearest, shown
 from .core import Core, Extras, refuse_out
+from .editing import with_actuated
 
 CLOSES = 1e-10  # of metres and radians: as far as `project` goes on
 NAMES = {
@@ -48,14 +51,13 @@ class Mobility:
 
 
 class Digits(NamedTuple):
-    """What is told from rounding: singular values, torques where nothing drives, and accelerations of constraints."""
+    """What is told from rounding: torques where nothing drives, and accelerations of constraints."""
 
-    rank: float
     left: float
     meets: float
 
 
-DIGITS = {"float64": Digits(1e-12, 1e-8, 0.0), "float32": Digits(1e-5, 1e-3, 1e-4)}
+DIGITS = {"float64": Digits(1e-8, 0.0), "float32": Digits(1e-3, 1e-4)}
 
 
 class Choice(TypedDict, total=False):
@@ -218,13 +220,14 @@ class ClosedChain:
 
     def tree_torques(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
         """Inverse dynamics without the constraints."""
-        return self.core.function(self.core.requests(["inverse_dynamics"]))(q, qd, qdd)
+        return self.core.function(self.core.requests(["tree_dynamics"], internal=True))(q, qd, qdd)
 
     def inverse_dynamics(
         self, args: tuple[ArrayLike, ...], more: Extras, actuated: Sequence[str] | None, weights: ArrayLike | None,
         preferred: ArrayLike | None, tolerance: float, method: str | None, out: np.ndarray | None,
     ) -> Details:  # fmt: skip
-        """Torques "tau" that produce args (q, qd, qdd) under the constraints, and their "multipliers".
+        """Torques "tau" that produce args (q, qd, qdd) under the constraints, "multipliers", and "tree", the joint
+        forces that the motion needs without the constraints: tau = tree + K^T multipliers.
 
         method: of the tree's inverse dynamics. A sample that is not finite gives NaN.
         """
@@ -232,8 +235,9 @@ class ClosedChain:
         if not core.model.constraints:
             raise ArgumentError(f"inverse_dynamics: {core.name} has no constraints: actuated, weights and preferred "
                                 f"are for closed chains.")  # fmt: skip
-        names = ("inverse_dynamics", "constraint_jacobian", "constraint_bias")
-        tree, K, k = core.function(core.requests(names, method, more))(*args, *more.arguments(core.model))
+        own = core.requests(["inverse_dynamics"], method, more)[0].method  # says what is wrong with it
+        requests = core.requests(("tree_dynamics", "constraint_jacobian", "constraint_bias"), own, more, internal=True)
+        tree, K, k = core.function(requests)(*args, *more.arguments(core.model))
         batch, rows, digits = tree.shape[:-1], K.shape[-2], DIGITS[tree.dtype.name]
 
         def listed(array: np.ndarray, *one: int) -> np.ndarray:
@@ -255,48 +259,64 @@ class ClosedChain:
         if w.shape != (nv,) or not (w > 0).all() or goal.shape != (nv,) or not np.isfinite([w, goal]).all():
             raise ArgumentError(f"weights and preferred are ({nv},) finite numbers, weights positive: correct them.")
         tau, multipliers = np.full_like(taus, np.nan), np.full_like(ks, np.nan)
-        for i in np.flatnonzero(sane):
-            tau[i], multipliers[i] = _least(taus[i], Ks[i], driven, np.sqrt(w), goal, core.name, digits)
+        own = taus[sane]
+        entries = np.moveaxis(Ks[sane], 0, -1)
+        columns = [[x if x.any() else 0.0 for x in row] for row in entries]
+        found = motor_torques(
+            list(own.T), columns, driven, w.tolist(), goal.tolist(), self._passive(Ks[sane][:1], driven)
+        )
+        lacking = np.sqrt(np.broadcast_to(np.asarray(found.left, float), len(own)))
+        if (lacking > digits.left * (1.0 + np.abs(own).max(axis=-1, initial=0.0))).any():
+            raise ArgumentError(
+                f"inverse_dynamics: joints of {core.name} without a motor would need a torque of {lacking.max():.3g} "
+                f"for these accelerations, expected 0: give other accelerations, or name them in actuated."
+            )
+        for target, values in ((tau, found.tau), (multipliers, found.multipliers)):
+            for k, value in enumerate(values):
+                target[sane, k] = value
         tau, multipliers = tau.reshape(tree.shape), multipliers.reshape(*batch, rows)
-        return Details(tau=_filled(out, tau.astype(tree.dtype)), multipliers=multipliers.astype(tree.dtype))
+        tau = _filled(out, tau.astype(tree.dtype))
+        return Details(tau=tau, multipliers=multipliers.astype(tree.dtype), tree=tree)
 
-    def _driven(self, actuated: Sequence[str] | None) -> np.ndarray:
-        names = self.core.joint_names
-        unknown = [name for name in actuated or () if name not in names]
-        if unknown:
-            raise ArgumentError(
-                f"actuated names {shown(unknown[0])}{nearest(unknown[0], names)}, expected joints of "
-                f"{self.core.name} (robot.joint_names)."
-            )
-        driven = np.zeros(self.core.nv, bool)
-        for name, link in zip(names, self.core.canonical.joints, strict=True):
-            if (not link.type.floats) if actuated is None else (name in actuated):
-                driven[link.rates] = True
+    def undriven(self) -> tuple[str, ...]:
+        """See `Robot.undriven_joints`."""
+        core, rng = self.core, np.random.default_rng(0)
+        passive = [(name, link) for name, link in zip(core.joint_names, core.canonical.joints, strict=True)
+                   if not link.actuated]  # fmt: skip
+        if not passive or not core.model.constraints:
+            return tuple(name for name, _ in passive)
+        columns = [j for _, link in passive for j in range(link.start, link.start + link.nv)]
+        found: tuple[str, ...] = ()
+        starts = [coordinates.neutral(core.canonical)]
+        starts += [coordinates.random(core.canonical, core.model, rng) for _ in range(7)]
+        for start in starts:
+            try:
+                K = self.jacobian(self.project(start))[:, columns]
+            except ArgumentError:
+                continue
+            moves = np.abs(_null_space(K, _rank(K, 1e-9))).max(axis=1, initial=0.0) > 1e-9
+            free = {j for j, own in zip(columns, moves.tolist(), strict=True) if own}
+            found = tuple(name for name, link in passive if free & set(range(link.start, link.start + link.nv)))
+            if not found:
+                return ()
+        return found
+
+    def _passive(self, K: np.ndarray, driven: Sequence[bool]) -> list[int]:
+        """The rates without motors, independent columns of K (samples, rows, nv) first, as at its first sample."""
+        passive = np.flatnonzero(~np.array(driven))
+        if not len(K) or not len(passive):
+            return passive.tolist()
+        from scipy.linalg import qr
+
+        return passive[np.asarray(qr(K[0][:, passive], mode="r", pivoting=True)[-1])].tolist()
+
+    def _driven(self, actuated: Sequence[str] | None) -> list[bool]:
+        """Of each rate, whether a motor drives it."""
+        model = canonical(with_actuated(self.core.model, actuated)) if actuated is not None else self.core.canonical
+        driven = [False] * self.core.nv
+        for link in model.joints:
+            driven[link.rates] = [link.actuated] * link.nv
         return driven
-
-
-def _least(
-    tree: np.ndarray, K: np.ndarray, driven: np.ndarray, root: np.ndarray, goal: np.ndarray, name: str, digits: Digits
-) -> tuple[np.ndarray, np.ndarray]:
-    """tau = tree + K^T lambda, 0 where nothing drives, else as near to the goal as can be; and lambda."""
-    loose, free = K[:, ~driven].T, np.eye(len(K))
-    start = np.zeros(len(K))
-    if len(loose):
-        start = np.linalg.lstsq(loose, -tree[~driven], rcond=digits.rank)[0]
-        left = np.abs(loose @ start + tree[~driven]).max()
-        if left > digits.left * (1.0 + np.abs(tree).max()):
-            raise ArgumentError(
-                f"inverse_dynamics: joints of {name} without a motor would need a torque of {left:.3g} for these "
-                f"accelerations, expected 0: give other accelerations, or name them in actuated."
-            )
-        free = _null_space(loose, _rank(loose, digits.rank))
-    held = (root[:, None] * K.T)[driven]
-    wanted = root[driven] * (goal - tree - K.T @ start)[driven]
-    moved = held @ free
-    moved[np.abs(moved) <= digits.rank * np.abs(held).max(initial=0.0)] = 0.0  # rounding, where rows are redundant
-    multipliers = start + free @ np.linalg.lstsq(moved, wanted, rcond=digits.rank)[0]
-    tau = tree + K.T @ multipliers
-    return np.where(driven, tau, 0.0), multipliers
 
 
 def _filled(out: np.ndarray | None, tau: np.ndarray) -> np.ndarray:

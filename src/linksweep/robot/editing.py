@@ -83,7 +83,7 @@ def with_base(model: Model, base: str) -> Model:
 
 
 def _on_floating_base(model: Model) -> Model:
-    check_body(model.base, model.base_inertial)
+    check_body(model.base, model.base_inertial, source=model.source or None)
     root = Joint(_unused(ROOT_JOINT, [link.joint.name for link in model.links]), "free")
     world = _unused(WORLD, [frame.name for frame in model.frames])
     first = Link(model.base, BASE, root, model.base_inertial)
@@ -144,6 +144,22 @@ def placed(model: Model, pose: ArrayLike) -> Model:
         base_inertial=moved(model.base_inertial, at), constraints=moved_ties(model.constraints, at, ""),
         springs=moved_ties(model.springs, at, ""),
     )  # fmt: skip
+
+
+def with_actuated(model: Model, joints: str | Iterable[str]) -> Model:
+    """`model` with motors at these joints and at no others; of coupled joints any one may be named."""
+    given = [joints] if isinstance(joints, str) else list(joints) if isinstance(joints, Iterable) else [joints]
+    kinds = {link.joint.name: link.joint.type for link in model.links}
+    for name in given:
+        if not isinstance(name, str) or name not in kinds:
+            raise ArgumentError(
+                f"actuated names {shown(name)}{nearest(name, kinds)}, expected joints of {model.name} "
+                f"(robot.joint_names): {listing(kinds)}."
+            )
+        if kinds[name].floats:
+            raise ArgumentError(f"actuated names {name!r}, which is a free joint of {model.name} and has no motor.")
+    links = (replace(link, joint=replace(link.joint, actuated=link.joint.name in given)) for link in model.links)
+    return replace(model, links=tuple(links))
 
 
 def with_frame(model: Model, name: str, on: str, pose: ArrayLike | None) -> Model:

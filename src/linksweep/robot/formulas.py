@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
@@ -46,6 +47,14 @@ class Formulas:
                 f"explain: the function is {shown(function)}{nearest(function, EXPLAINED)}, expected one of "
                 f"{', '.join(EXPLAINED)}."
             )
+        if core.model.constraints:
+            if function == "forward_dynamics":
+                raise ArgumentError(
+                    f"explain: constraints of {core.name} are solved for all links together, and not link by link: "
+                    f"explain robot.without_constraints(), or see forward_dynamics(..., details=True)."
+                )
+            tree = Core.of(replace(core.model, constraints=(), name=f"{core.name} without its constraints"))
+            return Formulas(tree).explain(function, method, given, more, symbols, parameters, limit)
         family = "forward_dynamics" if function == "forward_dynamics" else "inverse_dynamics"
         request = core.requests([function], DETAILED[family] if method is None else method, more)[0]
         extra = {"f_ext": more.f_ext, "base_motion": more.base_motion}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,10 +24,12 @@ class GraspDynamics:
 
     qdd: one array (..., n) for each arm. object_acceleration (..., 6): [angular; linear] of the mass centre along the
     world's axes. contact_forces (..., contacts, 6): [moment; force] on the object, at the contact, along the world's
-    axes; internal_forces: their part that does nothing to the object. margins (..., contacts): how far each contact
-    force is inside its friction cone (N, or N m over `spin`), negative where it would slip or pull off; slipping:
-    those. The solution holds these contacts all the same. rank (...): of the contacts' matrix
-    S^T (Omega + A M^-1 A^T) S; residual (...): by how much the contacts' accelerations are missed.
+    axes; internal_forces: their part that does nothing to the object. margins (..., contacts), in N: how far each
+    contact force is inside its friction cone, the lesser of the normal force and friction times it less the tangential
+    force. spin_margins (..., contacts), in N m: `spin` times the normal force less the moment about the normal. Both
+    are infinite where a contact has no such limit, and negative where it would slip, turn or pull off; slipping: those.
+    The solution holds these contacts all the same. rank (...): of the contacts' matrix S^T (Omega + A M^-1 A^T) S;
+    residual (...): by how much the contacts' accelerations are missed.
     """
 
     def __init__(
@@ -59,27 +62,35 @@ class GraspDynamics:
 
     @functools.cached_property
     def margins(self) -> np.ndarray:
-        """A rigid contact has no cone: infinite."""
-        found, starts = [], np.cumsum([0, *self.grasp.rows])
-        for c, contact in enumerate(self.grasp.contacts):
-            own = self.multipliers[..., starts[c] : starts[c + 1]]
-            if contact.model == "rigid":
-                found.append(np.full(own.shape[:-1], np.inf))
-                continue
-            normal = own[..., -1]
-            margin = normal
-            if contact.friction is not None and contact.model != "frictionless":
+        """Of forces, in N (..., contacts); a rigid contact has no cone."""
+        found = []
+        for contact, own in zip(self.grasp.contacts, self._by_contact(), strict=True):
+            margin = own[..., -1] if contact.model != "rigid" else np.full(own.shape[:-1], np.inf)
+            if contact.friction is not None and contact.model not in ("rigid", "frictionless"):
                 across = np.hypot(own[..., -3], own[..., -2])
-                margin = np.minimum(margin, contact.friction * normal - across)
-            if contact.spin is not None and contact.model == "soft_finger":
-                margin = np.minimum(margin, contact.spin * normal - np.abs(own[..., 0]))
+                margin = np.minimum(margin, contact.friction * own[..., -1] - across)
             found.append(margin)
         return np.stack(found, axis=-1)
+
+    @functools.cached_property
+    def spin_margins(self) -> np.ndarray:
+        """Of moments about the normal, in N m (..., contacts)."""
+        found = []
+        for contact, own in zip(self.grasp.contacts, self._by_contact(), strict=True):
+            if contact.spin is not None and contact.model == "soft_finger":
+                found.append(contact.spin * own[..., -1] - np.abs(own[..., 0]))
+            else:
+                found.append(np.full(own.shape[:-1], np.inf))
+        return np.stack(found, axis=-1)
+
+    def _by_contact(self) -> list[np.ndarray]:
+        starts = np.cumsum([0, *self.grasp.rows])
+        return [self.multipliers[..., a:b] for a, b in itertools.pairwise(starts)]
 
     @property
     def slipping(self) -> np.ndarray:
         """Which contacts (..., contacts) the cone would not hold."""
-        return self.margins < 0
+        return (self.margins < 0) | (self.spin_margins < 0)
 
     def __repr__(self) -> str:
         slips = [k for k in range(len(self.grasp.contacts)) if np.any(self.slipping[..., k])]

@@ -125,7 +125,15 @@ def html_of(model: Model) -> str:
     headings = ("joint", "kind", "lower", "upper", "velocity", "effort", "link", "mass")
     ends = f"ends: {_listed(tips(model))}"
     gravity = "gravity: " + " ".join(f"{x:g}" for x in model.gravity) + " m/s²"
-    return html_table(f"{model.name}: {len(rows)} joints, {model.nv} freedoms", headings, rows, (ends, gravity))
+    title = f"{model.name}: {len(rows)} joints, {model.nv} freedoms"
+    remarks = [ends, gravity]
+    if model.constraints:
+        title += f", {sum(tie.rows for tie in model.constraints)} rows of constraints"
+        remarks.append(f"constraints: {_listed(tuple(tie.label for tie in model.constraints))}")
+    passive = tuple(joint.name for joint in model.joints if not joint.actuated)
+    if passive:
+        remarks.append(f"passive joints: {_listed(passive)}")
+    return html_table(title, headings, rows, remarks)
 
 
 def only_tip(model: Model) -> str:

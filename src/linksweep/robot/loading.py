@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ..errors import ArgumentError, DescriptionError
 from ..formats import bundled, load_model
 from ..support.messages import nearest, shown
-from .editing import with_base
+from .editing import with_actuated, with_base
 from .robot import Robot
 
 
@@ -19,6 +20,7 @@ def load(
     mimic: str = "free",
     *,
     root: str | os.PathLike[str] | None = None,
+    actuated: Sequence[str] | None = None,
 ) -> Robot:
     """A robot from a file (URDF, MJCF, or a DH table in TOML), or a bundled one by its name, such as "puma560".
 
@@ -26,7 +28,7 @@ def load(
     as it is. mimic: joints that mimic others (URDF), or that an equality ties to others (MJCF), are "free" coordinates,
     with a warning that names them; with "couple" they follow, and the robot has the coordinates of the joints that lead
     (`Robot.with_couplings`). root: a folder that holds every file the description names; without it, an MJCF file may
-    include XML of its own folder only.
+    include XML of its own folder only. actuated: the joints with motors, see `Robot.with_actuated`; None: all.
     """
     for name, value, known in (("base", base, ("fixed", "floating")), ("mimic", mimic, ("free", "couple"))):
         if value not in known:
@@ -38,7 +40,8 @@ def load(
         _check_exists(path)
         model = load_model(path, rigid=floats, root=root, couple=mimic == "couple")
         model = replace(model, source=str(Path(path).resolve()))
-    return Robot(with_base(model, base) if floats else model)
+    model = with_base(model, base) if floats else model
+    return Robot(model if actuated is None else with_actuated(model, actuated))
 
 
 def _check_exists(path: object) -> None:

@@ -18,7 +18,7 @@ from ..backends.threads import checked_threads, default_threads
 from ..catalogue.defaults import default_method
 from ..catalogue.details import Details
 from ..catalogue.parameters import parameter_sets
-from ..catalogue.requests import CLOSED, DERIVATIVE, PUBLIC, checked_flag, methods_of
+from ..catalogue.requests import CLOSED, PUBLIC, checked_flag, methods_of
 from ..compiled.function import CompiledFunction, Recipe, chosen_backend, make_function
 from ..description.assembly import with_payload
 from ..description.constraints import Constraint, Spring
@@ -78,7 +78,12 @@ class Robot:
         self.model = model
         self._core = Core.of(model)
         self._call = self._core.call  # every method below comes to machine code in one step
-        if self.singular_joints:
+        if not self.has_inertia:
+            warn_user(
+                f"{model.name} has no mass or inertia at all: poses and Jacobians can be computed, dynamics cannot.",
+                ModelWarning,
+            )
+        elif self.singular_joints:
             warn_user(
                 f"{model.name}: no inertia moves with joint {listing(self.singular_joints, quoted=False)}, so its "
                 f"acceleration is not determined; inverse dynamics works, forward dynamics does not.",
@@ -186,6 +191,20 @@ class Robot:
         return joint_numbers.of_rates(self.model, "armature")
 
     @property
+    def actuated(self) -> tuple[str, ...]:
+        """The joints that have motors, in the order of `joint_names`: all but free ones by default."""
+        pairs = zip(self.joint_names, self.canonical.joints, strict=True)
+        return tuple(name for name, link in pairs if link.actuated)
+
+    @lazy
+    def undriven_joints(self) -> tuple[str, ...]:
+        """Joints that can move while all motors stand still: passive ones that no constraint determines.
+
+        Of a robot with constraints, as found at poses that meet them; empty where there is none to be found.
+        """
+        return self._closed.undriven()
+
+    @property
     def has_inertia(self) -> bool:
         """Whether any link has mass: without it there are poses and Jacobians, but no dynamics."""
         return self._core.has_inertia
@@ -280,6 +299,19 @@ class Robot:
             kg m^2 or kg, at the joint.
         """
         return self._edited(joint_numbers.with_sizes(self.model, {"armature": armature}))
+
+    def with_actuated(self, joints: Sequence[str] | str) -> Robot:
+        """The same robot with motors at these joints only; the others are passive.
+
+        Controllers give no torque to passive joints. Inverse dynamics of a robot with constraints gives the torques of
+        the motors. All other functions stay as they are.
+
+        Parameters
+        ----------
+        joints : names
+            Some of `joint_names`; free joints have no motors.
+        """
+        return self._edited(editing.with_actuated(self.model, joints))
 
     def with_inertia(self, inertia: Named) -> Robot:
         """The same robot with other bodies.
@@ -677,12 +709,6 @@ class Robot:
         wanted = listed(functions)
         if not wanted:
             raise ArgumentError("compile got an empty list, expected at least one function: see robot.methods.")
-        if self.model.constraints and any(_names(item, "inverse_dynamics") for item in wanted):
-            raise ArgumentError(
-                f"compile: constraints of {self.name} leave the torques of inverse_dynamics open, expected a choice "
-                f"among them: use the method robot.inverse_dynamics, which makes one, or "
-                f"robot.without_constraints().compile for the torques of the tree."
-            )
         regrouped = None if base_parameters is None else checked_flag("base_parameters", base_parameters)
         sets = parameter_sets(self._core, parameters)
         requests = self._core.requests(wanted, method, rolled=rolled, parameters=sets, **options)
@@ -1103,14 +1129,16 @@ class Robot:
     ) -> np.ndarray | tuple[np.ndarray, Details]:
         """Joint torques (..., nv) that produce qdd under the constraints; by details=True with the multipliers.
 
-        Joints that are not actuated get none, and an error says so where the motion asks for one.
+        Joints that are not actuated get exactly 0, and an error says so where the motion asks for more. Compiled by
+        `compile("inverse_dynamics")`, there is no error: such a sample is NaN, and a qdd that breaks the constraints is
+        taken for the nearest one that does not, in the metric M.
 
         Parameters
         ----------
         q, qd, qdd, f_ext, dissipation, base_motion, method, out
             As in `inverse_dynamics`; the method is that of the tree.
         actuated : names
-            The joints with motors (None: all but free ones).
+            The joints with motors (None: those of `actuated`).
         weights : (nv,)
             Positive: where constraints leave a choice, torques are the nearest in the norm with these weights
         preferred : (nv,)
@@ -1280,6 +1308,8 @@ class Robot:
     ) -> Explanation:
         """Walk a recursion link by link: each line's equation, formula and numbers, to print, show or save.
 
+        Of a robot with constraints, the torques of its tree are explained, under a name that says so.
+
         Parameters
         ----------
         function : "inverse_dynamics", "forward_dynamics", "bias_forces" or "gravity_forces"
@@ -1318,7 +1348,11 @@ class Robot:
         limit : int
             Refuse what takes more operations written out (simplified: more terms).
         """
-
+        if self.model.constraints and function == "inverse_dynamics":
+            raise ArgumentError(
+                f"symbolic: inverse_dynamics of {self.name} chooses torques under its constraints by comparisons, "
+                f"expected a formula: take robot.without_constraints() for the torques of the tree."
+            )
         letters = self._formulas.letters(parameters)
 
         def program(function: Item, method: str | None) -> Program:
@@ -1426,13 +1460,6 @@ class Robot:
         from ..viewer import show
 
         return show(self, q, t, **options)
-
-
-def _names(item: object, function: str) -> bool:
-    """Whether an item of `compile` asks for this function, or a derivative of it."""
-    while isinstance(item, tuple) and len(item) > 1 and item[0] == DERIVATIVE:
-        item = item[1]
-    return item == function or (isinstance(item, tuple) and bool(item) and item[0] == function)
 
 
 def _restore(model: Model, snapping: Mapping[str, float]) -> Robot:

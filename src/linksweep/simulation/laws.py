@@ -6,14 +6,14 @@ classes here hold what a form needs: signals, sampled in time, and constants.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
-from ..support.messages import nearest, shown
+from ..support.messages import listing, nearest, shown
 from .checks import real_array
 from .control.forms import Form, GivenTorque, OnModel, PythonFunction, Tracking
 from .control.signals import (
@@ -27,6 +27,7 @@ from .control.signals import (
     gain,
     held,
     interpolator,
+    motorised,
 )
 
 if TYPE_CHECKING:
@@ -41,10 +42,12 @@ HOLDS = ("cubic", "linear", "zero")
 class Law:
     """Torques as a function of time and state. Laws add up (+), and `saturated(law)` bounds them.
 
-    controller_robot: the robot that the law computes with, where that is not the one that it drives.
+    controller_robot: the robot that the law computes with, where that is not the one that it drives. actuated: names of
+    the joints that the law drives, where these are not `robot.actuated`. Passive joints get no torque.
     """
 
     controller_robot: Robot | None = None
+    actuated: Sequence[str] | None = None
 
     def form(self, robot: Robot) -> Form:
         """What it computes, as a structure without numbers."""
@@ -101,8 +104,14 @@ class Law:
         """The robot that the law computes with."""
         return robot if self.controller_robot is None else self.controller_robot
 
-    def _seen(self, form: Form) -> Form:
-        return form if self.controller_robot is None else OnModel(form, self.controller_robot.canonical)
+    def _seen(self, form: Form, robot: Robot) -> Form:
+        """The form, computed with the law's own robot and motors where it has any.
+
+        Constraints hand joint forces on to the motors only where these determine all joints; else it is the tree's.
+        """
+        own = motorised(self, robot)
+        own = own.without_constraints() if own.constraints and own.undriven_joints else own
+        return form if own.canonical == robot.canonical else OnModel(form, own.canonical)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -208,9 +217,12 @@ class FeedForward(Law):
     path: anything that gives (q, qd, qdd) at times t, such as those of `linksweep.motion`.
     """
 
-    def __init__(self, path: Reference, *, controller_robot: Robot | None = None):
+    def __init__(
+        self, path: Reference, *, controller_robot: Robot | None = None, actuated: Sequence[str] | None = None
+    ):
         self.path = checked_path("FeedForward", path)
         self.controller_robot = checked_controller("FeedForward", controller_robot)
+        self.actuated = actuated
 
     def check(self, robot: Robot) -> None:
         check_alike(self, robot)
@@ -226,7 +238,12 @@ class FeedForward(Law):
 
     def _torques(self, robot: Robot, grid: Grid, t: np.ndarray) -> np.ndarray:
         q, qd, qdd = along("FeedForward", self.path, robot, t)
-        return self.known(robot).inverse_dynamics(q, qd, qdd, dissipation=grid.dissipation)
+        own = motorised(self, robot)
+        tau = own.inverse_dynamics(q, qd, qdd, dissipation=grid.dissipation)
+        for link in own.canonical.joints:
+            if not (link.actuated or link.type.floats):  # free joints get theirs, as a test of the path
+                tau[..., link.rates] = 0.0
+        return tau
 
 
 class _Tracking(Law):
@@ -234,17 +251,20 @@ class _Tracking(Law):
 
     kind = "pd"
 
-    def __init__(self, reference: Reference | ArrayLike, kp: ArrayLike, kd: ArrayLike, controller_robot: Robot | None):
+    def __init__(
+        self, reference: Reference | ArrayLike, kp: ArrayLike, kd: ArrayLike, controller_robot: Robot | None,
+        actuated: Sequence[str] | None,
+    ):  # fmt: skip
         name = type(self).__name__
         self.reference = reference if callable(reference) else real_array(f"{name}: reference", reference)
         self.kp, self.kd = real_array(f"{name}: kp", kp), real_array(f"{name}: kd", kd)
-        self.controller_robot = checked_controller(name, controller_robot)
+        self.controller_robot, self.actuated = checked_controller(name, controller_robot), actuated
 
     def check(self, robot: Robot) -> None:
         check_alike(self, robot)
 
     def form(self, robot: Robot) -> Form:
-        return self._seen(Tracking(self.kind))
+        return self._seen(Tracking(self.kind), robot)
 
     def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
         wanted = Tracking(self.kind).signals()
@@ -275,7 +295,8 @@ class PD(_Tracking):
     """tau = g(q) + kp (q_ref - q) + kd (qd_ref - qd): springs and dampers, and what holds the robot against gravity.
 
     reference: coordinates (..., nq) to hold, or a path that gives (q, qd, qdd) at times t. kp, kd: one number, one for
-    each rate, or (..., nv) with a batch of rollouts in front. gravity=False leaves g(q) out.
+    each rate, or (..., nv) with a batch of rollouts in front. gravity=False leaves g(q) out. For a robot with
+    constraints, g(q) holds the torques of its motors that carry it.
     """
 
     def __init__(
@@ -286,8 +307,9 @@ class PD(_Tracking):
         gravity: bool = True,
         *,
         controller_robot: Robot | None = None,
+        actuated: Sequence[str] | None = None,
     ):
-        super().__init__(reference, kp, kd, controller_robot)
+        super().__init__(reference, kp, kd, controller_robot, actuated)
         self.kind = "pd_gravity" if gravity else "pd"
 
 
@@ -295,22 +317,25 @@ class ComputedTorque(_Tracking):
     """tau = inverse dynamics of (q, qd, qdd_ref + kp (q_ref - q) + kd (qd_ref - qd)): every error decays as a spring's.
 
     reference: a path that gives (q, qd, qdd) at times t, or coordinates (..., nq) to hold. kp, kd: one number, one for
-    each rate, or (..., nv) with a batch of rollouts in front.
+    each rate, or (..., nv) with a batch of rollouts in front. With constraints, the torques are those of the robot's
+    motors. Errors of passive joints count as those of the others do: give all joints the same gains.
     """
 
     kind = "computed_torque"
 
     def __init__(
-        self, reference: Reference | ArrayLike, kp: ArrayLike, kd: ArrayLike, *, controller_robot: Robot | None = None
-    ):
-        super().__init__(reference, kp, kd, controller_robot)
+        self, reference: Reference | ArrayLike, kp: ArrayLike, kd: ArrayLike, *, controller_robot: Robot | None = None,
+        actuated: Sequence[str] | None = None,
+    ):  # fmt: skip
+        super().__init__(reference, kp, kd, controller_robot, actuated)
 
     def check(self, robot: Robot) -> None:
         check_alike(self, robot)
-        if any(link.type.floats for link in robot.canonical.links):
+        loose = motorised(self, robot).undriven_joints
+        if loose:
             raise ArgumentError(
-                f"ComputedTorque needs a motor at every freedom, but {robot.name} has a free joint, which has none: "
-                f"use PD, or torques of your own."
+                f"ComputedTorque needs motors that determine every joint, but joint {listing(loose, quoted=False)} of "
+                f"{robot.name} moves freely while they stand still: use PD, or torques of your own."
             )
 
 

@@ -73,6 +73,6 @@ def tracking_error(model: CanonicalModel, q: Values, wanted: Values) -> list[Sca
     )
 
 
-def without_motors(model: CanonicalModel, tau: Values) -> list[Scalar]:
-    """The torques with 0 for the freedoms of free joints."""
-    return joined((k.rates, [0.0] * k.nv if k.type.floats else tau[k.rates]) for k in model.joints)
+def at_motors(model: CanonicalModel, tau: Values) -> list[Scalar]:
+    """The torques with 0 at passive joints, free ones among them."""
+    return joined((k.rates, tau[k.rates] if k.actuated else [0.0] * k.nv) for k in model.joints)

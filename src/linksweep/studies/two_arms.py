@@ -122,17 +122,21 @@ def study(samples: int = SAMPLES, squeeze: float = SQUEEZE, loose: float = LOOSE
         power = np.einsum("ski,ski->s", r.internal_forces, _contact_twists(results))
         checks.append(at_most(f"{name}: power of the internal forces (W)", np.abs(power).max(), 1e-9))
     grip, slip = results.finger[1].margins[:, 1], results.loose[1].margins[:, 1]
+    turns, turns_loose = results.finger[1].spin_margins[:, 1], results.loose[1].spin_margins[:, 1]
+    for what, least in ((f"force margin of the finger at {squeeze:g} N (N)", grip.min()),
+                        (f"moment margin of the finger at {squeeze:g} N (N m)", turns.min())):  # fmt: skip
+        checks.append(Check(f"least {what}", float(least), "above 0", bool(least > 0)))
     checks.append(
-        Check(f"least margin of the finger at {squeeze:g} N", float(grip.min()), "above 0", bool(grip.min() > 0))
-    )
-    checks.append(
-        Check(f"least margin of the finger at {loose:g} N", float(slip.min()), "below 0", bool(slip.min() < 0))
+        Check(
+            f"least force margin of the finger at {loose:g} N (N)", float(slip.min()), "below 0", bool(slip.min() < 0)
+        )
     )
     names = [f"{side}.{joint}" for side in ("left", "right") for joint in robots.puma560().joint_names]
     q, tau = (np.hstack(two) for two in ([m.q for m in results.motions], results.held[0]))
     header, rows = time_table(results.t, names, q=q, tau=tau)
-    header += ["squeeze", "margin", "margin_loose"]
-    tables = {"two_arms": (header, np.column_stack([rows, results.squeeze(results.held[1]), grip, slip]))}
+    header += ["squeeze", "margin", "margin_loose", "spin_margin", "spin_margin_loose"]
+    columns = [rows, results.squeeze(results.held[1]), grip, slip, turns, turns_loose]
+    tables = {"two_arms": (header, np.column_stack(columns))}
     return Study("two_arms", _report(results, squeeze, loose), tables, _figures(results, squeeze, loose), checks)
 
 
@@ -163,7 +167,7 @@ def _figures(results: Results, squeeze: float, loose: float) -> dict:
         ),
         "two_arms_margin": (
             "How far the finger's force is inside its friction cone; below 0 it would slip.",
-            lambda: plots.overlaid(margins, results.t, grips, "Two arms: margin of the finger"),
+            lambda: plots.overlaid(margins, results.t, grips, "Two arms: force margin of the finger"),
         ),
     }
 
@@ -173,7 +177,7 @@ def _report(results: Results, squeeze: float, loose: float) -> str:
     first = float(results.t[int(slips.argmax())]) if slips.any() else float("nan")
     rows = [
         [name, f"{force:g}", f"{np.abs(np.hstack(tau)).max():.3f}", f"{r.margins[:, 1].min():.3f}",
-         "would slip" if r.slipping[:, 1].any() else "holds"]
+         f"{r.spin_margins[:, 1].min():.3f}", "would slip" if r.slipping[:, 1].any() else "holds"]
         for name, force, (tau, r) in (
             ("both welded", squeeze, results.held), ("right one a finger", squeeze, results.finger),
             ("right one a finger", loose, results.loose),
@@ -185,7 +189,8 @@ def _report(results: Results, squeeze: float, loose: float) -> str:
         if slips.any()
         else f"With {loose:g} N the finger holds, too."
     )
-    table = markdown_table(["contacts", "squeeze (N)", "largest torque (N m)", "least margin (N)", ""], rows)
+    columns = ["contacts", "squeeze (N)", "largest torque (N m)", "least force margin (N)", "least moment margin (N m)"]
+    table = markdown_table([*columns, ""], rows)
     return f"""# Two arms carry a box
 
 Two PUMA 560 stand {2 * APART:g} m apart and hold a box of {MASS:g} kg between them. They lift it along a straight line,
@@ -195,7 +200,7 @@ grasp, accelerations and contact forces back from its forward dynamics.
 
 {table}
 
-{said} The solution holds the contact all the same; `slipping` and `margins` are what says so.
+{said} The solution holds the contact all the same; `slipping`, `margins` and `spin_margins` report it.
 
 {{figure:two_arms_torques}}
 

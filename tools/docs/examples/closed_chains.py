@@ -8,6 +8,8 @@ q = np.array([0.4, 0.5, -0.3])
 pin = ls.Constraint("line", "tool", at=arm.pose(q, "tool"))  # the tool turns on a pin
 tied = arm.with_constraints([pin])
 qd = tied.project_velocity(q, np.ones(3))
+# %% Robot.actuated
+arm.with_actuated(["joint1", "joint3"]).actuated
 # %% Robot.closed_inverse_dynamics
 tau = tied.closed_inverse_dynamics(q, qd, tied.forward_dynamics(q, qd, np.ones(3)), actuated=["joint1"])
 tau
@@ -38,6 +40,12 @@ tied.project_velocity(q, np.ones(3))
 tied.tangent_basis(q).shape
 # %% Robot.tangent_mass_matrix
 tied.tangent_mass_matrix(q)
+# %% Robot.undriven_joints
+tied.with_actuated(["joint1"]).undriven_joints, arm.with_actuated(["joint1"]).undriven_joints
+# %% Robot.with_actuated
+driven = tied.with_actuated(["joint1"])  # one motor for one degree of freedom
+torques = driven.compile("inverse_dynamics")
+torques(q, qd, driven.forward_dynamics(q, qd, np.ones(3)))
 # %% Robot.with_constraints
 arm.with_constraints([ls.Constraint("point", "tool", at=arm.pose(q, "tool"))]).mobility(q).freedoms
 # %% Robot.with_springs

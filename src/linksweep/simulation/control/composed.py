@@ -27,14 +27,15 @@ Target = Path | ArrayLike
 class GravityCompensation(Law):
     """tau = g(q): what holds the robot still against gravity."""
 
-    def __init__(self, *, controller_robot: Robot | None = None):
+    def __init__(self, *, controller_robot: Robot | None = None, actuated: Sequence[str] | None = None):
         self.controller_robot = checked_controller("GravityCompensation", controller_robot)
+        self.actuated = actuated
 
     def check(self, robot: Robot) -> None:
         check_alike(self, robot)
 
     def form(self, robot: Robot) -> Form:
-        return self._seen(Gravity())
+        return self._seen(Gravity(), robot)
 
 
 class FrictionCompensation(Law):
@@ -48,6 +49,7 @@ class FrictionCompensation(Law):
     def __init__(
         self, reference: Reference | None = None, *, friction: ArrayLike | None = None,
         damping: ArrayLike | None = None, width: float = 0.01, controller_robot: Robot | None = None,
+        actuated: Sequence[str] | None = None,
     ):  # fmt: skip
         name = "FrictionCompensation"
         if reference is not None and not callable(reference):
@@ -57,13 +59,13 @@ class FrictionCompensation(Law):
         self.reference, self.width = reference, positive(f"{name}: width", width)
         self.friction = None if friction is None else real_array(f"{name}: friction", friction)
         self.damping = None if damping is None else real_array(f"{name}: damping", damping)
-        self.controller_robot = checked_controller(name, controller_robot)
+        self.controller_robot, self.actuated = checked_controller(name, controller_robot), actuated
 
     def check(self, robot: Robot) -> None:
         check_alike(self, robot)
 
     def form(self, robot: Robot) -> Form:
-        return self._seen(SmoothFriction(self.reference is not None))
+        return self._seen(SmoothFriction(self.reference is not None), robot)
 
     def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
         if self.reference is None:
@@ -102,6 +104,7 @@ class OperationalSpace(Law):
         self, frame: str, target: Target, stiffness: ArrayLike, damping: ArrayLike, *,
         posture: ArrayLike | None = None, kp_posture: ArrayLike = 10.0, kd_posture: ArrayLike = 2.0,
         gravity: bool = True, decoupled: bool = False, controller_robot: Robot | None = None,
+        actuated: Sequence[str] | None = None,
     ):  # fmt: skip
         name = "OperationalSpace"
         self.frame, self.gravity, self.decoupled = frame, bool(gravity), bool(decoupled)
@@ -111,14 +114,19 @@ class OperationalSpace(Law):
         self.posture = None if posture is None else real_array(f"{name}: posture", posture)
         self.kp_posture = real_array(f"{name}: kp_posture", kp_posture)
         self.kd_posture = real_array(f"{name}: kd_posture", kd_posture)
-        self.controller_robot = checked_controller(name, controller_robot)
+        self.controller_robot, self.actuated = checked_controller(name, controller_robot), actuated
 
     def check(self, robot: Robot) -> None:
         check_alike(self, robot)
         _check_frame(self, self.known(robot), self.frame)
+        if robot.constraints and (self.decoupled or self.posture is not None):
+            raise ArgumentError(
+                f"{type(self).__name__}: decoupled=True and posture= need the inertia that a frame of a tree has, but "
+                f"{robot.name} has constraints: use stiffness and damping alone."
+            )
 
     def form(self, robot: Robot) -> Form:
-        return self._seen(TaskSpace(self.frame, self.posture is not None, self.gravity, self.decoupled))
+        return self._seen(TaskSpace(self.frame, self.posture is not None, self.gravity, self.decoupled), robot)
 
     def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
         if callable(self.target):
@@ -199,11 +207,11 @@ class Admittance(OperationalSpace):
         self, frame: str, target: Target, mass: ArrayLike, stiffness: ArrayLike, damping: ArrayLike,
         wrench: Push | Callable[[np.ndarray], ArrayLike] | ArrayLike, *, posture: ArrayLike | None = None,
         kp_posture: ArrayLike = 10.0, kd_posture: ArrayLike = 2.0, gravity: bool = True,
-        controller_robot: Robot | None = None,
+        controller_robot: Robot | None = None, actuated: Sequence[str] | None = None,
     ):  # fmt: skip
         super().__init__(
             frame, target, stiffness, damping, posture=posture, kp_posture=kp_posture, kd_posture=kd_posture,
-            gravity=gravity, decoupled=True, controller_robot=controller_robot,
+            gravity=gravity, decoupled=True, controller_robot=controller_robot, actuated=actuated,
         )  # fmt: skip
         self.mass = real_array("Admittance: mass", mass)
         if not (self.mass > 0.0).all():
@@ -219,7 +227,7 @@ class Admittance(OperationalSpace):
             self.wrench = real_array("Admittance: wrench", wrench, 6)
 
     def form(self, robot: Robot) -> Form:
-        return self._seen(TaskSpace(self.frame, self.posture is not None, self.gravity, True, True))
+        return self._seen(TaskSpace(self.frame, self.posture is not None, self.gravity, True, True), robot)
 
     def signals(self, robot: Robot, grid: Grid) -> dict[str, Signal]:
         if isinstance(self.wrench, Push):
@@ -319,7 +327,7 @@ class SumOfLaws(Law):
 
 
 class SaturatedLaw(Law):
-    """What `saturated(law)` makes: torques within effort limits."""
+    """What `saturated(law)` makes: torques within effort limits, and none at all where one of them would be NaN."""
 
     def __init__(self, law: Law, limits: ArrayLike | None = None):
         self.law = law
@@ -357,7 +365,10 @@ class SaturatedLaw(Law):
 
 
 def saturated(law: object, limits: ArrayLike | None = None) -> Law:
-    """The law with every torque within its limits: (..., nv), or the effort limits of the robot's description."""
+    """The law with every torque within its limits: (..., nv), or the effort limits of the robot's description.
+
+    A measurement that is NaN or infinite, so that some torque is NaN, gives torques of 0, in Python and in C.
+    """
     part = _part("saturated", law)
     # a sum of one names the inner limits apart from the outer ones
     return SaturatedLaw(SumOfLaws([part]) if isinstance(part, SaturatedLaw) else part, limits)

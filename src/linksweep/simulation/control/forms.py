@@ -12,8 +12,8 @@ from typing import Protocol
 
 from ...mechanism.canonical import CanonicalModel
 from ...spatial.dense import dot, transpose_times
-from ...spatial.scalars import Scalar, sqrt, where
-from ..stepping import Values, tracking_error, without_motors
+from ...spatial.scalars import Scalar, is_zero, sqrt, where
+from ..stepping import Values, at_motors, tracking_error
 from .task_space import TaskInertia, frame_impedance
 
 Given = Mapping[str, Values]
@@ -30,10 +30,16 @@ class Dynamics(Protocol):
     def forward_without_friction(self, q: Values, qd: Values, tau: Values) -> Values: ...
 
     def inverse(self, q: Values, qd: Values, qdd: Values) -> Values:
-        """With damping where the simulation has dissipation, without Coulomb friction, which jumps at rest."""
+        """Forces at all joints of the tree, with damping where the simulation has dissipation, but without Coulomb
+        friction, which jumps at rest."""
         ...
 
     def gravity(self, q: Values) -> Values: ...
+
+    def motors(self, q: Values, tau: Values) -> Values:
+        """The torques of the motors that do what these forces at all joints do: through the constraints, or else those
+        at motors alone; 0 at passive joints."""
+        ...
 
     def correction(self, q: Values) -> Values: ...
 
@@ -58,7 +64,14 @@ class Dynamics(Protocol):
 
 @dataclass(frozen=True)
 class Form:
-    """No torque at all; the base of the others."""
+    """No torque at all; the base of the others.
+
+    bounded: torques are finite, whatever is measured.
+    """
+
+    @property
+    def bounded(self) -> bool:
+        return False
 
     def signals(self) -> Sizes:
         return {}
@@ -113,18 +126,16 @@ class Tracking(Form):
             kp * e + kd * (wanted - rate)
             for kp, e, kd, wanted, rate in zip(given["kp"], error, given["kd"], given["qd_ref"], qd, strict=True)
         ]
-        tau: Values = feedback
-        if self.kind == "pd_gravity":
-            tau = added(dynamics.gravity(q), feedback)
-        elif self.kind == "computed_torque":
-            tau = dynamics.inverse(q, qd, added(given["qdd_ref"], feedback))
-        return without_motors(dynamics.model, tau)
+        if self.kind == "computed_torque":
+            return dynamics.motors(q, dynamics.inverse(q, qd, added(given["qdd_ref"], feedback)))
+        own = at_motors(dynamics.model, feedback)
+        return added(dynamics.motors(q, dynamics.gravity(q)), own) if self.kind == "pd_gravity" else own
 
 
 @dataclass(frozen=True)
 class Gravity(Form):
     def torque(self, dynamics: Dynamics, q: Values, qd: Values, given: Given) -> Values:
-        return without_motors(dynamics.model, dynamics.gravity(q))
+        return dynamics.motors(q, dynamics.gravity(q))
 
 
 @dataclass(frozen=True)
@@ -145,7 +156,7 @@ class SmoothFriction(Form):
             damping * v + friction * (v / sqrt(v * v + width * width))
             for friction, damping, v in zip(given["friction"], given["damping"], rates, strict=True)
         ]
-        return without_motors(dynamics.model, tau)
+        return dynamics.motors(q, tau)
 
 
 @dataclass(frozen=True)
@@ -186,14 +197,14 @@ class TaskSpace(Form):
         if inertia is not None and self.posture:
             error = tracking_error(dynamics.model, q, given["posture"])
             gains = zip(given["kp_posture"], error, given["kd_posture"], qd, strict=True)
-            own = without_motors(dynamics.model, [kp * e - kd * rate for kp, e, kd, rate in gains])
+            own = at_motors(dynamics.model, [kp * e - kd * rate for kp, e, kd, rate in gains])
             tau = added(tau, inertia.unnoticed(own))
         if self.decoupled:
             tau = added(tau, dynamics.inverse(q, qd, [0.0] * len(qd)))
         if self.gravity != self.decoupled:  # inverse dynamics has it already
             weight = dynamics.gravity(q)
             tau = added(tau, weight if self.gravity else [-x for x in weight])
-        return without_motors(dynamics.model, tau)
+        return dynamics.motors(q, tau)
 
 
 @dataclass(frozen=True)
@@ -242,6 +253,10 @@ class Sum(Form):
 
     parts: tuple[Form, ...]
 
+    @property
+    def bounded(self) -> bool:
+        return all(part.bounded for part in self.parts)
+
     def signals(self) -> Sizes:
         return {f"{name}_{k}": size for k, part in enumerate(self.parts) for name, size in part.signals().items()}
 
@@ -258,9 +273,13 @@ class Sum(Form):
 
 @dataclass(frozen=True)
 class Saturated(Form):
-    """Each torque between -effort_limit and effort_limit."""
+    """Each torque between -effort_limit and effort_limit; all 0 if any of them is NaN."""
 
     part: Form
+
+    @property
+    def bounded(self) -> bool:
+        return True
 
     def signals(self) -> Sizes:
         return self.part.signals()
@@ -270,7 +289,11 @@ class Saturated(Form):
 
     def torque(self, dynamics: Dynamics, q: Values, qd: Values, given: Given) -> Values:
         tau = self.part.torque(dynamics, q, qd, given)
-        return [between(-most, x, most) for x, most in zip(tau, given["effort_limit"], strict=True)]
+        number: Scalar = 1.0  # 0 if one is NaN: neither comparison holds
+        for x in tau:
+            number = where(x < 1.0, number, where(x > 0.0, number, 0.0))
+        bounds = [between(-most, x, most) for x, most in zip(tau, given["effort_limit"], strict=True)]
+        return [x if is_zero(x) else where(number > 0.5, x, 0.0) for x in bounds]
 
 
 @dataclass(frozen=True)
@@ -279,6 +302,10 @@ class OnModel(Form):
 
     part: Form
     model: CanonicalModel
+
+    @property
+    def bounded(self) -> bool:
+        return self.part.bounded
 
     def signals(self) -> Sizes:
         return self.part.signals()

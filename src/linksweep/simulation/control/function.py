@@ -58,6 +58,8 @@ class LawRecipe(Recipe):
 def law_function(
     law: Law, robot: Robot, dissipation: bool, dtype: str = "float64", backend: str | None = None
 ) -> CompiledFunction:
+    """The law's torques, compiled. A sample with an input that is not finite is NaN, also where the form is bounded:
+    see `settled`."""
     law.check(robot)
     form = law.form(robot)
     if isinstance(form, PythonFunction):
@@ -74,7 +76,13 @@ def law_torque(law: Law, t: float, q: ArrayLike, qd: ArrayLike, robot: Robot | N
     driven = _driven(law, robot)
     function = law_function(law, driven, dissipation)
     given = {**law.at(driven, Grid(1, 1.0, 1, dissipation))(float(t)), **law.constants(driven)}
-    return function(q, qd, *(np.asarray(given[name], float) for name in function.inputs[2:]))
+    return settled(function, function(q, qd, *(np.asarray(given[name], float) for name in function.inputs[2:])))
+
+
+def settled(function: CompiledFunction, tau: np.ndarray) -> np.ndarray:
+    """The torques of a law's function; 0 in the place of NaN where its form is bounded."""
+    recipe = function.recipe
+    return np.nan_to_num(tau, copy=False) if isinstance(recipe, LawRecipe) and recipe.law.bounded else tau
 
 
 def export_law(

@@ -161,7 +161,7 @@ def law_policy(law: Law, robot: Robot, grid: Grid, batch: tuple[int, ...], dtype
             return np.array([checked_torque(function, t, a, b) for a, b in zip(q, qd, strict=True)])
 
         return single
-    from .function import law_function
+    from .function import law_function, settled
 
     compiled, at = law_function(law, robot, grid.dissipation, dtype, backend), law.at(robot, grid)
     fixed = {name: _flat(name, value, batch, dtype) for name, value in law.constants(robot).items()}
@@ -169,7 +169,7 @@ def law_policy(law: Law, robot: Robot, grid: Grid, batch: tuple[int, ...], dtype
 
     def policy(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         now = {name: _flat(name, value, batch, dtype) for name, value in at(t).items()}
-        return compiled(q, qd, *(now[name] if name in now else fixed[name] for name in names))
+        return settled(compiled, compiled(q, qd, *(now[name] if name in now else fixed[name] for name in names)))
 
     return policy
 

@@ -85,6 +85,21 @@ def check_alike(law: Law, robot: Robot) -> None:
             f"{type(law).__name__}: controller_robot {own.name} has {own.nq} coordinates and {own.nv} rates, expected "
             f"joints of the same kinds in the same order as {robot.name} ({robot.nq} and {robot.nv})."
         )
+    if [tie.kind for tie in own.canonical.ties] != [tie.kind for tie in robot.canonical.ties]:
+        raise ArgumentError(
+            f"{type(law).__name__}: controller_robot {own.name} has {len(own.constraints)} constraints, expected those "
+            f"of {robot.name} ({len(robot.constraints)}): through them its motors drive passive joints."
+        )
+
+
+def motorised(law: Law, robot: Robot) -> Robot:
+    """The robot that the law computes with, with motors where those of the driven one are, or the law's own."""
+    own = law.known(robot)
+    if law.actuated is None and own is robot:
+        return robot
+    driven = (robot if law.actuated is None else robot.with_actuated(law.actuated)).canonical.joints
+    names = [name for name, link in zip(own.joint_names, driven, strict=True) if link.actuated]
+    return own if names == list(own.actuated) else own.with_actuated(names)
 
 
 def checked_path(name: str, path: Reference) -> Reference:

@@ -10,7 +10,7 @@ from ...mechanism.canonical import CanonicalModel
 from ...spatial.scalars import Scalar
 from ...tracing.rolled_stage import RolledStage, Stages
 from ...tracing.unrolled import UnrolledRun
-from ..stepping import Values
+from ..stepping import Values, at_motors
 from .forms import Dynamics
 
 FORWARD = Request("forward_dynamics")
@@ -53,10 +53,17 @@ class AskedDynamics:
 
     def inverse(self, q: Values, qd: Values, qdd: Values) -> Values:
         request = law_request("inverse_dynamics", self.model, self.dissipation)
+        if self.model.ties:
+            request = replace(request, function="tree_dynamics")
         return self.value(self._smooth, request, q, qd, qdd)
 
     def gravity(self, q: Values) -> Values:
         return self.value(self.model, law_request("gravity_forces", self.model), q)
+
+    def motors(self, q: Values, tau: Values) -> Values:
+        if self.model.ties:
+            return self.value(self.model, Request("motor_torques"), q, tau)
+        return at_motors(self.model, tau)
 
     def correction(self, q: Values) -> Values:
         """The way back onto the constraints, the shortest in the metric of M."""
