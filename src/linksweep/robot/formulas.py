@@ -46,6 +46,11 @@ class Formulas:
                 f"explain: the function is {shown(function)}{nearest(function, EXPLAINED)}, expected one of "
                 f"{', '.join(EXPLAINED)}."
             )
+        if core.model.constraints and function == "forward_dynamics":
+            raise ArgumentError(
+                f"explain: forward dynamics of {core.name} has constraints, which are not explained: use "
+                f"robot.without_constraints()."
+            )
         family = "forward_dynamics" if function == "forward_dynamics" else "inverse_dynamics"
         request = core.requests([function], DETAILED[family] if method is None else method, more)[0]
         extra = {"f_ext": more.f_ext, "base_motion": more.base_motion}
