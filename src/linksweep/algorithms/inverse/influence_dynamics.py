@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...mechanism.bias import BaseMotion
 from ...mechanism.joints import Coordinates
 from ...description.model import BASE
-from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Sym, Transform, Vec
+from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Mat, Sym, Transform, Vec
 from ...spatial.scalars import Scalar
 from ...spatial.transforms import Pose
 from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Records, Unrolled
@@ -98,7 +98,8 @@ def influence_dynamics(
 
 def seen_by(at: Pose, body: Body, rate: Scalar) -> Augmented:
     """An augmented body and its partial momenta in the frame of its link, which stands at `at`."""
-    back = Pose(*(Vec(*row) for row in zip(at.x, at.y, at.z, strict=True)), ZERO_VEC)
+    rows = Mat(at.x, at.y, at.z).T
+    back = Pose(rows.x, rows.y, rows.z, ZERO_VEC)  # the inverse rotation
     P_k = at.turn_back(body.P) * rate                                                            # (14)
     L_k = at.turn_back(body.L) * rate                                                            # (17)
     return Augmented(body.M, at.turn_back(body.C - at.p), turned(body.III, back), P_k, L_k)
