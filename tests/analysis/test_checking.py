@@ -35,6 +35,7 @@ COMPARED = (
     "mass_matrix",
     "mass_matrix_inverse",
     "forward_dynamics",
+    "articulated_inertia",
 )
 
 
