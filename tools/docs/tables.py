@@ -213,7 +213,7 @@ def detailed_robots() -> tuple[Any, Any]:
     kinds = {"body": ("free", "base"), "arm": ("spherical", "body"), "hand": ("prismatic", "arm"),
              "fin": ("planar", "body")}  # fmt: skip
     parts = [
-        Part(link, parent, Joint(f"to {link}", kind, placement=Placement(translation=(0.0, 0.1, 0.2))), body)
+        Part(link, parent, Joint(f"to {link}", kind, placement=Placement(position=(0.0, 0.1, 0.2))), body)
         for link, (kind, parent) in kinds.items()
     ]
     return chain, ls.Robot(assemble("free", parts, base="base"))
