@@ -58,9 +58,9 @@ class Sizing:
     """Poses of the arm, its tool pointing down, with what a constant tip velocity v asks for: tau_i = v^T A_i v + g_i.
 
     place (poses, 2): the column and row of each pose on the grid x, z. bends (poses, 6, 3) and directions
-    (poses, 6, 3, 3): eigenvalues and eigenvectors of A_i. rates (poses, 6): the largest joint velocity for a tip speed
-    of 1 m/s. by_velocity, by_torque (poses,): the tip speed that the joints' limits of velocity and of torque allow in
-    all directions.
+    (poses, 6, 3, 3): eigenvalues and eigenvectors of A_i. velocities (poses, 6): the largest joint velocity for a tip
+    speed of 1 m/s. by_velocity, by_torque (poses,): the tip speed that the joints' limits of velocity and of torque
+    allow in all directions.
     """
 
     robot: Robot
@@ -71,7 +71,7 @@ class Sizing:
     g: FloatArray
     bends: FloatArray
     directions: FloatArray
-    rates: FloatArray
+    velocities: FloatArray
     by_velocity: FloatArray
     by_torque: FloatArray
 
@@ -87,7 +87,7 @@ class Sizing:
 
     def needed(self, speed: float) -> tuple[FloatArray, FloatArray]:
         """The largest torque and velocity of each joint over these poses and all directions, (6,) each."""
-        return self.torques(speed)[self.region].max(axis=0), speed * self.rates[self.region].max(axis=0)
+        return self.torques(speed)[self.region].max(axis=0), speed * self.velocities[self.region].max(axis=0)
 
 
 def torque_planes(robot: Robot, q: FloatArray, tip: str) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -116,14 +116,14 @@ def sizing(step: float = STEP) -> Sizing:
     q, place = found.q[able, 0], cells[able]
     A, g, back = torque_planes(robot, q, "tool")
     bends, directions = np.linalg.eigh(A)
-    rates = np.linalg.norm(back, axis=-1)
+    velocities = np.linalg.norm(back, axis=-1)
     limits = robot.limits
     with np.errstate(divide="ignore", invalid="ignore"):
         upper = np.where(bends[..., 2] > 0, (limits.effort - g) / bends[..., 2], np.inf)
         lower = np.where(bends[..., 0] < 0, (limits.effort + g) / -bends[..., 0], np.inf)
     by_torque = np.sqrt(np.maximum(np.minimum(upper, lower), 0.0)).min(axis=-1)
-    by_velocity = (limits.velocity / rates).min(axis=-1)
-    return Sizing(robot, x, z, place, q, g, bends, directions, rates, by_velocity, by_torque)
+    by_velocity = (limits.velocity / velocities).min(axis=-1)
+    return Sizing(robot, x, z, place, q, g, bends, directions, velocities, by_velocity, by_torque)
 
 
 def tried(found: Sizing, speed: float, directions: int = 2000, poses: int = 5) -> float:
