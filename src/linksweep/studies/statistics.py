@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 SAMPLES, SEED = 40_000, 1
 POSE = (0.3, -0.6, 1.2, 0.2, 0.5, 0.1)  # rad
 NUMBERS = (100, 300, 1000, 3000, 10_000, 40_000)  # of samples, at which the covariance is estimated
+TABLE_1 = [
+    ["states", "x(k)", "spatial forces"],
+    ["costates", "λ(k)", "spatial accelerations"],
+    ["measurements", "τ(k)", "active joint moments"],
+    ["transition matrix", "φ(k, k−1)", "spatial Jacobian"],
+    ["process error covariance", "M(k)", "spatial inertia"],
+    ["known input", "b(k)", "spatial bias force"],
+    ["state-to-output map", "H(k)", "state-to-joint-axis map"],
+]
 SIGMAS = 6.0  # of what the finite number of samples explains
 
 
@@ -217,6 +226,10 @@ D'Alembert force of the next link, and takes it for white noise whose covariance
 draws {samples:,} such forces for a PUMA 560 at one pose, at rest and without gravity, and compares sample statistics
 with what the recursions compute. The arm has no motor inertias here, as in the paper: they would be noise of the
 measured torques.
+
+The paper's Table I, the two theories term by term:
+
+{markdown_table(["estimation", "symbol", "robot dynamics"], TABLE_1)}
 
 {{figure:statistics_fig3}}
 
