@@ -6,12 +6,12 @@ import linksweep as ls
 from linksweep import motion
 
 robot = ls.robots.puma560()
-q0 = np.array([0.2, -0.8, 0.4, 0.5, 0.9, -0.3])
+q0 = np.array([0.2, -0.9, 2.6, 0.0, np.pi - 1.7, 3.0])  # the tool points down
 start = robot.pose(q0, "tool")
-center = start[:3, 3] + [0.0, 0.08, 0.0]
+center = start[:3, 3] - [0.08, 0.0, 0.0]
 
-# once around a vertical axis in 2 s, from rest to rest, the tool turning with the circle
-circle = motion.Arc.around(start, center, axis=[0.0, 0.0, 1.0], angle=2.0 * np.pi, law=2.0)
+# once around a vertical axis in 2.5 s, from rest to rest, the tool turning with the circle: joint 6 turns once
+circle = motion.Arc.around(start, center, axis=[0.0, 0.0, 1.0], angle=2.0 * np.pi, law=2.5)
 t = np.linspace(0.0, circle.duration, 201)
 followed = robot.follow(circle, "tool", t, q0)
 if not followed.solved.all():

@@ -521,6 +521,8 @@ def test_angeles_counts():
     ]  # fmt: skip
     later, first = (8 + 10 + 6 + 26, 5 + 7 + 9 + 25), (1 + 12, 9)
     assert (later[0], first[0] - later[0]) == (50, -37) and (later[1], first[1] - later[1]) == (46, -37)
+    # Z0 = Z1, O0 = O1: of the first step's 12 m + 9 a only W1 rho1 is left where gravity is along that axis
+    assert (521 - (12 - 4), 435 - (9 - 2)) == (513, 428)  # 432 is printed
 
 
 # ---- Kang ----------------------------------------------------------------------------------------------------

@@ -34,9 +34,10 @@ def motion(tmp_path: Path) -> np.ndarray:
 @pytest.mark.parametrize("method", ROBOT.methods("inverse_dynamics"))
 def test_inverse_is_inverse_dynamics(run, motion: np.ndarray, method: str):
     outcome = run("inverse", "puma560", "--trajectory", "m.csv", "-o", "out.csv", "--method", method)
-    first, second, *more = outcome.out.splitlines()
-    assert (outcome.code, outcome.err, more) == (0, "", []) and first == f"out.csv: 50 rows of t and tau by {method}"
-    assert second.startswith("beyond limits: joint2: effort -202.")  # this motion is too fast for it
+    first, *more = outcome.out.splitlines()
+    assert (outcome.code, outcome.err) == (0, "") and first == f"out.csv: 50 rows of t and tau by {method}"
+    assert all(line.startswith("beyond limits: joint") for line in more)  # this motion is too wide and too fast for it
+    assert any(line.startswith("beyond limits: joint2: effort -202.") for line in more)
     names, table = table_of(Path("out.csv"))
     assert names == columns("tau")
     np.testing.assert_array_equal(table[:, 0], motion[:, 0])
@@ -56,7 +57,6 @@ def test_forward_brings_the_accelerations_back(run, motion: np.ndarray):
     assert about["method"] == ROBOT.methods("forward_dynamics")[0]
 
 
-@pytest.mark.filterwarnings("ignore:arm.urdf:linksweep.errors.ModelWarning")  # the published inertia of link 3
 def test_a_robot_from_a_file_and_dissipation(run, motion: np.ndarray):
     Path("arm.urdf").write_text(ROBOT.to_urdf())
     torques = []
@@ -117,8 +117,8 @@ def test_the_terminal_shows_the_beginning_and_the_end(run, motion: np.ndarray, c
 def test_a_narrow_terminal_says_what_it_leaves_out(run, motion: np.ndarray, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "40")
     lines = run("inverse", "puma560", "-t", "m.csv").out.splitlines()
-    assert re.match(r"[1-5] of 6 columns fit here", lines[-2])
-    assert all(len(line) <= 40 for line in lines[1:-2])
+    (place,) = (k for k, line in enumerate(lines) if re.match(r"[1-5] of 6 columns fit here", line))
+    assert all(len(line) <= 40 for line in lines[1:place])
 
 
 def test_plot(run, motion: np.ndarray):

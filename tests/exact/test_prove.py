@@ -234,7 +234,7 @@ def test_decimals_of_the_puma_are_fractions():
     assert 0.2435 - 0.016 != 0.2275 and model.links[1].com[2] == Fraction(2275, 10**4)
     assert [link.slide for link in model.links] == [0, 0, Fraction(1501, 10**4), Fraction(4331, 10**4), 0, 0]
     assert [link.mass for link in model.links] == [
-        Fraction(x) for x in ("0", "17.40", "4.80", "0.82", "0.34", "0.09")
+        Fraction(x) for x in ("13", "17.40", "4.80", "0.82", "0.34", "0.09")
     ]  # fmt: skip
     # link 2 in its canonical frame, which stands 0.2435 further in: m (com + d)
     assert model.links[1].mp[2] == Fraction("17.40") * (Fraction("-0.016") + Fraction("0.2435"))

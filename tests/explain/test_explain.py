@@ -455,3 +455,10 @@ def test_the_command(tmp_path: Path):
         run = command(*words, cwd=tmp_path)
         assert run.returncode == 2 and said in run.stderr and run.stderr.count("\n") == 1, run.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html"]
+
+
+def test_constraints_are_not_explained():
+    bars = ls.robots.four_bars(1)
+    with pytest.raises(ls.ArgumentError, match="has constraints, which are not explained"):
+        bars.explain("forward_dynamics", method="closed_chain")
+    assert list(bars.without_constraints().explain("forward_dynamics").lines)

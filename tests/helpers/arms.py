@@ -19,9 +19,9 @@ TX40 = Path(os.environ.get("LINKSWEEP_TX40", Path(__file__).parents[3] / "shared
 
 @functools.cache
 def arm(name: str) -> ls.Robot:
-    """ "puma560", "ur5" or "panda" (its fingers held)."""
+    """ "puma560" (with no limits but those of torque), "ur5" or "panda" (its fingers held)."""
     if name == "puma560":
-        return ls.robots.puma560()
+        return ls.robots.puma560().with_limits(-np.inf, np.inf, np.inf)
     path = next(
         path for file, path in FILES.items() if file.endswith({"ur5": "ur5_robot", "panda": "panda"}[name] + ".urdf")
     )

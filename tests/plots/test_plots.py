@@ -147,6 +147,19 @@ def test_phase_and_errors_and_bars():
         plots.bars({"never": 0.0})
 
 
+def test_heat_and_logarithmic_lines():
+    table = np.array([[1.0, -0.25], [np.nan, 0.5]])
+    figure = plots.heat(table, x=["a", "b"], y=["c", "d"], label="correlation")
+    axes, bar = figure.axes
+    assert [text.get_text() for text in axes.texts][:2] == ["1.00", "-0.25"] and bar.get_ylabel() == "correlation"
+    figure = plots.heat(np.abs(table), x=[0.0, 1.0], y=[2.0, 3.0])
+    assert not figure.axes[0].texts and figure.axes[0].get_xlim() == (-0.5, 1.5)
+    with pytest.raises(ArgumentError, match=r"shape \(2, 2\), expected one row for each y"):
+        plots.heat(table, x=[0.0], y=[0.0, 1.0])
+    axes = plots.lines([1.0, 10.0], {"a": [1.0, 2.0]}, log="xy").axes[0]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+
+
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_files_parse_and_are_the_same_twice(tmp_path: Path, ending: str):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
 import pytest
 
-from linksweep import robots
+import linksweep as ls
+from linksweep import Robot, robots
+from linksweep.description.lint import lint
 from linksweep.description.model import BASE, Model
 from linksweep.errors import ArgumentError, DescriptionError, ModelWarning
 
@@ -67,6 +71,62 @@ def test_puma_carries_torque_and_friction_limits():
     joints = [link.joint for link in robots.puma560_model().links]
     assert [j.limits.effort for j in joints] == [97.6, 186.4, 89.4, 24.2, 20.1, 21.3]
     assert [j.friction for j in joints] == [6.3, 5.5, 2.6, 1.3, 1.0, 1.2]
+
+
+def published_puma() -> Robot:
+    """Armstrong, Khatib & Burdick 1986 as printed: link 1 without mass, link 3 with moments that no body has."""
+    model = robots.puma560_model()
+    printed = {
+        "link1": (0.0, (0.0, 0.0, 0.35)),
+        "link2": (17.40, (0.130, 0.524, 0.539)),
+        "link3": (4.80, (0.066, 0.0125, 0.086)),
+    }
+    links = []
+    for link in model.links:
+        mass, moments = printed.get(link.name, (link.inertial.mass, np.diagonal(link.inertial.inertia)))
+        inertia = tuple(map(tuple, np.diag(moments).tolist()))
+        links.append(replace(link, inertial=replace(link.inertial, mass=mass, inertia=inertia)))
+    return Robot(replace(model, links=tuple(links)))
+
+
+def test_puma_moves_as_its_published_numbers_do():
+    ours, printed = robots.puma560(), published_puma()
+    q, qd, qdd = np.random.default_rng(3).uniform(-3, 3, (3, 50, 6))
+    base = np.random.default_rng(4).uniform(-1, 1, 9)
+    for gravity in ((0.0, 0.0, -9.81), (3.0, -5.0, 7.0)):
+        a, b = ours.with_gravity(gravity), printed.with_gravity(gravity)
+        tau = b.inverse_dynamics(q, qd, qdd, base_motion=base)
+        np.testing.assert_allclose(
+            a.inverse_dynamics(q, qd, qdd, base_motion=base), tau, rtol=0, atol=1e-12 * np.abs(tau).max()
+        )
+    np.testing.assert_allclose(ours.mass_matrix(q), printed.mass_matrix(q), rtol=0, atol=1e-14)
+
+
+def test_puma_costs_what_its_published_numbers_cost_but_for_the_mass_of_link_1():
+    """Three methods look at that mass; for the published numbers their counts are what they were."""
+    ours, printed = robots.puma560(), published_puma()
+    for method in printed.methods("inverse_dynamics"):
+        same = printed.operation_count("inverse_dynamics", method) == ours.operation_count("inverse_dynamics", method)
+        assert same == (method != "influence")
+    counts = printed.operation_count("inverse_dynamics", "influence")
+    assert (counts.mul, counts.add) == (743, 697)
+
+
+def test_puma_is_made_of_bodies_that_exist(tmp_path: Path):
+    robot = robots.puma560()
+    assert not lint(robot.model)
+    (tmp_path / "puma560.urdf").write_text(robot.to_urdf(), encoding="utf-8")
+    ls.load(tmp_path / "puma560.urdf")  # warnings are errors here
+    assert {finding.where for finding in lint(published_puma().model)} == {("link1",), ("link3",)}
+
+
+def test_puma_has_the_limits_of_the_arm():
+    limits = robots.puma560().limits
+    np.testing.assert_allclose(np.degrees(limits.lower), [-160, -225, -45, -110, -100, -266])
+    np.testing.assert_allclose(np.degrees(limits.upper), [160, 45, 225, 170, 100, 266])
+    np.testing.assert_allclose(limits.velocity, [1.92, 1.51, 2.40, 5.34, 5.09, 5.74], atol=1e-3)
+    stretched = robots.puma560().pose([0, 0, np.pi / 2, 0, 0, 0], "link4")[:3, 3]  # the middle of the elbow's range
+    np.testing.assert_allclose(stretched[[0, 2]], [0.4318 + 0.4331, 0.0203], atol=1e-12)
 
 
 def test_puma_right_angles_are_exact():

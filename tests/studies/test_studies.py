@@ -21,7 +21,7 @@ from linksweep import robots, studies
 from linksweep.counts.published_counts import FIGURE_4, crossing
 from linksweep.errors import ArgumentError
 from linksweep.motion import NormalSpline, Quintic
-from linksweep.studies import planar, puma560, six_axis, stanford
+from linksweep.studies import kang, planar, puma560, rates, sine_table, six_axis, stanford, statistics
 from linksweep.studies.report import Study, at_most
 
 FEW: dict[str, dict[str, Any]] = {
@@ -29,6 +29,9 @@ FEW: dict[str, dict[str, Any]] = {
     "puma560": {"samples": 13, "seconds": 1e-5},
     "six_axis": {"samples": 11},
     "planar": {"links": 7},
+    "sine_table": {"samples": 11},
+    "kang": {"joints": 3, "step": 0.3},
+    "statistics": {"samples": 2000},
 }
 
 
@@ -65,7 +68,7 @@ def test_list_of_studies_brings_nothing_heavy():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    assert set(FEW) | {"identify", "two_arms", "four_bar"} <= set(run.stdout.split())
+    assert set(FEW) | {"identify", "rates", "two_arms", "four_bar"} == set(run.stdout.split())
 
 
 @pytest.mark.cases(1)
@@ -279,8 +282,9 @@ def test_planar_counts_are_those_of_the_compiled_functions(folder_of: Callable[[
             assert got == [counts.mul, counts.add, counts.div]
             plain = [found[f"plain.{method}.{op}"] for op in ("mul", "add")]
             assert all(a <= b for a, b in zip(plain, got, strict=False))
-        assert found["published.filter_smoother"] == 27 * n
-        assert found["published.composite"] == pytest.approx(n**3 / 3 + n**2 + n * (2 * n + 7))
+        assert found["paper.filter_smoother"] == 27 * n
+        assert found["table_3.composite"] == pytest.approx(n**3 / 3 + n**2 + n * (2 * n + 7))
+        assert found["printed.composite"] == pytest.approx(n**3 / 3 + n**2 + 2 * n * (n + 5))
         # the traced recursion is never above the paper's scalar equations
         assert found["plain.filter_smoother.add"] <= 28 * n
         assert found["plain.filter_smoother.mul"] + found["plain.filter_smoother.div"] <= 29 * n
@@ -292,9 +296,86 @@ def test_planar_counts_are_those_of_the_compiled_functions(folder_of: Callable[[
 
 def test_planar_crossings():
     """The paper: N >= 5. As printed: 4. Where the filter costs the same it does not cost less."""
-    assert crossing(FIGURE_4["filter and smoother"], FIGURE_4["composite"]) == 5
+    assert crossing(FIGURE_4["filter and smoother"], FIGURE_4["composite, by Table III"]) == 5
     assert crossing(FIGURE_4["filter and smoother"], FIGURE_4["composite, as printed"]) == 4
     assert planar.crossing([1, 2, 3, 4], [1, 5, 5, 5], [2, 5, 6, 7]) == 3
     assert planar.crossing([1, 2], [5, 5], [1, 1]) is None
     with pytest.raises(ArgumentError, match="links = 3, expected at least 7"):
         planar.study(links=3)
+
+
+# ---- sine_table ----------------------------------------------------------------------------------------------------
+
+
+def test_a_table_of_sines_is_off_by_its_step():
+    angles = np.random.default_rng(0).uniform(-20.0, 20.0, 20_000)
+    bars = {"nearest": np.radians(0.05), "below": np.radians(0.1), "linear": np.radians(0.1) ** 2 / 8}
+    for reading, bar in bars.items():
+        error = np.abs(sine_table.SineTable(0.1, reading).sine(angles) - np.sin(angles)).max()
+        assert 0.9 * bar < error <= bar * (1 + 1e-9)
+    grid = np.radians(np.arange(-720, 721) / 2)  # angles that the table has
+    for reading in bars:
+        np.testing.assert_allclose(sine_table.SineTable(0.5, reading).sine(grid), np.sin(grid), atol=1e-9)
+
+
+def test_the_nearest_entry_is_another_pose():
+    """Torques by the table are those of angles that are rounded to it, and its accelerations come back."""
+    robot = robots.puma560()
+    q, qd, qdd = np.random.default_rng(1).uniform(-2.0, 2.0, (3, 7, 6))
+    recursions = sine_table.Recursions(robot, q, sine_table.SineTable(0.1))
+    tau = recursions.inverse(qd, qdd)
+    rounded = np.radians(np.rint(np.degrees(q) / 0.1) * 0.1)
+    np.testing.assert_allclose(tau, robot.inverse_dynamics(rounded, qd, qdd), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(recursions.forward(qd, tau), qdd, rtol=0, atol=1e-10)
+
+
+# ---- kang ----------------------------------------------------------------------------------------------------------
+
+
+def test_kang_counts_both_ways():
+    assert kang.operations(3) == {2: (349, 129), 3: (847, 440)}
+    with pytest.raises(ArgumentError, match="joints = 1, expected at least 2"):
+        kang.operations(1)
+
+
+@pytest.mark.slow
+def test_kang_torques_are_quadratic_in_the_tip_velocity():
+    """A and g against accelerations by differences: the tip's velocity does not change along the motion."""
+    found = kang.sizing(step=0.3)
+    assert len(found.q) > 3 and (found.by_velocity > 0).all() and (found.by_torque > 0).all()
+    robot, q, v, h = found.robot, found.q[0], np.array([0.3, -0.2, 0.4]), 1e-5
+    A, g, back = kang.torque_planes(robot, q, "tool")
+    qd = back @ v
+    twist = robot.jacobian(q, "tool") @ qd
+    np.testing.assert_allclose(twist, [0, 0, 0, *v], atol=1e-12)
+    ahead, behind = (np.linalg.solve(robot.jacobian(q + s * h * qd, "tool"), twist) for s in (1, -1))
+    tau = robot.inverse_dynamics(q, qd, (ahead - behind) / (2 * h))
+    np.testing.assert_allclose(np.einsum("a,iab,b->i", v, A, v) + g, tau, atol=1e-7)
+
+
+# ---- statistics ----------------------------------------------------------------------------------------------------
+
+
+def test_statistics_of_the_statistics():
+    """Gaussian samples show the expected error on average; a regression leaves the conditional variance."""
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(3, 3))
+    covariance = root @ root.T
+    pairs = [statistics._spread(rng.normal(size=(50, 3)) @ root.T, covariance) for _ in range(400)]
+    found, expected = np.array(pairs).T
+    assert np.sqrt(np.mean(found**2)) == pytest.approx(expected[0], rel=0.15)
+    x = rng.normal(size=(100_000, 3)) @ root.T
+    left = covariance[0, 0] - covariance[0, 1:] @ np.linalg.solve(covariance[1:, 1:], covariance[1:, 0])
+    assert statistics._residual_variance(x[:, 0], x[:, 1:]) == pytest.approx(left, rel=0.03)
+
+
+# ---- rates ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_rates_are_written(tmp_path: Path):
+    written = studies.run("rates", tmp_path, seconds=2e-4, rounds=5)
+    header, rows = table(tmp_path / "rates.csv")
+    assert len(written.checks) == 1 and len(rows) == 2 * len(rates.CASES)
+    seconds = np.array([[float(x) for x in row[header.index("predicted_s") :]] for row in rows])
+    assert ((seconds > 1e-9) & (seconds < 1e-4)).all()

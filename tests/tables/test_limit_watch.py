@@ -104,7 +104,7 @@ def test_degrees(q: list[float], simulated: bool, hint: bool):
 
 
 def test_degrees_without_limits():
-    puma = ls.robots.puma560().model
+    puma = ls.robots.puma560().with_limits(-np.inf, np.inf).model
     for angle, simulated, hint in ((150.0, False, True), (20.0, False, False), (150.0, True, True)):
         watch = LimitWatch(puma, simulated)
         watch.add(T[:1], q=np.array([[angle, *[0.0] * 5]]))

@@ -14,10 +14,11 @@ from linksweep.errors import ArgumentError
 LINK = {"V", "V_plus", "alpha", "costate", "costate_plus", "carried", "f", "f_link", "x", "n", "z", "z_plus", "b"}
 LINK |= {"zeta", "y", "y_plus", "a", "G", "d", "r1", "r2", "r3", "rest", "moments", "forces", "accelerations"}
 VECTOR = {"w", "dw", "dv", "dv_foot", "pdd", "rho", "hd", "u", "k", "moment", "force"}  # (links, 3)
-TENSOR = {"W"}  # (links, 3, 3)
+VECTOR |= {"C", "P_k", "L_k"}  # of augmented bodies
+TENSOR = {"W", "III"}  # (links, 3, 3)
 MATRIX = {"P", "P_plus", "Delta", "Delta_plus", "S", "U_plus"}  # (links, 6, 6)
 JOINT = {"tau", "qdd", "D", "innovation", "residual", "nu", "T_free", "T_bias", "a1", "a2", "a3", "c"}  # (nv,)
-JOINT |= {"inertial", "velocity", "gravity", "applied"}  # of the influence coefficients
+JOINT |= {"inertial", "velocity", "gravity", "applied", "M"}  # of the influence coefficients; M is of links
 OTHERS = {  # the same letter for other things
     ("khalil_kleinfinger", "U"): (3, 3), ("filter_smoother_ud", "U"): (6, 6), ("filter_smoother_ud", "d_plus"): (6,),
 }  # fmt: skip
@@ -26,7 +27,9 @@ NAMES = {
     "newton_euler": {"tau", "V", "V_plus", "a", "alpha", "b", "f"},
     "boundary_value": {"tau", "V", "V_plus", "n", "costate", "costate_plus", "b", "x"},
     "kane": {"tau", "w", "dw", "W", "pdd", "rho", "hd", "u", "k", "moment", "force"},
-    "influence": {"tau", "inertial", "velocity", "gravity", "applied", "I", "P"},
+    "influence": {
+        "tau", "inertial", "velocity", "gravity", "applied", "I", "P", "P1", "P2", "P3", "M", "C", "III", "P_k", "L_k",
+    },
     "filter_smoother": {
         "qdd", "costate", "carried", "V", "V_plus", "n", "b", "z", "z_plus", "P", "P_plus", "D", "G", "innovation",
         "residual",
@@ -85,7 +88,7 @@ def shape_of(method: str, quantity: str, bot: ls.Robot) -> tuple[int, ...]:
         return (6,)
     if (method, quantity) in (("composite", "M"), ("influence", "I")):
         return (bot.nv, bot.nv)
-    if (method, quantity) == ("influence", "P"):
+    if method == "influence" and quantity in ("P", "P1", "P2", "P3"):
         return (bot.nv,) * 3
     if (method, quantity) in OTHERS:
         return (bot.nv, *OTHERS[method, quantity])
@@ -298,6 +301,38 @@ def test_bias_terms_are_what_they_are_called():
     _, drift = still.inverse_dynamics(q, qd, 0 * qdd, details=True)
     first = next(row for row, i in enumerate(bot.model.document_order) if bot.model.links[i].parent < 0)
     assert close(drift.alpha[first], rest.a[first], 1e-12)
+
+
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("name", ["tree9", "puma560", "mixed5"])
+def test_augmented_bodies_momenta_and_the_terms_of_the_power_array(name: str):
+    """Kang: (15), (18) by sums over what link k carries, (14), (16), (17) by the robot's momentum, P* by P1, P2, P3."""
+    bot = robot(name)
+    q, qd, qdd = samples(bot, seed=13)
+    _, at = bot.inverse_dynamics(q, qd, qdd, method="influence", details=True)
+    model, bodies = bot.model, kinematics(bot.model, q, qd)
+    momentum = np.zeros(6)
+    for row, k in enumerate(model.document_order):
+        carried = [i for i in range(len(model.links)) if k in path(model, i)]
+        masses = np.array([model.links[i].inertial.mass for i in carried])
+        R, p = bodies[k].R, bodies[k].p
+        C = masses @ [bodies[i].c for i in carried] / masses.sum()
+        III = np.zeros((3, 3))
+        for i, m in zip(carried, masses, strict=True):
+            r = bodies[i].c - C
+            III += bodies[i].R @ np.array(model.links[i].inertial.inertia) @ bodies[i].R.T
+            III += m * (r @ r * np.eye(3) - np.outer(r, r))
+        assert close(at.M[row], masses.sum(), 1e-13) and close(at.C[row], R.T @ (C - p), 1e-12)
+        assert close(at.III[row], R.T @ III @ R, 1e-11)
+        linear = R @ at.P_k[row]
+        momentum += np.concatenate([R @ at.L_k[row] + np.cross(C, linear), linear])
+    assert close(momentum, bot.momentum(q, qd, about="base"), 1e-11)
+    assert close(at.P1 + at.P2 + at.P3, at.P, 1e-13)
+    assert close(at.P, bot.explicit_model(q)[1], 1e-11)
+    assert close(at.P1, np.swapaxes(at.P1, -1, -2), 1e-13)  # (P3)
+    assert close(at.P3, -np.swapaxes(at.P3, 0, 1), 1e-13)  # (P7)
+    if list(model.document_order) == list(range(len(model.links))):
+        assert not np.tril(at.P2).any()  # (P6): j >= k
 
 
 def along(bot: ls.Robot, link: int) -> np.ndarray:

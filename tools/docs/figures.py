@@ -172,6 +172,13 @@ def modified_dh() -> Any:
     return figure
 
 
+def filter_diagram() -> Any:
+    """Rodriguez' Fig. 3."""
+    from linksweep.studies.filter_diagram import filter_diagram
+
+    return filter_diagram()
+
+
 def puma_frames() -> Any:
     """Kozłowski's Fig. 2: the PUMA 560 with every frame of its DH table."""
     import linksweep as ls
@@ -223,6 +230,7 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "planar_arm": planar_arm,
     "spatial_vectors": spatial_vectors,
     "modified_dh": modified_dh,
+    "filter_diagram": filter_diagram,
     "puma_frames": puma_frames,
     "speed": speed,
     **of_peers(),

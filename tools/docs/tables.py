@@ -264,10 +264,10 @@ def equations_of(module: ModuleType) -> dict[str, str]:
 
 
 def shape_text(quantity: Any, chain: Any, general: Any | None) -> str:
-    names = {len(chain.link_names): "links", chain.nv: "nv"} if general is None else {4: "links", 13: "nv"}
+    names = {4: "links", 13: "nv"}
     shape = quantity.shape if general is None else general.shape
-    if general is None and quantity.frame == "joints":
-        names = {chain.nv: "nv"}
+    if general is None:  # as many links as degrees of freedom
+        names = {chain.nv: "nv" if quantity.frame == "joints" else "links"}
     text = ", ".join(names.get(size, str(size)) for size in shape)
     return "nv or nv, nv" if general is not None and len(general.shape) != len(quantity.shape) else text
 

@@ -75,6 +75,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("costate_covariance", "in rolled programs of serial chains", lambda s: s.loops and s.chain),
         Rule("factorization", "otherwise"),
     ),
+    "articulated_inertia": (Rule("riccati"),),
     "effective_inertia": (Rule("composite"),),
     "inertia_power": (Rule("augmented_bodies"),),
     "coriolis_matrix": (Rule("composite"),),

@@ -1,17 +1,17 @@
 """The intermediate quantities of an algorithm as named arrays: what `details=True` returns.
 
-An algorithm returns a record of every quantity it names; here the record is walked and each quantity becomes an output,
-whatever the joints: one number for each rate (nv,), a row for each link (links, 3) or (links, 6) [angular; linear] or
-[moment; force], a matrix for each link (links, 3, 3) or (links, 6, 6), a row for each rate (nv, 6), a matrix of rates
-(nv, nv). Links and rates stand in the order of `robot.link_names`. To mean what a reader expects they are computed at
-the origins of the description's joint frames, not at the canonical ones, and turned into their directions.
-docs/details.md lists them all.
+An algorithm returns a record of every quantity it names; here the record is walked and each quantity becomes an
+output, whatever the joints: one number for each rate (nv,) or link (links,), a row for each link (links, 3) or
+(links, 6) [angular; linear] or [moment; force], a matrix for each link (links, 3, 3) or (links, 6, 6), a row for each
+rate (nv, 6), a matrix of rates (nv, nv), an element for each three rates (nv, nv, nv). Links and rates stand in the
+order of `robot.link_names`. To mean what a reader expects they are computed at the origins of the description's joint
+frames, not at the canonical ones, and turned into their directions. docs/details.md lists them all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -96,9 +96,9 @@ def _of_record(tracer: UnrolledRun, record: Record) -> Iterator[Quantity]:
         value = getattr(record, name)
         if isinstance(value, Records):
             yield from _per_link(tracer, name, value)
-        elif isinstance(value, Power):  # of chains with joints of one freedom
-            groups, size = joint_groups(tracer), (tracer.model.nv,) * 3
-            yield Quantity(name, size, summed_over(groups, 3, lambda *place, found=value: found[place]), "joints")
+        elif isinstance(value, Power) or callable(value):  # an element for each three joints of one freedom
+            element: Any = value.element if isinstance(value, Power) else value
+            yield Quantity(name, (tracer.model.nv,) * 3, summed_over(joint_groups(tracer), 3, element), "joints")
         elif isinstance(value, dict) and isinstance(next(iter(value.values())), (list, tuple)):
             flat = tracer.join_pairs(value)
             yield Quantity(name, _square(tracer), flat, "joints")
@@ -139,6 +139,9 @@ def _per_link(tracer: UnrolledRun, name: str, records: Records) -> Iterator[Quan
     elif hasattr(first, "__dataclass_fields__"):
         for field in first.__dataclass_fields__:
             yield from _per_link(tracer, field, getattr(records, field))
+    elif hasattr(first, "__rtruediv__"):  # a scalar
+        rows = {link.row: record for link, record in zip(links, records, strict=True)}
+        yield Quantity(name, (len(links),), [rows[row] for row in sorted(rows)], "link")
     else:
         raise AssertionError(f"details do not know what {name} is")
 

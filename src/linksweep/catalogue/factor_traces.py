@@ -1,9 +1,10 @@
-"""How the factors of the mass matrix, solving with it, and the size of joint inertias are traced."""
+"""How articulated inertias, the factors of the mass matrix, solving with it, and joint inertias are traced."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..algorithms.explicit.articulated_parameters import articulated_parameters
 from ..algorithms.forward.filter_smoother import filter_smoother
 from ..algorithms.mass_matrix.coupled import (
     coupled_closeness,
@@ -19,8 +20,9 @@ from ..algorithms.mass_matrix.inertia_ratio import closeness, inertia_ratio
 from ..mechanism.bias import BaseMotion
 from ..mechanism.joints import Coordinates
 from ..mechanism.sweeps import PerLink, Sweep
-from ..spatial.algebra import ZERO_FORCE, ZERO_VEC
+from ..spatial.algebra import ZERO_FORCE, ZERO_VEC, ArticulatedInertia, Mat, Vec
 from ..spatial.scalars import Scalar
+from ..spatial.transforms import Rotation
 from ..tracing.tracer import Tracer
 from ..tracing.unrolled import UnrolledRun
 from .table import Function, Method, Request, Traced
@@ -38,6 +40,24 @@ def trace_of_rates(algorithm: Callable[..., list[Scalar]], takes_vector: bool = 
         tracer.write(output, [value for _, value in sorted(zip(places, found, strict=True), key=lambda pair: pair[0])])
 
     return traced
+
+
+def trace_articulated_inertia(tracer: UnrolledRun, request: Request, output: int) -> None:
+    """P, (links, 6, 6), each at the origin and in the directions of its link's described frame."""
+    if request.method == "articulated_parameters":
+        found = [ArticulatedInertia(body.J, body.Y, body.rho) for body in articulated_parameters(tracer).body]
+    else:
+        found = list(gains(tracer).P)
+    by_row: dict[int, list[Scalar]] = {}
+    for link, P in zip(tracer.model.links, found, strict=True):
+        axes = Rotation(Mat(*(Vec(*row) for row in link.axes)))
+        seen = P.shifted(-Vec(*link.origin)).turned(axes.back())
+        upper = [[*J, *Y] for J, Y in zip(seen.J.rows(), (seen.Y.x, seen.Y.y, seen.Y.z), strict=True)]
+        lower = [
+            [*Y, *rho] for Y, rho in zip(zip(*(row[3:] for row in upper), strict=True), seen.rho.rows(), strict=True)
+        ]
+        by_row[link.row] = [x for row in (*upper, *lower) for x in row]
+    tracer.write(output, [x for row in sorted(by_row) for x in by_row[row]])
 
 
 def trace_joint_inertia(tracer: Tracer, request: Request, output: int) -> None:
@@ -90,6 +110,11 @@ def _of_vector(result: str, method: str, algorithm: OfVector, coupled: Callable[
 
 
 FACTORS: dict[str, Function] = {
+    "articulated_inertia": Function(
+        ("q",), "P", ("links", 6, 6), {"riccati": Method(gains, written_out=True, filters=True),
+        "articulated_parameters": Method(articulated_parameters, written_out=True, filters=True)},
+        trace_articulated_inertia, invertible=True
+    ),
     "joint_inertia": Function(
         ("q",), "D", ("v",), {"factorization": Method(factorization)},
         _by_structure(trace_joint_inertia, trace_of_rates(coupled_pivots)), public=False

@@ -182,7 +182,8 @@ def signature(
     shapes: dict[str, tuple[int, ...]] = {name: (nv,) for name in INPUT_ORDER}
     shapes |= {"q": (nq,), "point": (3,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
     shapes |= {chosen.name: chosen.shape for chosen in parameters}
-    sizes: dict[str, int] = {"v": nv, "frames": len(model.frames), "parameters": 11 * len(model.links)}
+    sizes: dict[str, int] = {"v": nv, "links": len(model.links), "frames": len(model.frames)}
+    sizes["parameters"] = 11 * len(model.links)
     sizes["packed"] = parameter_places(model, packed=True).size
     sizes |= {"rows": sum(tie.rows for tie in model.ties), "ties": len(model.ties)}
     wanted = {name for request in requests for name in FUNCTIONS[request.function].inputs}

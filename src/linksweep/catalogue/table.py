@@ -60,8 +60,9 @@ class Method:
 class Function:
     """inputs by name, the result's name and axes, and its methods.
 
-    axes: "v" is nv, "packed" what a regressor holds beside its zeros, "frames" all frames, "six" six for each frame
-    asked for, "rows" of constraints, "ties" these, or a number. references: as seen from where, the default first.
+    axes: "v" is nv, "links" all links, "packed" what a regressor holds beside its zeros, "frames" all frames, "six" six
+    for each frame asked for, "rows" of constraints, "ties" these, or a number. references: as seen from where, the
+    default first.
     """
 
     inputs: tuple[str, ...]

@@ -132,7 +132,9 @@ ANGELES_1 = (
     Algorithm("Khalil et al.", "Newton-Euler", count("105n - 92", "94n - 86"), (538, 478)),
     Algorithm("Angeles, Ma & Rojas", "Kane", count("105n - 109", "90n - 105"), (521, 435)),
 )
-ANGELES_FIRST_AXES_COINCIDE = (513, 432)  # n = 6, "if Z0 and Z1 as well as O0 and O1 are coincident"
+# n = 6, "assuming that Z0 and Z1 as well as O0 and O1 are coincident". Its steps save 8 multiplications and 7
+# additions then, if gravity is along that axis: 513 and 428
+ANGELES_FIRST_AXES_COINCIDE = Algorithm("Angeles, Ma & Rojas", "Kane, Z0 = Z1 and O0 = O1", None, (513, 432))
 
 # (52), (56), (57): the three stages, for revolute joints
 ANGELES_STAGES = Table(
@@ -221,7 +223,10 @@ KANG = Table(
     count("3n^3 + 11n^2 + 129n - 171", "23/6n^3 + 13/2n^2 + 697/6n - 138"),
 )
 KANG_PRINTED_ADDITIONS = poly("23/6n^3 + 13/2n^2 + 691/6n - 138")
-KANG_PREVIOUS_TOTAL = 5995  # n = 6, multiplications and additions, reference [10]
+# n = 6, multiplications and additions together
+KANG_PREVIOUS_TOTAL = 5995  # "the current optimized one", reference [10]
+KANG_PRINTED_TOTAL = 3362  # introduction; 1647 + 1715. The conclusion has 3363
+KANG_LI_TOTAL = 2528  # "the most efficient algorithm in the literature", reference [4]: A phi'' + B phi'phi' + C phi'^2
 
 # Rodriguez 1987, planar chain without bias terms; each row for one link
 
@@ -255,10 +260,11 @@ RODRIGUEZ_3 = Table(
     ),
     count("5/2n^2 + 13/2n", "3/2n^2 + 15/2n"),
 )
-# Fig. 4, in flops (a multiplication and an addition each): filter, and assembly, factors and solution
+# Fig. 4, in flops (a multiplication and an addition each): filter, and assembly, factors and solution. The paper's text
+# has 2n(n + 5) for the assembly, its Table III adds up to n(2n + 7)
 FIGURE_4 = {
     "filter and smoother": poly("27n"),
-    "composite": poly("1/3n^3 + 3n^2 + 7n"),
+    "composite, by Table III": poly("1/3n^3 + 3n^2 + 7n"),
     "composite, as printed": poly("1/3n^3 + 3n^2 + 10n"),
 }
 

@@ -6,7 +6,7 @@ line style as well as in colour, and the colours are those of Okabe and Ito: leg
 
 from linksweep.plots.animation import Animation, animate
 from linksweep.plots.channels import Channel, channels
-from linksweep.plots.charts import bars, errors, lines
+from linksweep.plots.charts import bars, errors, heat, lines
 from linksweep.plots.figures import save
 from linksweep.plots.identified import fitted_torques, intervals, spectra
 from linksweep.plots.series import overlaid, panels, phase, time_series, torque_figure
@@ -20,6 +20,7 @@ __all__ = [
     "channels",
     "errors",
     "fitted_torques",
+    "heat",
     "intervals",
     "lines",
     "overlaid",

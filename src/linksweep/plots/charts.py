@@ -1,7 +1,8 @@
-"""Curves of anything over anything, errors on a logarithmic axis, and bars."""
+"""Curves of anything over anything, errors on a logarithmic axis, bars, and tables of numbers as colours."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -25,14 +26,19 @@ def lines(
     x_label: str = "",
     y_label: str = "",
     markers: bool = False,
+    log: str = "",
 ) -> Figure:
-    """Each of `curves` (samples,) over x (samples,), with a legend beside them."""
+    """Each of `curves` (samples,) over x (samples,), with a legend beside them. log: "x", "y" or "xy"."""
     x = numbers("x", x)
     figure = new_figure(7.5, 4.2)
     axes = figure.subplots()
     for index, (label, curve) in enumerate(_of_length(curves, len(x)).items()):
         marker = {"marker": _MARKERS[index % len(_MARKERS)], "markersize": 4.5} if markers else {}
         axes.plot(x, curve, label=label, **line_style(index), **marker)
+    for name in log:
+        getattr(axes, f"set_{name}scale")("log")
+    if "x" not in log and np.array_equal(x, np.rint(x)):
+        axes.locator_params(axis="x", integer=True)  # counts have no halves
     axes.set(title=title, xlabel=x_label, ylabel=y_label)
     axes.margins(x=0.02)
     style(axes)
@@ -88,6 +94,53 @@ def bars(values: Mapping[str, float], *, title: str = "", x_label: str = "", gro
     axes.set(title=title, xlabel=x_label)
     style(axes)
     axes.grid(visible=False, axis="y")
+    return figure
+
+
+def heat(
+    values: ArrayLike,
+    *,
+    x: Sequence[str] | ArrayLike = (),
+    y: Sequence[str] | ArrayLike = (),
+    title: str = "",
+    x_label: str = "",
+    y_label: str = "",
+    label: str = "",
+) -> Figure:
+    """Numbers (rows, columns) as colours; what is not finite stays white.
+
+    x, y: where the columns and rows are, the first row lowest; or names of them, the first row highest, and then each
+    number is written into its cell. label: what the colours mean. Numbers of both signs are white at zero.
+    """
+    table = numbers("values", values)
+    if table.ndim != 2 or (len(table), len(table[0])) != (len(np.asarray(y)), len(np.asarray(x))):
+        raise ArgumentError(
+            f"heat got values of shape {table.shape}, expected one row for each y and a column for each x."
+        )
+    named = np.asarray(x).dtype.kind in "US"
+    largest = float(np.nanmax(np.abs(table), initial=0.0))
+    signed = bool(np.nanmin(table, initial=0.0) < 0.0)
+    lowest, highest = (-largest, largest) if signed else (None, None)
+    palette = "RdBu_r" if signed else "viridis"
+    shape = 1.0 if named else np.ptp(numbers("x", x)) / max(np.ptp(numbers("y", y)), 1e-300)
+    figure = new_figure(min(max(4.2 * shape + 2.2, 4.0), 9.0), 4.9)
+    axes = figure.subplots()
+    if named:
+        decimals = max(0, 2 - math.floor(math.log10(largest))) if largest else 0
+        shown = axes.imshow(table, cmap=palette, vmin=lowest, vmax=highest)
+        axes.set_xticks(range(len(table[0])), list(np.asarray(x)))
+        axes.set_yticks(range(len(table)), list(np.asarray(y)))
+        for row, column in np.ndindex(*table.shape):
+            dark = abs(table[row, column]) > 0.6 * largest if signed else table[row, column] < 0.6 * largest
+            axes.text(column, row, f"{table[row, column]:z.{decimals}f}", ha="center", va="center", fontsize="small",
+                      color="white" if dark else "black")  # fmt: skip
+    else:
+        shown = axes.pcolormesh(
+            numbers("x", x), numbers("y", y), table, shading="nearest", cmap=palette, vmin=lowest, vmax=highest
+        )
+        axes.set_aspect("equal")
+    figure.colorbar(shown, ax=axes, label=label)
+    axes.set(title=title, xlabel=x_label, ylabel=y_label)
     return figure
 
 

@@ -1,8 +1,9 @@
 """Several arms and one object: grasps by name, on one constrained robot of all of them.
 
 Arm i has M qdd + h + J^T f = tau, the object M_o dV/dt + b_o = F + sum A_i^T f_i, and a contact ties the arm's frame to
-the object's contact frame (G. Rodriguez and K. Kreutz 1988, Part II). Contact forces f = S lambda lie in the wrench
-basis S of the contact's model; a contact that slides or turns keeps its point and its normal in the object.
+the object's contact frame. It is the problem of Part II of G. Rodriguez and K. Kreutz 1988, of which we have the table
+of contents only; the method is that of algorithms/closed_chain. Contact forces f = S lambda lie in the wrench basis S
+of the contact's model; a contact that slides or turns keeps its point and its normal in the object.
 """
 
 from __future__ import annotations

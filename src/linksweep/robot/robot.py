@@ -629,6 +629,20 @@ class Robot:
         gravity = "influence" if requests[0].method == "augmented_bodies" else None
         return self._core.function((*requests, *self._core.requests(["gravity_forces"], gravity)))(q)
 
+    def articulated_inertia(self, q: ArrayLike, method: str | None = None, out: np.ndarray | None = None) -> np.ndarray:
+        """The articulated-body inertia P (..., links, 6, 6) of each link: all that it carries, with those joints free.
+
+        P is [[J, Y], [Y^T, rho]] at the origin and in the directions of the link's frame, rows in the order of
+        `link_names`: an inertia J about the origin, a mass rho that differs by direction, and Y = C rho with the center
+        of mass C. The link's own joint is locked.
+
+        Parameters
+        ----------
+        q : (..., nq)
+        method : "riccati", the default: Rodriguez 1987, (37)-(43); or "articulated_parameters": (84)
+        """
+        return self._call("articulated_inertia", (q,), method, None, out)
+
     def factor(self, q: ArrayLike) -> Factor:
         """The mass matrix as (I + H Phi L) D (I + H Phi L)^T, with `solve`, `logdet`, `colour`, `whiten`."""
         return factor(self._core, q)

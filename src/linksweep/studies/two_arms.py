@@ -195,8 +195,9 @@ def _report(results: Results, squeeze: float, loose: float) -> str:
 
 Two PUMA 560 stand {2 * APART:g} m apart and hold a box of {MASS:g} kg between them. They lift it along a straight line,
 {DURATION:g} s from rest to rest, {len(results.t)} samples, and squeeze it all the while: the internal force, which does
-nothing to the box, is held (G. Rodriguez and K. Kreutz 1988, Part II). The torques come from inverse dynamics of the
-grasp, accelerations and contact forces back from its forward dynamics.
+nothing to the box, is held. The torques come from inverse dynamics of the grasp, accelerations and contact forces
+back from its forward dynamics. This is the problem of Part II of G. Rodriguez and K. Kreutz 1988, of which we have the
+table of contents only; the method is our own.
 
 {table}
 

@@ -20,6 +20,8 @@ motion.duration
 plots.Channel("pressure", "bar", low=0.0, high=6.0)
 # %% plots.animate
 plots.animate(arm, t[::10], q[::10], fps=10)
+# %% plots.heat
+plots.heat([[1.0, 0.4], [0.4, 1.0]], x=["joint1", "joint2"], y=["joint1", "joint2"], label="correlation")
 # %% plots.bars
 plots.bars({"newton_euler": 21.6, "kane": 25.7}, x_label="ns a sample", title="UR5")
 # %% plots.channels

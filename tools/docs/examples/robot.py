@@ -13,6 +13,11 @@ print(robot)
 print(robot.nv, robot.joint_names)
 # %% Robot.armature
 robot.armature
+# %% Robot.articulated_inertia
+P = robot.articulated_inertia(q, method="articulated_parameters")  # (84) of Rodriguez 1987
+J, Y, rho = P[:, :3, :3], P[:, :3, 3:], P[:, 3:, 3:]
+assert np.allclose(rho[-1], robot.masses[-1] * np.eye(3))  # the last link carries nothing
+np.round(np.diagonal(rho[1]), 2)  # kg: what link 2 takes to be pushed along x, y, z
 # %% Robot.base_parameters
 base = robot.base_parameters()
 print(len(base.names), base.names[:4])

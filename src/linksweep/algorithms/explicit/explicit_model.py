@@ -57,6 +57,10 @@ class Power:
         """P*_{i,j;k}."""
         return self.p1(*place) + (self.p2(*place) + self.p3(*place))                             # step 7
 
+    def element(self, i: int, j: int, k: int) -> Scalar:
+        """P*_{i,j;k}, as `p1`, `p2` and `p3` give its terms."""
+        return self[i, j, k]
+
     def of_product(self, i: int, j: int, k: int) -> Scalar:
         """What stands at phi'_j phi'_k in torque i, however P* is split."""
         return self[i, j, k] if j == k else self[i, j, k] + self[i, k, j]

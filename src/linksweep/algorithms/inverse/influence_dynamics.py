@@ -8,16 +8,21 @@ External forces go through the first-order coefficients, (7), summed from the ti
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...mechanism.bias import BaseMotion
 from ...mechanism.joints import Coordinates
 from ...description.model import BASE
-from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Transform, Vec
+from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Mat, Sym, Transform, Vec
 from ...spatial.scalars import Scalar
+from ...spatial.transforms import Pose
 from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Records, Unrolled
+from ..explicit.augmented_bodies import Body, turned
 from ..explicit.explicit_model import Power, explicit_model, joint_pair
-from ..explicit.influence import Axis
+from ..explicit.influence import Axis, first_joint_poses
+
+Element = Callable[[int, int, int], Scalar]  # of the joints i, j, k
 
 
 @dataclass(slots=True)
@@ -30,6 +35,17 @@ class Base:
 
 
 @dataclass(slots=True)
+class Augmented:
+    """Link k and all that it carries as one body, and its momenta by joint k alone, in the frame of link k."""
+
+    M: Scalar  # mass M_k of augmented body k, (15)
+    C: Vec  # center of mass c* of augmented body k, from the link's origin, (15)
+    III: Sym  # inertia of augmented body k about its center of mass, (18)
+    P_k: Vec  # partial linear momentum, that of joint k alone, (14)
+    L_k: Vec  # partial angular momentum about c*, that of joint k alone, (17)
+
+
+@dataclass(slots=True)
 class Result:
     tau: PerJoint  # joint force: the sum of the four
     inertial: PerJoint  # joint force for the joints' accelerations
@@ -37,7 +53,11 @@ class Result:
     gravity: PerJoint  # joint force for gravity and the base's acceleration
     applied: PerJoint  # joint force against external forces and, if asked for, dissipation
     I: dict[tuple[int, int], Scalar]  # noqa: E741  # I* of (8): effective inertia, armature included
-    P: Power  # P* of (8): inertia power, P*_ijk at [i, j, k]
+    P: Power  # P* of (8): inertia power, P*_ijk at [i, j, k], the sum of its three terms
+    P1: Element  # first term of P*, (25), (P3)-(P5): masses
+    P2: Element  # second term of P*, (26), (P6), (P10): inertias, accelerations of directions
+    P3: Element  # third term of P*, (27), (P7)-(P9): inertias, gyroscopic
+    bodies: PerLink[Augmented]
 
 
 def influence_dynamics(
@@ -71,7 +91,18 @@ def influence_dynamics(
     applied, _ = sweep.inward(force_step, ZERO_FORCE, qd, f_ext)                                 # (7)
     parts = zip(inertial, velocity, gravity, applied, strict=True)
     tau = Records(sum(four, Coordinates((0.0,))) for four in parts)                              # (8)
-    return Result(tau, inertial, velocity, gravity, applied, model.I, model.P)
+    power, at = model.P, first_joint_poses(sweep)
+    bodies = Records(seen_by(at[k], body, rate[k]) for k, body in enumerate(model.bodies))
+    return Result(tau, inertial, velocity, gravity, applied, model.I, power, power.p1, power.p2, power.p3, bodies)
+
+
+def seen_by(at: Pose, body: Body, rate: Scalar) -> Augmented:
+    """An augmented body and its partial momenta in the frame of its link, which stands at `at`."""
+    rows = Mat(at.x, at.y, at.z).T
+    back = Pose(rows.x, rows.y, rows.z, ZERO_VEC)  # the inverse rotation
+    P_k = at.turn_back(body.P) * rate                                                            # (14)
+    L_k = at.turn_back(body.L) * rate                                                            # (17)
+    return Augmented(body.M, at.turn_back(body.C - at.p), turned(body.III, back), P_k, L_k)
 
 
 def seen_from(X: Transform, base: BaseMotion) -> Base:
