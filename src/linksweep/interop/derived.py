@@ -33,7 +33,7 @@ def checked(f: object) -> CompiledFunction:
     if f.recipe.details:
         raise ArgumentError(f"wrap got {f.name} with details, expected plain results: use robot.compile.")
     recipe = replace(f.recipe, varied=bool(f.recipe.parameters))
-    return CompiledFunction(recipe, f.dtype, 1, "llvm")
+    return CompiledFunction(recipe, None, 1, "llvm")  # in the type that it is given
 
 
 def unique_name(function: CompiledFunction | Rollout) -> str:
@@ -41,7 +41,7 @@ def unique_name(function: CompiledFunction | Rollout) -> str:
     if isinstance(function, CompiledFunction):
         name, content = function.name, function.recipe
     else:
-        name, content = "rollout", (function.dt, function.recipe)
+        name, content = "rollout", (function.dt, function.recipe, function.backend, function.threads)
     digest = hashlib.sha256(canonical((__version__, content)).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{re.sub(r'[^0-9A-Za-z_]', '_', name)[:60]}_{digest[:24]}"
 
