@@ -7,6 +7,7 @@ stop the tests. A quantity that raises an error of linksweep is stored as its me
 NumPy, over numbers that carry their derivatives.
 """
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 import functools
@@ -75,7 +76,7 @@ def reference(kind: str, chained: bool, name: str) -> dict[str, np.ndarray]:
     else:
         rows = [loss.one(jets.jets(x)) for x in loss.x]
         value, grad = sum(row.v for row in rows), np.concatenate([row.g for row in rows])
-        hessian = block_diag(*(row.h for row in rows))
+        hessian = np.asarray(block_diag(*(row.h for row in rows)))
     shape = loss.x.shape
     first = {"value": np.asarray(value), "grad": grad.reshape(shape)}
     if kind == "rollout":

@@ -146,7 +146,7 @@ def test_what_does_not_fit(inverse):
 )
 def test_tensors_without_plain_memory(puma, inverse, made, grad: bool):
     q, qd, qdd = tensors()
-    with pytest.raises(ArgumentError, match="inverse_dynamics: q is a .* tensor, expected a dense one"):
+    with pytest.raises(ArgumentError, match="expected a dense one"):
         inverse(made(q), qd.requires_grad_(grad), qdd)
 
 
@@ -208,7 +208,7 @@ def test_pickle(inverse):
     assert torch.equal(again(*tensors()), inverse(*tensors())) and again._rules is inverse._rules
 
 
-QUANTITIES = ("value", "grad", "hessian")
+QUANTITIES: tuple[str, ...] = ("value", "grad", "hessian")
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import overload
 
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
@@ -32,6 +33,10 @@ from .jax_targets import as_arrays, bind, on_several_devices, register, result_t
 from .rollouts import Array as JaxArray
 
 
+@overload
+def wrap(f: CompiledFunction) -> JaxFunction: ...
+@overload
+def wrap(f: Rollout) -> JaxRollout: ...
 def wrap(f: CompiledFunction | Rollout) -> JaxFunction | JaxRollout:
     """A function of JAX arrays that runs the machine code of `f`, a function from `robot.compile` or `ls.rollout`.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import overload
 
 from ..compiled.function import CompiledFunction, make_function
 from ..errors import ArgumentError
@@ -26,6 +27,10 @@ _from_numpy = torch.from_numpy
 _known: dict[str, _Function] = {}  # operators stay registered as long as the process lives
 
 
+@overload
+def wrap(f: CompiledFunction) -> TorchFunction: ...
+@overload
+def wrap(f: Rollout) -> TorchRollout: ...
 def wrap(f: CompiledFunction | Rollout) -> TorchFunction | TorchRollout:
     """A function of tensors on the CPU that runs the machine code of `f`, from `robot.compile` or `ls.rollout`.
 
