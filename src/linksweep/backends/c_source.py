@@ -30,7 +30,7 @@ class Interface:
 
 
 def c_header(program: Program, interface: Interface) -> str:
-    guard = f"{interface.name.upper()}_H"
+    guard = f"LINKSWEEP_{interface.name}_H"  # as it is written: names may differ by case alone
     return "\n".join(
         [
             *opening(interface),
