@@ -18,6 +18,8 @@ from ..support.foreign import refuse_foreign
 from ..support.messages import shown
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..robot.robot import Robot
 
 RANK = 1e-10  # of the largest singular value: below, a direction cannot be told from noise
@@ -149,3 +151,16 @@ class MomentumObserver:
         if self.residual is None:
             raise ArgumentError("MomentumObserver: nothing was observed yet, expected a call with q, qd and tau first.")
         return np.asarray((np.abs(self.residual) > np.asarray(threshold, float)).any(axis=-1))
+
+    def to_c(
+        self, path: str | Path, *, name: str | None = None, dtype: str = "double"
+    ) -> tuple[Path, Path]:  # fmt: skip
+        """Write the observer as C99 to `path`, which ends in .c, and the header beside it.
+
+        The function takes q, qd, tau, its state (zeros before the first call), gain and dt. It returns the residual and
+        the next state, which goes into the next call. `<name>_tuned` has this gain and dt. name: <robot>_<file> by
+        default.
+        """
+        from .observer import export_observer
+
+        return export_observer(self.robot, self.dt, self.gain, self.dissipation, path, name, dtype)
