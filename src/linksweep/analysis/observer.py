@@ -14,6 +14,7 @@ from ..catalogue.requests import make_requests
 from ..compiled.arrays import Argument, Signature
 from ..compiled.c_export import default_name, export_c
 from ..compiled.function import CompiledFunction, Recipe
+from ..spatial.dense import dot
 from ..spatial.scalars import Scalar, where
 from ..tracing.expression import Graph
 from ..tracing.passes import optimise
@@ -48,17 +49,18 @@ class ObserverRecipe(Recipe):
 
     def trace(self) -> Program:
         inputs, graph, nv = self.inputs(), Graph(), self.model.nv
-        q, qd, tau, state, (gain,), (dt,) = (
+        columns: list[list[Scalar]] = [
             [graph.leaf("input", (k, i)) for i in range(array.size)] for k, array in enumerate(inputs)
-        )
+        ]
+        q, qd, tau, state, (gain,), (dt,) = columns
         M, C, h = (self._value(request, {"q": q, "qd": qd}) for request in self.requests)
         started, before = state[2 * nv] > 0.0, state[nv : 2 * nv]
         residual: list[Scalar] = []
         explained: list[Scalar] = []
         known: list[Scalar] = []
         for i in range(nv):
-            p = _sum(M[i * nv + j] * qd[j] for j in range(nv))
-            known.append(_sum((C[i * nv + j] + C[j * nv + i]) * qd[j] for j in range(nv)) - h[i])
+            p = dot(M[i * nv : (i + 1) * nv], qd)
+            known.append(dot([C[i * nv + j] + C[j * nv + i] for j in range(nv)], qd) - h[i])
             after = state[i] + dt * (tau[i] + 0.5 * (known[i] + before[i]))
             r = gain * (p - after) / (1.0 + gain * dt)
             residual.append(where(started, r, 0.0))
@@ -73,15 +75,8 @@ class ObserverRecipe(Recipe):
         return run.results[0]
 
     def signature(self) -> Signature:
-        sides = (tuple(Argument(a.name, a.shape) for a in side) for side in (self.inputs(), self.outputs()))
-        return Signature("observer", *sides)
-
-
-def _sum(terms: Sequence[Scalar]) -> Scalar:
-    total, *rest = terms
-    for term in rest:
-        total = total + term
-    return total
+        inputs, outputs = (tuple(Argument(a.name, a.shape) for a in side) for side in (self.inputs(), self.outputs()))
+        return Signature("observer", inputs, outputs)
 
 
 def export_observer(

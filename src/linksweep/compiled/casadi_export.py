@@ -204,8 +204,12 @@ def casadi_function(
         place = Path(scratch if folder is None else folder)
         source_path, library_path = checked_path(place / f"{chosen}.c"), place / f"{chosen}.so"
         write_atomically(source_path, lambda file: write_text(file, source))
-        write_atomically(library_path, lambda file: file.write_bytes(library))
+        write_atomically(library_path, lambda file: _write_bytes(file, library))
         return casadi.external(chosen, str(library_path))  # which keeps it loaded, also without its file
+
+
+def _write_bytes(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
 
 
 def _built(function: CompiledFunction, name: str, hessian: bool) -> tuple[str, bytes]:
