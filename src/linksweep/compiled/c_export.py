@@ -212,10 +212,12 @@ def _described(request: Request) -> str:
 
 
 def _derivative(request: Request) -> str:
-    along = " along the rates" if "q" in request.moved + request.by and not request.coordinates else ""
+    moved = request.moved + request.by + request.along
+    along = " along the rates" if "q" in moved and not request.coordinates else ""
     product = f", {request.product} by {' and '.join(request.moved)}" if request.product else ""
     derivative = f", derivative by {' and '.join(request.by)}" if request.by else ""
-    return f"{product}{derivative}{along}" if request.slope else ""
+    further = f", jvp of this by {' and '.join(request.along)}" if request.along else ""
+    return f"{product}{derivative}{further}{along}" if request.slope else ""
 
 
 def _argument(name: str, array: Array) -> str:
