@@ -34,13 +34,14 @@ def _loaded(function: CompiledFunction, dtype: str, plan: Plan | None, key: str)
     found = store.get(key)
     if found is None:
         kernel = dtype if plan is None else "float64"  # many steps are computed in float64, whatever comes in
-        cost = compiled._predicted_cost(function.program, target.lanes(kernel))
+        program = function.recipe.trace()  # not function.program, which would be kept
+        cost = compiled._predicted_cost(program, target.lanes(kernel))
         if plan is None:
             sides = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
             extra = functools.partial(xla.handler_ir, function.name, *sides, dtype, cost)
         else:
             extra = functools.partial(rollout_handler_ir, function.name, plan, dtype, cost)
-        code = llvm.compile_object(compiled._for_target(function.program, target), kernel, target, extra)[0]
+        code = llvm.compile_object(compiled._for_target(program, target), kernel, target, extra)[0]
         store.put(key, {"workspace": 0}, code)
     else:
         code = found[1]
