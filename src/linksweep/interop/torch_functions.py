@@ -20,7 +20,7 @@ except ImportError as error:
     ) from error
 
 from .rollouts import Array as Tensor
-from .torch_operators import Operator, as_array, check_tensor, unwatched
+from .torch_operators import Operator, check_tensor, plain_arrays
 from .torch_rollouts import TorchRollout
 
 _from_numpy = torch.from_numpy
@@ -57,10 +57,11 @@ class TorchFunction:
     def __call__(self, *args: Tensor, **named: Tensor) -> Tensor:
         if named or len(args) != len(self._rules.cores):
             args = self._in_order(args, named)
-        if unwatched(args):
-            results = self._rules.run(*args)
-        else:
+        arrays = plain_arrays(args)
+        if arrays is None:
             results = self._rules.operator.dispatched(*self._rules.prepared(args))
+        else:
+            results = self._rules.results(arrays)
         return results[0] if self._single else tuple(results)
 
     def _in_order(self, args: tuple[Tensor, ...], named: dict[str, Tensor]) -> tuple[Tensor, ...]:
@@ -108,13 +109,7 @@ class _Function:
     def times(self, made: _Function, inputs: Tensor, vectors: Tensor) -> Sequence[Tensor]:
         return made.operator(*product_arguments(self.function, made.function, inputs, vectors))
 
-    def run(self, *tensors: Tensor) -> list[Tensor]:
-        try:
-            arrays = [x.detach().numpy() if x.requires_grad else x.numpy() for x in tensors]
-        except (RuntimeError, TypeError):  # signs that are applied when read; or nothing that can be shared
-            for argument, x in zip(self.function.signature.inputs, tensors, strict=True):
-                check_tensor(f"{self.function.name}: {argument.name}", x)
-            arrays = [as_array(x) for x in tensors]
+    def results(self, arrays: list[Tensor]) -> list[Tensor]:
         results = self.fast(*arrays)
         return [_from_numpy(results)] if self.single else [_from_numpy(x) for x in results]
 

@@ -27,8 +27,8 @@ _PLAIN = torch.Tensor, torch.nn.Parameter
 class Rules(Protocol):
     """What an operator computes, and how it is differentiated and mapped."""
 
-    def run(self, *tensors: Tensor) -> list[Tensor]:
-        """The results of plain tensors."""
+    def results(self, arrays: list[Tensor]) -> list[Tensor]:
+        """The results, from NumPy's arrays."""
         ...
 
     def fake(self, *tensors: Tensor) -> list[Tensor]:
@@ -52,9 +52,9 @@ class Operator:
     """An operator: call it with tensors of any kind. `keep`: its gradient needs the results, too."""
 
     def __init__(self, name: str, inputs: int, rules: Rules, keep: bool = False):
-        self.run = rules.run
+        self.rules = rules
         LIBRARY.define(f"{name}({', '.join(f'Tensor x{k}' for k in range(inputs))}) -> Tensor[]")
-        LIBRARY.impl(name, rules.run, "CPU")
+        LIBRARY.impl(name, self._run, "CPU")
         LIBRARY.impl(name, self._watched, "Autograd")
         torch.library.register_fake(f"linksweep::{name}", rules.fake, lib=LIBRARY)
         torch.library.register_vmap(
@@ -64,7 +64,11 @@ class Operator:
         self._function = _differentiable(name, inputs, self.dispatched, rules, keep)
 
     def __call__(self, *tensors: Tensor) -> Sequence[Tensor]:
-        return self.run(*tensors) if unwatched(tensors) else self.dispatched(*tensors)
+        arrays = plain_arrays(tensors)
+        return self.dispatched(*tensors) if arrays is None else self.rules.results(arrays)
+
+    def _run(self, *tensors: Tensor) -> list[Tensor]:
+        return self.rules.results([as_array(x) for x in tensors])
 
     def _watched(self, *tensors: Tensor) -> list[Tensor]:
         with enable_single_level_autograd_function():
@@ -100,10 +104,10 @@ def _differentiable(name: str, inputs: int, operator: Callable[..., Tensor], rul
     return Function
 
 
-def unwatched(tensors: Sequence[Tensor]) -> bool:
-    """Whether these are plain tensors of one type that no gradient, transformation, mode or trace of PyTorch follows.
+def plain_arrays(tensors: Sequence[Tensor]) -> list[Tensor] | None:
+    """The memory of tensors of one type, where nothing of PyTorch follows what is computed with them; else None.
 
-    Their values are all that counts then.
+    No gradient, transformation, mode or trace may: then values are all that counts.
     """
     if (
         _is_compiling()
@@ -113,17 +117,25 @@ def unwatched(tensors: Sequence[Tensor]) -> bool:
         or _function_modes()
         or _trace() is not None
     ):
-        return False
-    grad, common = _grad_enabled(), None
-    for x in tensors:
-        if type(x) not in _PLAIN or not x.is_cpu or (grad and x.requires_grad):
-            return False
-        dtype = x.dtype
-        if dtype is not common:
-            if common is not None or dtype not in _TYPES:
-                return False
-            common = dtype
-    return True
+        return None
+    arrays, common = [], None
+    try:
+        for x in tensors:
+            if type(x) not in _PLAIN:
+                return None
+            dtype = x.dtype
+            if dtype is not common:
+                if common is not None or dtype not in _TYPES:
+                    return None
+                common = dtype
+            if x.requires_grad:
+                if _grad_enabled():
+                    return None
+                x = x.detach()
+            arrays.append(x.numpy())
+    except (RuntimeError, TypeError):  # not on the CPU, sparse, seen through a sign ...
+        return None
+    return arrays
 
 
 # bound once: they are asked at every call
@@ -135,7 +147,8 @@ _trace = torch._C._get_tracing_state  # of torch.jit
 
 def as_array(x: Tensor) -> Tensor:
     """The memory of a tensor as an array; copied where it is seen through a sign."""
-    return x.detach().resolve_neg().numpy()
+    x = x.detach() if x.requires_grad else x
+    return (x.resolve_neg() if x.is_neg() else x).numpy()
 
 
 def check_tensor(name: str, x: object) -> None:

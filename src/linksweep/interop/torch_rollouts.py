@@ -14,7 +14,7 @@ from ..simulation.gradient import Rollout
 from .derived import unique_name
 from .rollouts import FIRST, NAMES, mapped_first, pulled_back, result_shapes, summed
 from .rollouts import Array as Tensor
-from .torch_operators import Operator, as_array, check_tensor
+from .torch_operators import Operator, check_tensor
 
 _known: dict[str, _States] = {}  # operators stay registered as long as the process lives
 TWICE = (
@@ -59,9 +59,9 @@ class _Rolled:
     def __init__(self, roll: Rollout, function: Callable[..., Tensor]):
         self.roll, self.function = roll, function
 
-    def run(self, *tensors: Tensor) -> list[Tensor]:
-        results = self.function(*map(as_array, tensors))
-        return [torch.from_numpy(np.ascontiguousarray(x)).to(tensors[0].dtype) for x in results]
+    def results(self, arrays: list[Tensor]) -> list[Tensor]:
+        results = self.function(*arrays)
+        return [torch.from_numpy(np.ascontiguousarray(x, arrays[0].dtype)) for x in results]
 
     def fake(self, *tensors: Tensor) -> list[Tensor]:
         return [tensors[0].new_empty(shape) for shape in result_shapes(self.roll, [x.shape for x in tensors])]
