@@ -53,7 +53,7 @@ test: $(VENV)/test.stamp
 TORCH ?= torch==2.13.0 torch
 $(VENV)/frameworks.stamp: $(VENV)/test.stamp $(VENV)/docs.stamp
 	for torch in $(TORCH); do $(PIP) install --quiet "$$torch" && exit; done; exit 1
-	$(PIP) install --quiet --editable '.[jax,torch,casadi,dask]' cvxpy nbclient nbformat ipykernel hatchling lxml networkx
+	$(PIP) install --quiet --editable '.[jax,torch,casadi,dask]' cvxpy flatbuffers nbclient nbformat ipykernel hatchling lxml networkx
 	touch $@
 
 # A browser for the viewer and the site; an emulator and a compiler for 64-bit ARM. Without them their tests skip.

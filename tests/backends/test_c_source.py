@@ -339,7 +339,34 @@ def test_a_robot_with_hostile_names(folder: Path):
     agrees(folder, bot, bot.compile("inverse_dynamics", backend="interpreter"))
 
 
-@pytest.mark.parametrize("name", ["", "1a", "a b", "a-b", "int", "main", "_x", "é", "a" * 64, 3])
+@needs_gcc
+def test_links_that_are_called_like_macros(folder: Path):
+    """With what compilers define unless they are asked for strict C, too."""
+    rows = [{"a": 0.3, "alpha": 0.2, "d": 0.1, "mass": 1.0, "com": (0.1, 0.0, 0.0), "inertia": (0.1, 0.2, 0.3)}] * 9
+    names = ["NAN", "M_PI", "unix", "linux", "gamma", "isnan", "nullptr", "INFINITY", "signgam"]
+    bot = ls.Robot.from_dh(
+        [row | {"link": name} for row, name in zip(rows, names, strict=True)], "modified", name="NAN"
+    )
+    function = bot.compile("inverse_dynamics", backend="interpreter")
+    agrees(folder, bot, function)
+    source, header = folder / "gnu.c", folder / "gnu.h"
+    source.write_text(function.c_source("gnu", robot=bot)), header.write_text(function.c_header("gnu", robot=bot))
+    for standard in ("gnu17", "gnu2x"):
+        command = ["gcc", f"-std={standard}", "-Wall", "-Werror", "-fsyntax-only", str(source)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+def test_headers_of_names_that_differ_by_case():
+    function = robot("puma560").compile("gravity_forces", backend="interpreter")
+    guards = {re.search(r"#ifndef (\w+)", function.c_header(name))[1] for name in ("arm_f", "arm_F", "ARM_f")}  # pyright: ignore[reportOptionalSubscript]
+    assert len(guards) == 3
+
+
+RESERVED = ["isnan", "NAN", "M_PI", "M_PIf64x", "gamma", "gammaf", "unix", "nullptr", "index", "isless", "csqrt"]
+
+
+@pytest.mark.parametrize("name", ["", "1a", "a b", "a-b", "int", "main", "_x", "é", "a" * 64, 3, *RESERVED])
 def test_a_bad_name_for_the_function(name: Any):
     with pytest.raises(ArgumentError, match="name of the C function"):
         checked_name(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,10 @@ from typer.testing import CliRunner
 
 import linksweep as ls
 from linksweep.cli import app
+from linksweep.compiled import casadi_export
 from linksweep.compiled.casadi_export import casadi_source, export_casadi
 from linksweep.description.model import BASE
-from linksweep.errors import ArgumentError
+from linksweep.errors import ArgumentError, BackendError
 from linksweep.tracing.structure import nonzeros
 
 GCC = ("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O0", "-shared", "-fPIC")
@@ -185,3 +187,53 @@ def test_command_line(tmp_path: Path):
 def test_names_that_casadi_refuses(name: str):
     with pytest.raises(ArgumentError):
         casadi_source(robot("planar3").compile("gravity_forces"), name)
+
+
+def test_what_was_compiled_once_is_kept(ca, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Source and library are in the cache: a second call neither traces nor compiles."""
+    f = small_arm().compile("forward_dynamics")
+    first = f.casadi("kept")
+
+    def called(*_: object, **__: object) -> None:
+        raise AssertionError("called")
+
+    monkeypatch.setattr(casadi_export, "casadi_source", called)
+    monkeypatch.setattr(subprocess, "run", called)
+    second = f.casadi("kept", folder=tmp_path)
+    state = np.random.default_rng(0).uniform(-1, 1, (3, 3))
+    assert np.array_equal(np.array(first(*state)), np.array(second(*state)))
+    assert "int kept(" in (tmp_path / "kept.c").read_text() and (tmp_path / "kept.so").exists()
+    with pytest.raises(AssertionError, match="called"):
+        f.casadi("other")
+
+
+def test_large_programs_are_not_optimised(ca, monkeypatch: pytest.MonkeyPatch):
+    commands, run = [], subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda *args, **named: commands.append(args[0]) or run(*args, **named))
+    small_arm().compile("gravity_forces").casadi("small", hessian=False)
+    monkeypatch.setattr(casadi_export, "OPTIMISED", 100)
+    small_arm().compile("gravity_forces").casadi("large", hessian=False)
+    assert "-O1" in commands[0] and "-O0" in commands[1]
+
+
+def test_the_compiler_is_the_one_that_is_named(ca, monkeypatch: pytest.MonkeyPatch):
+    f = small_arm().compile("gravity_forces")
+    for wrong in ("/nonexistent", "gcc-999 -m64", "'"):
+        monkeypatch.setenv("CC", wrong)
+        with pytest.raises(BackendError, match="CC is "):
+            f.casadi("named")
+    monkeypatch.setenv("CC", f"{shutil.which('gcc') or 'cc'} -DUNUSED=1")
+    assert f.casadi("named", hessian=False).n_in() == 1
+
+
+@pytest.mark.parametrize("name", ["jac", "fwd1", "null", "hess"])
+def test_robots_whose_names_mean_something_to_casadi(ca, tmp_path: Path, name: str):
+    model = replace(small_arm().model, name=name)
+    bot = ls.Robot(model)
+    f = bot.compile("gravity_forces")
+    export_casadi(f, tmp_path / "f.c", robot=bot, hessian=False)
+    subprocess.run([*GCC, "-o", tmp_path / "f.so", tmp_path / "f.c", "-lm"], check=True)
+    chosen = casadi_export._checked_name(f, None, bot)
+    loaded = ca.external(chosen, str(tmp_path / "f.so"))
+    assert np.allclose(np.array(loaded(np.ones(3))).ravel(), f(np.ones(3)))
+    assert np.array(loaded.jacobian()(np.ones(3), 0)).shape == (3, 3)

@@ -87,7 +87,7 @@ def test_torch(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(derived, "SMALL", 10**6)
     whole = everything("mixed3")
     monkeypatch.setattr(derived, "SMALL", 0)
-    monkeypatch.setattr(torch_functions, "_wrapped", _fresh(torch_functions))
+    monkeypatch.setattr(torch_functions, "_rules", _fresh(torch_functions))
     for found, expected in zip(everything("mixed3"), whole, strict=True):
         assert close(found, expected, 1e-12)
 
@@ -96,9 +96,9 @@ def _fresh(module):
     """Wrapped functions that remember no choice: operators of other names."""
     made: dict[str, object] = {}
 
-    def wrapped(function):
-        key = f"{len(made):04d}products{function.name}"
-        made[key] = module._Wrapped(function, key)
-        return made[key]
+    def rules(function):
+        name = f"products{len(made)}"
+        made[name] = module._Function(function, name)
+        return made[name]
 
-    return wrapped
+    return rules

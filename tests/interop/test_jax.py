@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -159,10 +160,108 @@ def test_what_does_not_fit(puma, forward):
             jax.jit(forward)(*args)
     from linksweep.jax import wrap
 
+    masked = np.ma.masked_array(q, mask=[True] + [False] * 5)
+    for wrong in ("q", None, np.array(["1"] * 6), [None] * 6, object(), masked, jax.random.key(0), [[1.0], [1.0, 2.0]]):
+        with pytest.raises(ArgumentError, match="forward_dynamics: q "):
+            forward(wrong, qd, tau)
+        with pytest.raises(ArgumentError, match="rollout: tau "):
+            wrap(ls.rollout(puma, 0.01))(q, qd, wrong)
     with pytest.raises(BackendError, match="expected machine code"):
         wrap(puma.compile("mass_matrix", backend="interpreter"))
+    with pytest.raises(BackendError, match="expected machine code"):
+        wrap(ls.rollout(puma, 0.01, backend="interpreter"))
     with pytest.raises(ArgumentError, match="expected a compiled function"):
         wrap(puma)
+
+
+def test_one_function_is_registered_once(puma, forward):
+    """However often it is wrapped, also from a pickle."""
+    from linksweep.interop.jax_targets import _registered
+    from linksweep.jax import wrap
+
+    q, qd, tau = STATE[:, 0]
+    forward(q, qd, tau)
+    before = len(_registered)
+    again, copied = wrap(puma.compile("forward_dynamics")), pickle.loads(pickle.dumps(forward))
+    assert np.array_equal(again(q, qd, tau), copied(q, qd, tau)) and len(_registered) == before
+    roll = wrap(ls.rollout(puma, 0.01))
+    alike = pickle.loads(pickle.dumps(roll))
+    assert all(np.array_equal(a, b) for a, b in zip(roll(q, qd, tau[None]), alike(q, qd, tau[None]), strict=True))
+
+
+SHARDED = """
+import os, re
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+import jax, numpy as np
+jax.config.update("jax_enable_x64", True)
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+import linksweep as ls
+from linksweep.jax import wrap
+puma = ls.robots.puma560()
+f, expected = wrap(puma.compile("forward_dynamics")), puma.forward_dynamics
+q, qd, tau = np.random.default_rng(0).uniform(-1, 1, (3, 8, 6))
+split = NamedSharding(Mesh(np.array(jax.devices()), ("x",)), PartitionSpec("x"))
+shared = jax.vmap(f, (0, None, 0))
+grad = jax.vmap(jax.grad(lambda *args: f(*args).sum()))
+for function, args, right in (
+    (f, (q, qd, tau), expected(q, qd, tau)),
+    (f, (q, qd[0], tau), expected(q, qd[0], tau)),
+    (shared, (q, qd[0], tau), expected(q, qd[0], tau)),
+    (grad, (q, qd, tau), puma.forward_dynamics_derivatives(q, qd, tau)[0].sum(-2)),
+):
+    given = [jax.device_put(x, split) if x.ndim == 2 else x for x in args]
+    found = jax.jit(function)(*given)
+    text = jax.jit(function).lower(*given).compile().as_text()
+    assert found.sharding.is_equivalent_to(split, 2) and not re.search("all-gather|all-to-all|permute", text)
+    assert np.abs(found - right).max() <= 1e-12 * np.abs(right).max()
+    whole = function(*args)
+    assert np.array_equal(whole, found)
+"""
+
+
+def test_arrays_on_several_devices_stay_there():
+    done = subprocess.run([sys.executable, "-c", SHARDED], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+LOADED = """
+import sys, pickle
+import jax, numpy as np
+jax.config.update("jax_enable_x64", True)
+from jax.export import deserialize
+forward, roll = pickle.load(open(sys.argv[1], "rb"))
+exported = [deserialize(open(file, "rb").read()) for file in sys.argv[2:5]]
+for wrapped, program in zip((forward, forward, roll), exported):
+    wrapped.register(program)
+q, qd, tau = np.random.default_rng(0).uniform(-1, 1, (3, 4, 6))
+value, slope, pulled = exported[0].call(q, qd, tau), exported[1].call(q, qd, tau), exported[2].call(q, qd, tau[:, None])
+assert np.array_equal(value, forward(q, qd, tau))
+assert np.array_equal(slope, jax.grad(lambda q: forward(q, qd, tau).sum())(q))
+assert np.array_equal(pulled, jax.grad(lambda t: roll(q, qd, t)[0].sum(), 0)(tau[:, None]))
+"""
+
+
+def test_export(puma, forward, tmp_path):
+    """A program with its derivatives, called in a process that only registers the machine code."""
+    pytest.importorskip("flatbuffers", reason="jax.export needs flatbuffers, which is not installed")
+    from linksweep.jax import export, wrap
+
+    roll, (batch,) = wrap(ls.rollout(puma, 0.01)), jax.export.symbolic_shape("batch")
+    some, torques = jax.ShapeDtypeStruct((batch, 6), "float64"), jax.ShapeDtypeStruct((4, 1, 6), "float64")
+    start = jax.ShapeDtypeStruct((4, 6), "float64")
+    slope = jax.grad(lambda q, qd, tau: forward(q, qd, tau).sum())
+    programs = [
+        export(jax.jit(forward))(some, some, some),
+        export(jax.jit(slope))(some, some, some),
+        export(jax.jit(jax.grad(lambda q, qd, tau: roll(q, qd, tau)[0].sum(), 2)))(start, start, torques),
+    ]
+    (tmp_path / "wrapped").write_bytes(pickle.dumps((forward, roll)))
+    files = [tmp_path / f"program{k}" for k in range(3)]
+    for file, program in zip(files, programs, strict=True):
+        file.write_bytes(program.serialize())
+    command = [sys.executable, "-c", LOADED, str(tmp_path / "wrapped"), *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 ABUSE = """
@@ -170,9 +269,9 @@ import sys
 import jax, numpy as np
 jax.config.update("jax_enable_x64", True)
 import linksweep as ls
-from linksweep.interop.jax_functions import registered
+from linksweep.interop.jax_targets import register
 from linksweep.interop.derived import checked
-name = registered(checked(ls.robots.puma560().compile("forward_dynamics")), "float64")
+name = register("test", checked(ls.robots.puma560().compile("forward_dynamics")), "float64")
 rng, refused, right = np.random.default_rng(0), 0, 0
 S = jax.ShapeDtypeStruct
 for k in range(int(sys.argv[1])):

@@ -73,7 +73,7 @@ def compiled_c(law: Law, robot: ls.Robot, folder: Path, dtype: str, t: float, q:
     from linksweep.simulation.control.signals import Grid
 
     source, header = law.to_c(folder / "law.c", robot, name="law", dtype=dtype)
-    assert "torques of a law of control" in source.read_text() and header.exists()
+    assert "law: torques of " in source.read_text() and header.exists()
     build = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-O2", "-fPIC", "-shared"]
     subprocess.run([*build, "-o", str(folder / f"{dtype}.so"), str(source), "-lm"], check=True)
     given = {**law.at(robot, Grid(1, 1.0, 1, False))(t), **law.constants(robot)}

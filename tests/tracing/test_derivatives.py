@@ -252,6 +252,8 @@ BAD = {
     "expected 'coordinates' or nothing": ("derivative", ID, "q", "rates"),
     "in all or none": ("derivative", ("derivative", ID, "q", "coordinates"), "q"),
     "has no frame": ("derivative", ("pose", "nowhere"), "q"),
+    r"pose needs a frame.*expected \('pose', 'tool'\)": ("derivative", "pose", "q"),
+    "jacobian needs a frame": ("jvp", "jacobian", "q"),
 }
 
 

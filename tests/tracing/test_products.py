@@ -73,6 +73,29 @@ def test_derivative_of_a_vjp_is_what_newton_needs():
     assert short.counts.total < bot.compile(("derivative", ("derivative", ID, "q"), "qd")).counts.total * 2
 
 
+@pytest.mark.parametrize("name", ["puma560", "floating"])
+def test_a_jvp_of_derivatives_and_products(name: str):
+    """Second derivatives along directions, which may differ, and Hessians of weighted sums times vectors."""
+    bot = robot("puma560").with_base("floating") if name == "floating" else robot(name)
+    given, random = state(bot), np.random.default_rng(5)
+    u, v, w, x = random.uniform(-1, 1, (4, bot.nv))
+    second = bot.compile(("derivative", ("derivative", FD, "q"), "q"))(*given)  # [result, first, second]
+    mixed = bot.compile(("derivative", ("derivative", FD, "q"), "qd"))(*given)
+    slope = bot.compile(("derivative", FD, "q"))(*given)
+    twice = bot.compile(("jvp", ("jvp", FD, "q"), "q"))
+    assert twice.inputs == ("q", "qd", "tau", "v_q", "u_q") and twice.outputs == ("jvp_jvp_qdd",)
+    assert close(twice(*given, v, u), np.einsum("ijk,j,k->i", second, v, u), 1e-10)
+    both = bot.compile(("jvp", ("jvp", FD, "q"), "q", "qd", "v_q"))(*given, v, u, w, x)
+    expected = np.einsum("ijk,j,k->i", second, v, u) + np.einsum("ijk,j,k->i", mixed, v, w) + slope @ x
+    assert close(both, expected, 1e-10)
+    assert close(
+        bot.compile(("jvp", ("vjp", FD, "q"), "q"))(*given, w, u), np.einsum("ijk,i,k->j", second, w, u), 1e-10
+    )
+    assert close(bot.compile(("jvp", ("derivative", FD, "q"), "q"))(*given, u), second @ u, 1e-10)
+    with pytest.raises(ArgumentError, match="take the derivative first"):
+        twice.derivative("q")
+
+
 @pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", ["jvp", "vjp"])
@@ -91,8 +114,12 @@ def test_talos_costs_at_most_three_times_the_function(kind: str):
         (("vjp", ID, "q", "qd"), "each input in a request"),
         (("jvp", ID, "tau"), "cannot be differentiated by 'tau'"),
         (("jvp", ID, "q", "q"), "each input once"),
-        (("vjp", ("derivative", ID, "q"), "q"), "derivative of a vjp"),
-        (("jvp", ("vjp", ID, "q"), "q"), "derivative of a jvp"),
+        (("vjp", ("derivative", ID, "q"), "q"), "Hessian times a vector"),
+        (("vjp", ("jvp", ID, "q"), "q"), "Hessian times a vector"),
+        (("jvp", ("jvp", ("jvp", ID, "q"), "q"), "q"), "Hessian times a vector"),
+        (("derivative", ("jvp", ("jvp", ID, "q"), "q"), "q"), "take the derivative first"),
+        (("jvp", ("jvp", ID, "q", "coordinates"), "q"), "in all or none"),
+        (("jvp", ("jvp", ID, "q"), "v_qd"), "cannot be differentiated by 'v_qd'"),
     ],
 )
 def test_what_is_no_product_is_refused(item, words: str):

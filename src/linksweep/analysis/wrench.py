@@ -19,6 +19,8 @@ from ..support.messages import shown
 from ..support.numbers import as_array, real_vectors
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..robot.robot import Robot
 
 RANK = 1e-10  # of the largest singular value: below, a direction cannot be told from noise
@@ -169,3 +171,16 @@ class MomentumObserver:
                 f"MomentumObserver: threshold is {shown(threshold)}, expected one number, or {self.robot.nv} of them."
             )
         return np.asarray((np.abs(self.residual) > limit).any(axis=-1))
+
+    def to_c(
+        self, path: str | Path, *, name: str | None = None, dtype: str = "double"
+    ) -> tuple[Path, Path]:  # fmt: skip
+        """Write the observer as C99 to `path`, which ends in .c, and the header beside it.
+
+        The function takes q, qd, tau, its state (zeros before the first call), gain and dt. It returns the residual and
+        the next state, which goes into the next call. `<name>_tuned` has this gain and dt. name: <robot>_<file> by
+        default.
+        """
+        from .observer import export_observer
+
+        return export_observer(self.robot, self.dt, self.gain, self.dissipation, path, name, dtype)

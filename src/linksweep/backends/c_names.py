@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from ..errors import ArgumentError, BackendError
+from ..support.messages import shown
 
 WIDTH = 100
 GLUE, WEAK = "\0", "\1"  # spaces at which no line is broken; the weak one if it need not be
@@ -18,6 +19,9 @@ _WORDS = """
     register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
     _Bool _Complex _Imaginary asm typeof true false bool class delete new operator private protected public template
     this throw try catch virtual using namespace friend explicit export mutable and or not xor main NULL
+    alignas alignof and_eq bitand bitor char8_t char16_t char32_t compl concept const_cast consteval constexpr constinit
+    co_await co_return co_yield decltype dynamic_cast noexcept not_eq nullptr or_eq reinterpret_cast requires
+    static_assert static_cast thread_local typeid typename typeof_unqual wchar_t xor_eq
     sin cos sqrt fma sinf cosf sqrtf fmaf own parent link first
 """
 KEYWORDS = frozenset(_WORDS.split())
@@ -31,14 +35,31 @@ _LIBRARY = """
     srand sscanf strcat strchr strcmp strcoll strcpy strcspn strerror strftime strlen strncat strncmp strncpy strpbrk
     strrchr strspn strstr strtod strtof strtok strtol strtold strtoll strtoul strtoull strxfrm system time tmpfile
     tmpnam tolower toupper ungetc va_arg va_copy va_end va_start vfprintf vfscanf vprintf vscanf vsnprintf vsprintf
-    vsscanf j0 j1 jn y0 y1 yn
+    vsscanf aligned_alloc alloca bcmp bcopy bzero dcgettext dgettext execl execle execlp execv execve execvp
+    feclearexcept fegetenv fegetexceptflag fegetround feholdexcept feraiseexcept fesetenv fesetexceptflag fesetround
+    fetestexcept feupdateenv ffs ffsimax ffsl ffsll fork fpclassify fprintf_unlocked fputc_unlocked fputs_unlocked
+    fwrite_unlocked gamma_r gammaf_r gammal_r gettext imaxabs index isascii iscanonical iseqsig isfinite isgreater
+    isgreaterequal isless islessequal islessgreater isnormal issignaling issubnormal isunordered iswalnum iswalpha
+    iswblank iswcntrl iswdigit iswgraph iswlower iswprint iswpunct iswspace iswupper iswxdigit iszero lgamma_r
+    lgammaf_r lgammal_r math_errhandling mempcpy posix_memalign printf_unlocked putc_unlocked putchar_unlocked
+    puts_unlocked rindex signgam stpcpy stpncpy strcasecmp strdup strfmon strncasecmp strndup strnlen toascii towlower
+    towupper
 """
 _MATH = """
     acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax
     fmin fmod frexp hypot ilogb ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nan nearbyint
     nextafter nexttoward pow remainder remquo rint round scalbln scalbn sin sinh sqrt tan tanh tgamma trunc
+    cabs cacos cacosh carg casin casinh catan catanh ccos ccosh cexp cimag clog clog10 conj cpow cproj creal csin csinh
+    csqrt ctan ctanh drem exp10 finite gamma isinf isnan j0 j1 jn pow10 roundeven scalb signbit significand sincos y0 y1
+    yn
 """
-LIBRARY = frozenset(_LIBRARY.split()) | {name + kind for name in _MATH.split() for kind in ("", "f", "l")}
+_KINDS = ("", "f", "l", "f16", "f32", "f64", "f128", "f32x", "f64x", "d32", "d64", "d128")
+LIBRARY = frozenset(_LIBRARY.split()) | {name + kind for name in _MATH.split() for kind in _KINDS}
+# of math.h and of compilers: they stand for something else wherever they occur
+MACRO = re.compile(
+    r"M_[A-Z0-9_]+(l|f\d*x?)?|FP_[A-Z0-9_]+|HUGE_VAL\w*|S?NAN([FL]\w*)?|INFINITY|MAXFLOAT|MATH_ERR\w+|NULL|EXIT_\w+"
+    r"|RAND_MAX|MB_CUR_MAX|(BIG|LITTLE|PDP)_ENDIAN|BYTE_ORDER|linux|unix|i386|sun|vax"
+)
 
 
 class Names:
@@ -51,7 +72,7 @@ class Names:
     def new(self, wanted: str) -> str:
         """The wanted identifier, with a number behind it where it is taken."""
         stem = identifier(wanted)[:LONGEST]
-        stem = name = f"{stem}_q" if stem in KEYWORDS else stem
+        stem = name = f"{stem}_q" if stem in KEYWORDS or MACRO.fullmatch(stem) else stem
         number = self.last.get(stem, 1)
         while name in self.taken:
             number += 1
@@ -79,10 +100,15 @@ def identifier(text: str) -> str:
 
 def checked_name(name: object) -> str:
     """A function's name that a user chose."""
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][0-9A-Za-z_]*", name) or name in KEYWORDS | LIBRARY:
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][0-9A-Za-z_]*", name):
         raise ArgumentError(
-            f"the name of the C function is {name!r}, expected a C identifier such as puma_torques: letters, digits "
-            f"and underscores, a letter first, and no word of C or of its library."
+            f"the name of the C function is {shown(name)}, expected a C identifier such as puma_torques: letters, "
+            f"digits and underscores, a letter first."
+        )
+    if name in KEYWORDS | LIBRARY or MACRO.fullmatch(name):
+        raise ArgumentError(
+            f"the name of the C function is {name!r}, which C or its library has already, expected a name such as "
+            f"puma_torques."
         )
     if len(name) > LONGEST:
         raise ArgumentError(

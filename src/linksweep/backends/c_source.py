@@ -6,7 +6,7 @@ A Program of loops becomes loops over static const tables; what its links keep s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..errors import BackendError
@@ -21,16 +21,20 @@ INDENT = "    "
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What a caller sees: the function's name and type, the lines that describe it, and the names of the links."""
+    """What a caller sees: the function's name and type, the lines that describe it, and the names of the links.
+
+    values: of inputs that are constants, such as gains, by their names in the program.
+    """
 
     name: str
     dtype: str = "double"
     about: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+    values: tuple[tuple[str, tuple[float, ...]], ...] = ()
 
 
 def c_header(program: Program, interface: Interface) -> str:
-    guard = f"{interface.name.upper()}_H"
+    guard = f"LINKSWEEP_{interface.name}_H"  # as it is written: names may differ by case alone
     return "\n".join(
         [
             *opening(interface),
@@ -42,6 +46,7 @@ def c_header(program: Program, interface: Interface) -> str:
             "#endif",
             "",
             *wrapped(f"{_prototype(program, interface, '')};", ""),
+            *_constants_declared(program, interface),
             "",
             "#ifdef __cplusplus",
             "}",
@@ -64,8 +69,61 @@ def c_source(program: Program, interface: Interface, header: str) -> str:
             *(["#include <math.h>", ""] if re.search(r"\b(sin|cos|sqrt|fma)f?\(", function) else []),
             function,
             "",
+            *_constants_defined(program, interface),
         ]
     )
+
+
+def constant_names(program: Program, interface: Interface) -> dict[str, str]:
+    """Of each input whose value is known, by its name as a parameter: what the constant is called in C."""
+    known, names = dict(interface.values), Names([interface.name, tuned_name(interface)])
+    return {
+        parameter: names.new(f"{interface.name}_{parameter}")
+        for parameter, array in zip(parameters(program)[0], program.inputs, strict=True)
+        if array.name in known
+    }
+
+
+def tuned_name(interface: Interface) -> str:
+    return Names([interface.name]).new(f"{interface.name[: LONGEST - len('_tuned')]}_tuned")
+
+
+def _constants_declared(program: Program, interface: Interface) -> list[str]:
+    """The values of constants, and the function that takes them by itself."""
+    called = constant_names(program, interface)
+    if not called:
+        return []
+    sizes = dict(zip(parameters(program)[0], (array.size for array in program.inputs), strict=True))
+    return [
+        "",
+        *comment(f"Values of the constants. Pass these to {interface.name}, or others."),
+        *(f"extern const {interface.dtype} {name}[{sizes[parameter]}];" for parameter, name in called.items()),
+        "",
+        *comment(f"{interface.name} with these values."),
+        *wrapped(f"{_prototype(program, interface, '', set(called))};", ""),
+    ]
+
+
+def _constants_defined(program: Program, interface: Interface) -> list[str]:
+    called, known = constant_names(program, interface), dict(interface.values)
+    if not called:
+        return []
+    inputs, outputs = parameters(program)
+    lines = []
+    for parameter, array in zip(inputs, program.inputs, strict=True):
+        if parameter in called:
+            numbers = ", ".join(literal(value, interface.dtype) for value in known[array.name])
+            lines += wrapped(f"const {interface.dtype} {called[parameter]}[{array.size}] = {{ {numbers} }};", "")
+    passed = ", ".join([*(called.get(name, name) for name in inputs), *outputs])
+    return [
+        *lines,
+        "",
+        *wrapped(_prototype(program, interface, f"restrict{GLUE}", set(called)), ""),
+        "{",
+        *wrapped(f"{interface.name}({passed});", INDENT),
+        "}",
+        "",
+    ]
 
 
 def c_function(program: Program, interface: Interface, static: bool = False) -> str:
@@ -120,17 +178,19 @@ def opening(interface: Interface) -> list[str]:
     return ["/*", *lines, " */", ""] if lines else []
 
 
-def _prototype(program: Program, interface: Interface, qualifier: str) -> str:
+def _prototype(program: Program, interface: Interface, qualifier: str, without: Collection[str] = ()) -> str:
+    """Of the function, or where arguments are left `without`, of the one that has their values."""
     inputs, outputs = parameters(program)
     arguments = [
         f"const{GLUE}{interface.dtype}{GLUE}{name}[{qualifier}{max(array.size, 1)}]"
         for name, array in zip(inputs, program.inputs, strict=True)
+        if name not in without
     ]
     arguments += [
         f"{interface.dtype}{GLUE}{name}[{qualifier}{max(array.size, 1)}]"
         for name, array in zip(outputs, program.outputs, strict=True)
     ]
-    return f"void {interface.name}({', '.join(arguments)})"
+    return f"void {tuned_name(interface) if without else interface.name}({', '.join(arguments)})"
 
 
 class _Straight:

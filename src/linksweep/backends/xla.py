@@ -22,7 +22,7 @@ from .xla_pool import HEAD, POOL_IR, POOLED, part_ir
 
 TYPES = {"float32": 11, "float64": 12}
 _EXECUTE = 3
-_INVALID_ARGUMENT = 3
+_INVALID_ARGUMENT, _RESOURCE_EXHAUSTED = 3, 8
 
 _LARGE = 1 << 22  # bytes of a result
 _HUGE_PAGES = 14  # MADV_HUGEPAGE of Linux
@@ -243,7 +243,7 @@ def handler_ir(
         "  %work = getelementptr i8, ptr %memory, i64 %pad",
         "  %none = icmp eq ptr %memory, null",
         f"  %short = and i1 %none, {'true' if workspace else 'false'}",
-        "  br i1 %short, label %refuse, label %loop",
+        "  br i1 %short, label %starve, label %loop",
         "loop:",
         f"  %o = phi i64 [ 0, %{before} ], [ %o_next, %called ]",
     ]
@@ -294,7 +294,7 @@ def handler_ir(
         "  br i1 %all, label %called, label %starved",
         "starved:",
         *(["  call void @free(ptr %memory)"] if workspace else []),
-        "  br label %refuse",
+        "  br label %starve",
         "called:",
         "  %o_next = add i64 %o, 1",
         "  %o_more = icmp slt i64 %o_next, %outer",
@@ -328,9 +328,12 @@ def _blocks(tables: dict[str, int], cost: float) -> list[str]:
 
 def message_ir(message: str) -> str:
     """What a handler says when it refuses."""
-    text = message.encode("ascii", "replace") + b"\0"
-    literal = "".join(chr(c) if 32 <= c < 127 and c not in (34, 92) else f"\\{c:02X}" for c in text)
-    return f'@message = internal constant [{len(text)} x i8] c"{literal}"'
+    lines = []
+    for symbol, words in (("message", message), ("shortage", "There is not enough memory for the call.")):
+        text = words.encode("ascii", "replace") + b"\0"
+        literal = "".join(chr(c) if 32 <= c < 127 and c not in (34, 92) else f"\\{c:02X}" for c in text)
+        lines.append(f'@{symbol} = internal constant [{len(text)} x i8] c"{literal}"')
+    return "\n".join(lines)
 
 
 def opening(inputs: int, outputs: int) -> list[str]:
@@ -404,12 +407,18 @@ ENDING = (
     "success:",
     "  ret ptr null",
     "refuse:",
+    "  br label %fail",
+    "starve:",
+    "  br label %fail",
+    "fail:",
+    "  %text = phi ptr [ @message, %refuse ], [ @shortage, %starve ]",
+    f"  %code = phi i32 [ {_INVALID_ARGUMENT}, %refuse ], [ {_RESOURCE_EXHAUSTED}, %starve ]",
     *_load("api", "ptr", "%frame", 16),
     *_load("create", "ptr", "%api", 48),
     *_store("e0", "i64", 28, "%error", 0),
     *_store("e1", "ptr", "null", "%error", 8),
-    *_store("e2", "ptr", "@message", "%error", 16),
-    *_store("e3", "i32", _INVALID_ARGUMENT, "%error", 24),
+    *_store("e2", "ptr", "%text", "%error", 16),
+    *_store("e3", "i32", "%code", "%error", 24),
     "  %made = call ptr %create(ptr %error)",
     "  ret ptr %made",
     "}",

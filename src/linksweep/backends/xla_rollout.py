@@ -2,6 +2,8 @@
 
 Buffers are (rollouts, size), or with a moment for each step first: (steps + more, rollouts, size). An argument may have
 1 in the place of rollouts: then they share it. All types and shapes are checked before anything is read or written.
+
+Steps are computed in float64. Buffers of float32 are copied to float64 first, and results back at the end.
 """
 
 from __future__ import annotations
@@ -47,8 +49,9 @@ class Plan:
 
 
 def rollout_handler_ir(name: str, plan: Plan, dtype: str, cost: float, workspace: int) -> str:
-    """IR of `handler`, for a kernel with so many bytes of workspace and so many nanoseconds for a sample."""
-    width = 4 if dtype == "float32" else 8
+    """IR of `handler`, for buffers of this type around a kernel in float64 that takes so many nanoseconds for a sample
+    and so many bytes of workspace."""
+    width, single = 8, dtype == "float32"
     named = {buffer.name: buffer for buffer in plan.buffers}
     counts = [sum(buffer.name.startswith(side) for buffer in plan.buffers) for side in ("arg", "ret")]
     places, copied = (*plan.inputs, *plan.outputs), {source.buffer for _, source in plan.starts}
@@ -61,6 +64,7 @@ def rollout_handler_ir(name: str, plan: Plan, dtype: str, cost: float, workspace
         "declare i64 @llvm.smin.i64(i64, i64)",
         "declare i64 @llvm.smax.i64(i64, i64)",
         *part_ir(workspace, _rollouts(job)),
+        *((_CONVERT.format(**to) for to in (_WIDER, _NARROWER)) if single else ()),
         message_ir(f"{name}: a buffer has another type or shape than {dtype} of the sizes that it was compiled for."),
         "define ptr @handler(ptr %frame) {",
         "entry:",
@@ -105,12 +109,15 @@ def rollout_handler_ir(name: str, plan: Plan, dtype: str, cost: float, workspace
             f"  %{a}_stride = select i1 %{a}_own, i64 {buffer.size}, i64 0",
             f"  %{a}_row = mul i64 %{a}_stride, {width}",
         ]
-        if a.startswith("ret"):
-            moments = "1" if buffer.more is None else f"%{a}_moments"
-            lines += [
-                f"  %{a}_bytes = mul i64 %{a}_moment, {moments}",
-                f"  call void @expect(ptr %{a}_data, i64 %{a}_bytes)",
-            ]
+        moments = "1" if buffer.more is None else f"%{a}_moments"
+        lines.append(f"  %{a}_bytes = mul i64 %{a}_moment, {moments}")
+    if single:
+        lines += _copies(plan)
+    else:
+        lines += [f"  %{b.name}_memory = getelementptr i8, ptr %{b.name}_data, i64 0" for b in plan.buffers]
+    for buffer in plan.buffers:
+        if buffer.name.startswith("ret"):
+            lines.append(f"  call void @expect(ptr %{buffer.name}_memory, i64 %{buffer.name}_bytes)")
     for k, (to, source) in enumerate(plan.starts):
         lines += [
             *_address(f"to{k}", to),
@@ -120,7 +127,7 @@ def rollout_handler_ir(name: str, plan: Plan, dtype: str, cost: float, workspace
     lines += [
         f"  %job = call ptr @malloc(i64 {job.bytes})",
         "  %none = icmp eq ptr %job, null",
-        "  br i1 %none, label %refuse, label %write",
+        f"  br i1 %none, label %{'drop' if single else 'starve'}, label %write",
         "write:",
         *job.addresses(),
         "  %work = mul i64 %n, %steps",
@@ -152,7 +159,7 @@ def rollout_handler_ir(name: str, plan: Plan, dtype: str, cost: float, workspace
             ]
     lines += [
         "  %done = call i1 @share(ptr %frame, ptr %job, i64 %pieces)",
-        "  br i1 %done, label %success, label %refuse",
+        *(_copies_back(plan) if single else ["  br i1 %done, label %success, label %starve"]),
         *ENDING,
     ]
     return "\n".join(lines) + "\n"
@@ -208,6 +215,81 @@ class _Conditions:
         self._count = k
 
 
+def _copies(plan: Plan) -> list[str]:
+    """Memory for all buffers in float64, with the arguments in it."""
+    lines, total = [], "0"
+    for buffer in plan.buffers:
+        lines += [
+            f"  %{buffer.name}_offset = add i64 {total}, 0",
+            f"  %{buffer.name}_end = add i64 {total}, %{buffer.name}_bytes",
+        ]
+        total = f"%{buffer.name}_end"
+    lines += [
+        f"  %copies = call ptr @malloc(i64 {total})",
+        "  %no_copies = icmp eq ptr %copies, null",
+        "  br i1 %no_copies, label %starve, label %copy",
+        "copy:",
+    ]
+    for buffer in plan.buffers:
+        a = buffer.name
+        lines += [
+            f"  %{a}_memory = getelementptr i8, ptr %copies, i64 %{a}_offset",
+            f"  %{a}_count = lshr i64 %{a}_bytes, 3",
+        ]
+        if a.startswith("arg"):
+            lines.append(f"  call void @widen(ptr %{a}_memory, ptr %{a}_data, i64 %{a}_count)")
+    return lines
+
+
+def _copies_back(plan: Plan) -> list[str]:
+    results = [buffer.name for buffer in plan.buffers if buffer.name.startswith("ret")]
+    return [
+        *(f"  call void @narrow(ptr %{a}_data, ptr %{a}_memory, i64 %{a}_count)" for a in results),
+        "  call void @free(ptr %copies)",
+        "  br i1 %done, label %success, label %starve",
+        "drop:",
+        "  call void @free(ptr %copies)",
+        "  br label %starve",
+    ]
+
+
+_WIDER = {"name": "widen", "a": "float", "b": "double", "cast": "fpext"}
+_NARROWER = {"name": "narrow", "a": "double", "b": "float", "cast": "fptrunc"}
+_CONVERT = """
+define internal void @{name}(ptr %to, ptr %from, i64 %count) {{
+entry:
+  %whole = and i64 %count, -8
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %eight ]
+  %more = icmp slt i64 %i, %whole
+  br i1 %more, label %eight, label %rest
+eight:
+  %from.i = getelementptr {a}, ptr %from, i64 %i
+  %to.i = getelementptr {b}, ptr %to, i64 %i
+  %x = load <8 x {a}>, ptr %from.i, align 4
+  %y = {cast} <8 x {a}> %x to <8 x {b}>
+  store <8 x {b}> %y, ptr %to.i, align 4
+  %i.next = add i64 %i, 8
+  br label %head
+rest:
+  %j = phi i64 [ %whole, %head ], [ %j.next, %one ]
+  %left = icmp slt i64 %j, %count
+  br i1 %left, label %one, label %done
+one:
+  %from.j = getelementptr {a}, ptr %from, i64 %j
+  %to.j = getelementptr {b}, ptr %to, i64 %j
+  %u = load {a}, ptr %from.j
+  %v = {cast} {a} %u to {b}
+  store {b} %v, ptr %to.j
+  %j.next = add i64 %j, 1
+  br label %rest
+done:
+  ret void
+}}
+"""
+
+
 def _dimensions(buffer: Buffer) -> list[str]:
     names: Sequence[str] = ("n", "size") if buffer.more is None else ("moments", "n", "size")
     a = buffer.name
@@ -227,5 +309,5 @@ def _address(name: str, place: Place) -> list[str]:
     return [
         f"  %{name}_moment = add i64 {moment}, {place.first}",
         f"  %{name}_way = mul i64 %{name}_moment, %{a}_moment",
-        f"  %{name} = getelementptr i8, ptr %{a}_data, i64 %{name}_way",
+        f"  %{name} = getelementptr i8, ptr %{a}_memory, i64 %{name}_way",
     ]

@@ -38,12 +38,14 @@ def loops_serve(model: CanonicalModel, request: Request) -> bool:
 
 
 def _swept(request: Request, inputs: Collection[str]) -> bool:
-    return not request.product and len(request.by) == 1 and request.by[0] in inputs and not request.coordinates
+    plain = not (request.product or request.along or request.coordinates)
+    return plain and len(request.by) == 1 and request.by[0] in inputs
 
 
 def product_inputs(requests: Sequence[Request], results: dict[Request, str]) -> Vectors:
     """The names of the tangents and weights that products take: by (None, input) for a tangent, which all share, and
-    by (plain request, "") for the weights of its result, numbered where results of several are called the same."""
+    by (plain request, "") for the weights of its result, numbered where results of several are called the same. The
+    tangents of a further jvp, of what is a derivative already, are called u_ and are found by (None, u_input)."""
     found: Vectors = {}
     for request in requests:
         if request.product == "jvp":
@@ -52,6 +54,8 @@ def product_inputs(requests: Sequence[Request], results: dict[Request, str]) -> 
             name = f"w_{results[request.plain]}"
             taken = sum(re.fullmatch(rf"{re.escape(name)}(_\d+)?", other) is not None for other in found.values())
             found[request.plain, ""] = f"{name}_{taken + 1}" if taken else name
+    for request in requests:
+        found |= {(None, f"u_{name}"): f"u_{name}" for name in request.along}
     return found
 
 
@@ -97,7 +101,11 @@ def trace_all(
                 if not known:
                     trace_plain(plain, len(requests))
                     known[()] = list(tracer.results.pop(len(requests)))
-                tracer.write(k, _derivative(tracer, request, request.by, known, vectors))
+                values = _derivative(tracer, request, request.by, known, vectors)
+                if request.along:
+                    tangents = {name: vectors[None, f"u_{name}"] for name in request.along}
+                    values = _times_tangents(tracer, values, tangents, request.coordinates)
+                tracer.write(k, values)
 
 
 def _trace_swept(
@@ -237,10 +245,18 @@ def _product(tracer: UnrolledTrace, request: Request, values: list[Operand], vec
             for direction, slope in slopes.items():
                 total[direction] = total[direction] + found[node] * slope
         return total
+    tangents = {name: vectors[None, name] for name in request.moved}
+    return _times_tangents(tracer, values, tangents, request.coordinates)
+
+
+def _times_tangents(
+    tracer: UnrolledTrace, values: list[Operand], tangents: dict[str, str], coordinates: bool
+) -> list[Operand]:  # fmt: skip
+    """The derivatives with respect to inputs times their tangents, by the tangents' names."""
     along: dict[Node, Tangent] = {}
-    for name in request.moved:
-        given = tracer.read_flat(vectors[None, name])
-        for node, slopes in _seeds(tracer, name, request.coordinates)[0].items():
+    for name, tangent in tangents.items():
+        given = tracer.read_flat(tangent)
+        for node, slopes in _seeds(tracer, name, coordinates)[0].items():
             rate: Operand = 0.0
             for direction, slope in slopes.items():
                 rate = rate + slope * given[direction]

@@ -200,12 +200,13 @@ def signature(
             shapes |= {vectors[None, name]: directions(request, name, shapes) for name in request.moved}
         elif request.product:
             shapes[vectors[request.plain, ""]] = values[-1].shape
+        shapes |= {vectors[None, f"u_{name}"]: directions(request, name, shapes) for name in request.along}
     outputs = []
     for request, output in zip(requests, values, strict=True):
         output = product_result(request, output, shapes)
         for by in request.by:
             output = differentiated(output, by, directions(request, by, shapes))
-        outputs.append(output)
+        outputs.append(Array(f"jvp_{output.name}", output.shape) if request.along else output)
     inputs += tuple(Array(name, shapes[name]) for name in vectors.values())
     level = ONLINE if varied else PARAMETER
     return (*inputs, *(Array(chosen.name, chosen.shape, level) for chosen in parameters)), tuple(outputs)

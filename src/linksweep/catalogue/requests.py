@@ -126,7 +126,13 @@ def _without_method(
         raise ArgumentError(f"{name}: {robot.name} has no constraints between frames: give it some, with_constraints.")
     frame: str | tuple[str, ...] = ""
     if function.needs_frame:
-        frame = _checked_frames(robot, name, further.pop(0) if further else "", function.several)
+        if not further:
+            known = robot.frame_names
+            raise ArgumentError(
+                f"{name} needs a frame, got {name!r} alone, expected ({name!r}, {known[-1]!r}), also inside of a "
+                f"derivative: frames are {listing(known)} (robot.frame_names)."
+            )
+        frame = _checked_frames(robot, name, further.pop(0), function.several)
     reference = _chosen_reference(name, function, further)
     if function.dynamics:
         _check_dynamics(robot, name, function)
@@ -153,12 +159,16 @@ def _derivative(
             f"the derivative of {of.function} ends in {shown(item[3])}, expected {COORDINATES!r} or nothing there."
         )
     by = _checked_inputs(robot, of, item[2:3], parameters)
-    coordinates = len(item) == 4
+    return of.differentiated(by, coordinates=_checked_coordinates(item, of, len(item) == 4))
+
+
+def _checked_coordinates(item: object, of: Request, coordinates: bool) -> bool:
+    """Whether derivatives are with respect to the components of q: alike in all parts of an item."""
     if of.slope and coordinates != of.coordinates:
         raise ArgumentError(
             f"the derivative {shown(item)} is by coordinates in one place only, expected in all or none."
         )
-    return replace(of, by=(*of.by, *by), coordinates=coordinates)
+    return coordinates
 
 
 def _product(
@@ -168,7 +178,10 @@ def _product(
     options: dict[str, bool],
     parameters: Sequence[ParameterSet],
 ) -> Request:
-    """("jvp", of, inputs...) or ("vjp", of, input); with "coordinates" behind, by the numbers of q."""
+    """("jvp", of, inputs...) or ("vjp", of, input); with "coordinates" behind, by the numbers of q.
+
+    A jvp may be of a derivative or a product, once.
+    """
     kind, *rest = item
     moved = tuple(rest[1:-1] if rest and rest[-1] == COORDINATES else rest[1:])
     if not moved or (kind == "vjp" and len(moved) > 1):
@@ -177,14 +190,18 @@ def _product(
             f"of its own, or ('jvp', function, input, ...)."
         )
     of = _without_method(robot, rest[0], internal, options, parameters)
-    if of.slope:
+    if of.along or (of.slope and kind == "vjp"):
         raise ArgumentError(
-            f"the {kind} is of {shown(rest[0])}, expected a plain function: ask for the derivative of a {kind} instead."
+            f"the {kind} is of {shown(rest[0], 120)}, expected a plain function, or for a jvp also one derivative or "
+            f"product of it: ('jvp', ('vjp', function, input), inputs...) is a Hessian times a vector."
         )
     inputs = _checked_inputs(robot, of, moved, parameters)
     if len(set(inputs)) < len(inputs):
         raise ArgumentError(f"the jvp of {of.function} is by {', '.join(inputs)}, expected each input once.")
-    return replace(of, product=str(kind), moved=inputs, coordinates=rest[-1] == COORDINATES)
+    coordinates = _checked_coordinates(item, of, rest[-1] == COORDINATES)
+    if of.slope:
+        return replace(of, along=inputs, coordinates=coordinates)
+    return replace(of, product=str(kind), moved=inputs, coordinates=coordinates)
 
 
 def _checked_inputs(

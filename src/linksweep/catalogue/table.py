@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..errors import ArgumentError
+
 Item = str | tuple[object, ...]  # what `compile` takes: a name, or a tuple that begins with one (requests.py)
 Record = Any  # what an algorithm returns: a dataclass with a field for each quantity that it names
 Algorithm = Callable[..., Record]  # (tracer, what it reads)
@@ -27,6 +29,7 @@ class Request:
     coordinates: bool = False  # by the numbers of q, not along the rates
     product: str = ""  # before that: its derivatives times tangents (jvp), or weights times its derivatives (vjp)
     moved: tuple[str, ...] = ()  # by these inputs: one of a vjp, one or several of a jvp
+    along: tuple[str, ...] = ()  # after all that: its derivatives with respect to these inputs times tangents
 
     @property
     def frames(self) -> tuple[str, ...]:
@@ -36,12 +39,21 @@ class Request:
     @property
     def slope(self) -> bool:
         """Whether it is something other than the values of a function."""
-        return bool(self.by or self.product)
+        return bool(self.by or self.product or self.along)
+
+    def differentiated(self, by: tuple[str, ...], **options: bool) -> Request:
+        """Its derivative with respect to these inputs, one after the other."""
+        if self.along:
+            raise ArgumentError(
+                f"{self.function} is a jvp of a derivative or product here, which cannot be differentiated further: "
+                f"take the derivative first, and the jvp of it."
+            )
+        return replace(self, by=(*self.by, *by), **options)
 
     @property
     def plain(self) -> Request:
         """The values that it is a derivative of."""
-        return replace(self, by=(), coordinates=False, product="", moved=())
+        return replace(self, by=(), coordinates=False, product="", moved=(), along=())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -25,6 +26,7 @@ from ..support.messages import shown
 from ..tracing.labels import labelled
 from ..tracing.structure import nonzeros
 from .c_export import about, checked_path, write_text
+from .cache import DiskCache, make_key
 from .differentiated import by_numbers
 
 CasadiFunction = Any  # of CasADi, which is an extra and has no types
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from .function import CompiledFunction
 
 LONGEST = 32  # CasADi puts words before a name and behind it, and C tells 63 characters apart
+OPTIMISED = 64_000  # characters of source: beyond, -O1 takes gcc seconds to minutes, and solvers gain a tenth by it
+TAKEN = re.compile(r"(jac|fwd\d+|adj\d+)_|(null|jac|hess)$")  # names that mean something else to CasADi
 OUT = "out_"  # before the name of a result that a derivative takes as an argument, and has no use for
 
 
@@ -162,12 +166,13 @@ def _word(name: str) -> str:
 def _checked_name(function: CompiledFunction, name: str | None, robot: Robot | None) -> str:
     if name is None:
         stem = f"{robot.name}_" if robot is not None else ""
-        return _word(f"{stem}{function.name}")[:LONGEST].rstrip("_")
+        chosen = _word(f"{stem}{function.name}")
+        return (f"robot_{chosen}" if TAKEN.match(chosen) else chosen)[:LONGEST].rstrip("_")
     checked_name(name)
-    if len(name) > LONGEST or name != _word(name) or re.match(r"(jac|fwd\d+|adj\d+)_|null$|jac$|hess$", name):
+    if len(name) > LONGEST or name != _word(name) or TAKEN.match(name):
         raise ArgumentError(
             f"the name of the CasADi function is {shown(name)}, expected at most {LONGEST} characters, no two "
-            f"underscores together, none at the end, and no jac_ in front: choose another."
+            f"underscores together, none at the end, and no jac_, fwd1_ or adj1_ in front."
         )
     return name
 
@@ -186,27 +191,68 @@ def export_casadi(
 def casadi_function(
     function: CompiledFunction, name: str | None = None, *, hessian: bool = True, folder: str | Path | None = None
 ) -> CasadiFunction:
-    """The function in CasADi, through the system's C compiler (CC, cc or gcc)."""
+    """The function in CasADi, through the system's C compiler (CC, cc or gcc), or from the cache."""
     try:
         import casadi  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise ImportError(
             "f.casadi needs the package casadi, which is not installed: pip install linksweep[casadi]"
         ) from error
-    compiler = shutil.which(os.environ.get("CC") or "cc") or shutil.which("gcc")
+    chosen = _checked_name(function, name, None)
+    source, library = _built(function, chosen, hessian)
+    with tempfile.TemporaryDirectory(prefix="linksweep-casadi-") as scratch:
+        place = Path(scratch if folder is None else folder)
+        source_path, library_path = checked_path(place / f"{chosen}.c"), place / f"{chosen}.so"
+        write_atomically(source_path, lambda file: write_text(file, source))
+        write_atomically(library_path, lambda file: _write_bytes(file, library))
+        return casadi.external(chosen, str(library_path))  # which keeps it loaded, also without its file
+
+
+def _write_bytes(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+
+
+def _built(function: CompiledFunction, name: str, hessian: bool) -> tuple[str, bytes]:
+    """The source and the library made of it; the cache keeps both."""
+    compiler, store = _compiler(), DiskCache()
+    key = make_key(llvmlite="", llvm="", cpu="", features="", casadi=(name, hessian, compiler), recipe=function.recipe)
+    found = store.get(key)
+    if found is not None:
+        length = int(found[0]["source"])
+        return found[1][:length].decode(), found[1][length:]
+    source = casadi_source(function, name, hessian)
+    with tempfile.TemporaryDirectory(prefix="linksweep-casadi-") as scratch:
+        source_path, library_path = Path(scratch) / f"{name}.c", Path(scratch) / f"{name}.so"
+        write_text(source_path, source)
+        effort = "-O1" if len(source) <= OPTIMISED else "-O0"
+        command = [*compiler, effort, "-shared", "-fPIC", "-o", str(library_path), str(source_path), "-lm"]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        if done.returncode:
+            lines = done.stderr.splitlines()
+            first = next((line for line in lines if "error" in line), lines[0] if lines else "no message")
+            raise BackendError(f"{compiler[0]} did not compile {name}: {first}")
+        library = library_path.read_bytes()
+    store.put(key, {"source": len(source.encode())}, source.encode() + library)
+    return source, library
+
+
+def _compiler() -> list[str]:
+    """The C compiler: what CC names, with its options, or else cc or gcc."""
+    chosen = os.environ.get("CC", "").strip()
+    if chosen:
+        try:
+            words = shlex.split(chosen)
+        except ValueError:
+            words = []
+        if not words or shutil.which(words[0]) is None:
+            raise BackendError(
+                f"CC is {shown(chosen)}, which is not a program here, expected a C compiler such as gcc."
+            )
+        return words
+    compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise BackendError(
             "f.casadi found no C compiler, expected cc, gcc or what CC names: install one, or export the C file "
             "(linksweep export --language casadi) and compile it elsewhere."
         )
-    chosen = _checked_name(function, name, None)
-    with tempfile.TemporaryDirectory(prefix="linksweep-casadi-") as scratch:
-        place = Path(scratch if folder is None else folder)
-        source = export_casadi(function, place / f"{chosen}.c", name=chosen, hessian=hessian)
-        library = place / f"{chosen}.so"
-        command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(source), "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-        if done.returncode:
-            first = next(iter(done.stderr.splitlines()), "nothing said")
-            raise BackendError(f"{compiler} did not compile {chosen}: {first}")
-        return casadi.external(chosen, str(library))  # which keeps it loaded, also without its file
+    return [compiler]

@@ -18,7 +18,7 @@ def by_numbers(f: CompiledFunction, by: Sequence[tuple[str, ...]]) -> tuple[Requ
     q. Where q' = v those are the derivatives along rates.
     """
     differ = _quaternions(f)
-    return tuple(replace(r, by=(*r.by, *names), coordinates=differ) for r in f.recipe.requests for names in by)
+    return tuple(r.differentiated(names, coordinates=differ) for r in f.recipe.requests for names in by)
 
 
 def products(f: CompiledFunction, kind: str, by: Sequence[str]) -> tuple[Request, ...]:

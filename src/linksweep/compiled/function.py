@@ -88,7 +88,8 @@ class Recipe:
 
 def _called(request: Request) -> str:
     product = (request.product, *request.moved, "of") if request.product else ()
-    return "_by_".join(("_".join((*product, request.function)), *request.by))
+    along = ("jvp", *request.along, "of") if request.along else ()
+    return "_by_".join(("_".join((*along, *product, request.function)), *request.by))
 
 
 class CompiledFunction:
@@ -177,7 +178,7 @@ class CompiledFunction:
                 f"function with one result."
             )
         request = self.recipe.requests[0]
-        recipe = replace(self.recipe, rolled=None, requests=(replace(request, by=(*request.by, by)),))
+        recipe = replace(self.recipe, rolled=None, requests=(request.differentiated((by,)),))
         return make_function(recipe, self.dtype, self.threads, self.backend)
 
     def __call__(self, *args: ArrayLike, out: arrays.Out | None = None, **named: ArrayLike) -> arrays.Results:

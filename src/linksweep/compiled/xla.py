@@ -20,25 +20,27 @@ _handlers: Making[llvm.LoadedCode] = Making()
 _kept: dict[str, llvm.LoadedCode] = {}  # XLA keeps the address for good, so the code stays
 
 
-def handler(function: CompiledFunction, dtype: str, plan: Plan | None = None) -> tuple[str, int]:
-    """A name for the handler of a function, the same in every process, and its address. `plan`: of many steps."""
+def handler(function: CompiledFunction, dtype: str, plan: Plan | None = None) -> int:
+    """The address of a function's handler. `plan`: of many steps."""
     key = compiled._key(("xla", function.recipe, plan), dtype, host_target())
     if key not in _kept:
         _kept[key] = _handlers.get(key, lambda: _loaded(function, dtype, plan, key))
-    return f"linksweep_{function.name[:60]}_{key[:24]}", _kept[key]["handler"]
+    return _kept[key]["handler"]
 
 
 def _loaded(function: CompiledFunction, dtype: str, plan: Plan | None, key: str) -> llvm.LoadedCode:
     target = host_target()
 
     def make() -> tuple[llvm.IRModule, float]:
-        cost = compiled._predicted_cost(function.program, target.lanes(dtype))
+        kernel = dtype if plan is None else "float64"  # many steps are computed in float64, whatever comes in
+        program = function.recipe.trace()  # not function.program, which would be kept
+        cost = compiled._predicted_cost(program, target.lanes(kernel))
         if plan is None:
             sides = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
             extra = functools.partial(xla.handler_ir, function.name, *sides, dtype, cost)
         else:
             extra = functools.partial(rollout_handler_ir, function.name, plan, dtype, cost)
-        return llvm.kernel_module(compiled._for_target(function.program, target), dtype, target, extra), cost
+        return llvm.kernel_module(compiled._for_target(program, target), kernel, target, extra), cost
 
     code = compiled.cached_code(key, make)[0]
     return llvm.LoadedCode(code, ("handler",), {**libm_addresses(), **xla.handler_symbols(), **pool_symbols()})

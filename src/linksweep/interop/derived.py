@@ -3,7 +3,9 @@ or unless those are tiny their products with vectors."""
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -11,7 +13,10 @@ from typing import TypeVar
 from ..compiled.differentiated import by_numbers, products
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError, BackendError
+from ..simulation.gradient import Rollout
+from ..support.disk_cache import canonical
 from ..support.messages import shown
+from ..support.version import __version__
 
 T = TypeVar("T")  # an array of some framework
 SMALL = 12  # entries of a Jacobian that is formed: with more, products are faster for jacfwd and hessian, too
@@ -28,7 +33,17 @@ def checked(f: object) -> CompiledFunction:
     if f.recipe.details:
         raise ArgumentError(f"wrap got {f.name} with details, expected plain results: use robot.compile.")
     recipe = replace(f.recipe, varied=bool(f.recipe.parameters))
-    return CompiledFunction(recipe, f.dtype, 1, "llvm")
+    return CompiledFunction(recipe, None, 1, "llvm")  # in the type that it is given
+
+
+def unique_name(function: CompiledFunction | Rollout) -> str:
+    """A name for what a function computes, the same in every process: letters, digits and underscores."""
+    if isinstance(function, CompiledFunction):
+        name, content = function.name, function.recipe
+    else:
+        name, content = "rollout", (function.dt, function.recipe, function.backend, function.threads)
+    digest = hashlib.sha256(canonical((__version__, content)).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{re.sub(r'[^0-9A-Za-z_]', '_', name)[:60]}_{digest[:24]}"
 
 
 def jacobian(f: CompiledFunction, by: Sequence[str], values: bool = True) -> CompiledFunction:

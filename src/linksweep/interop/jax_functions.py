@@ -1,18 +1,22 @@
-"""Compiled functions in JAX: the machine code as a foreign function of XLA, its derivatives by compiled Jacobians.
+"""Compiled functions in JAX: primitives around the machine code, with rules for derivatives, vmap and sharding.
 
-Where Jacobians would be large, a primitive stands for their product with tangents: it is linear in those, and its
-transpose is the compiled product with weights.
+    _call       the function itself, a foreign function of XLA
+    _product    its derivative times tangents, linear in these; the transpose is the compiled vjp
+
+JAX finds the rules of a primitive again inside scan, fori_loop, lax.map and shard_map.
 """
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
+from typing import overload
 
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
 from ..simulation.gradient import Rollout
-from .derived import by_products, checked, jacobian, product, product_arguments
+from .derived import by_products, checked, jacobian, product, product_arguments, unique_name
 
 try:
     import jax
@@ -24,60 +28,128 @@ except ImportError as error:
         "linksweep.jax needs the package jax, which is not installed: pip install linksweep[jax]"
     ) from error
 
-from .jax_rollouts import wrap_rollout
-from .jax_targets import registered
+from .jax_rollouts import JaxRollout
+from .jax_targets import as_arrays, bind, on_several_devices, register, result_type, sharding_attributes, target_names
 from .rollouts import Array as JaxArray
 
 
-def wrap(f: CompiledFunction | Rollout) -> JaxArray:
+@overload
+def wrap(f: CompiledFunction) -> JaxFunction: ...
+@overload
+def wrap(f: Rollout) -> JaxRollout: ...
+def wrap(f: CompiledFunction | Rollout) -> JaxFunction | JaxRollout:
     """A function of JAX arrays that runs the machine code of `f`, a function from `robot.compile` or `ls.rollout`.
 
-    It takes arrays (..., size) in the order of `f.inputs`, or by their names, and gives one array, or a tuple of
-    several. It works under jit, vmap (without copies), scan, grad, jacfwd, jacrev and hessian, in float32 and float64,
-    on the CPU. Derivatives by q are by its numbers, as JAX understands them: with quaternions not along the rates.
+    It takes arrays (..., size) in the order of `f.inputs`, or by their names, and returns one array, or a tuple of
+    several. It works under jit, vmap (without copies), scan, fori_loop, lax.map, shard_map, grad, jacfwd, jacrev and
+    hessian, in float32 and float64, on the CPU. Derivatives with respect to q are with respect to its components: with
+    quaternions these are not the derivatives along joint velocities.
 
-    A rollout takes q0, qd0, tau and gives q, qd. It works under jit, vmap, grad and jacrev.
+    A rollout takes q0, qd0, tau and returns q, qd. It has first derivatives in reverse mode (grad, jacrev).
     """
-    if isinstance(f, Rollout):
-        return wrap_rollout(f)
-    function = checked(f)
-    names, single = function.inputs, len(function.outputs) == 1
-    call = _differentiable(function)
+    return JaxRollout(f) if isinstance(f, Rollout) else JaxFunction(checked(f))
 
-    def wrapped(*args: JaxArray, **named: JaxArray) -> JaxArray:
+
+def export(function: JaxArray, **options: JaxArray) -> Callable[..., JaxArray]:
+    """`jax.export.export` for a jitted function that calls wrapped functions: `export(jax.jit(f))(*args)`.
+
+    JAX does not serialise foreign functions unless they are named; this names those of linksweep. A process that calls
+    the exported program registers their machine code first, by the `register` method of each wrapped function. options:
+    those of `jax.export.export`.
+    """
+
+    from jax.export import DisabledSafetyCheck
+    from jax.export import export as plain
+
+    def exported(*args: JaxArray, **named: JaxArray) -> JaxArray:
+        called = target_names(function.lower(*args, **named).as_text())
+        checks = [*map(DisabledSafetyCheck.custom_call, called), *options.get("disabled_checks", ())]
+        return plain(function, **{**options, "disabled_checks": checks})(*args, **named)
+
+    return exported
+
+
+class JaxFunction:
+    """A compiled function over JAX arrays: see `linksweep.jax.wrap`."""
+
+    def __init__(self, function: CompiledFunction):
+        self.function = function
+        self.__name__ = self.__qualname__ = function.name
+        self.__doc__ = f"{function!r} in JAX."
+        self._node = _root(function)
+
+    def __call__(self, *args: JaxArray, **named: JaxArray) -> JaxArray:
+        names = self.function.inputs
         unknown = [name for name in named if name not in names[len(args) :]]
         if unknown or len(args) + len(named) != len(names):
             given = f"{len(args)} arguments{f' and {chr(44).join(named)}' if named else ''}"
-            raise ArgumentError(
-                f"{function.name} got {given}, expected {', '.join(names)}: pass an array for each, once."
-            )
-        arrays = _prepared(function, (*args, *(named[name] for name in names[len(args) :])))
-        results = call(*arrays)
-        return results[0] if single else results
+            raise ArgumentError(f"{self.__name__} got {given}, expected {', '.join(names)}, each once.")
+        arrays = _prepared(self.function, (*args, *(named[name] for name in names[len(args) :])))
+        results = bind(_call, *arrays, node=self._node)
+        return results[0] if len(results) == 1 else tuple(results)
 
-    wrapped.__name__ = wrapped.__qualname__ = function.name
-    wrapped.__doc__ = f"{function!r} in JAX."
-    return wrapped
+    @property
+    def target(self) -> str:
+        """What the names of its targets in XLA begin with."""
+        return self._node.name
+
+    def register(self, exported: JaxArray) -> None:
+        """Register the machine code, and that of derivatives, which a program from `jax.export` calls."""
+        for name in target_names(exported.mlir_module()):
+            base, *steps, dtype = name.split("/")
+            if base == self.target:
+                node = self._node
+                for step in steps:
+                    kind, _, places = step.partition(":")
+                    node = node.derived(kind, tuple(node.function.inputs[int(k)] for k in places.split(",")))
+                register(name, node.function, dtype)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return wrap, (self.function,)
+
+    def __repr__(self) -> str:
+        return f"{self.function!r} in JAX"
 
 
-def _prepared(function: CompiledFunction, args: tuple[JaxArray, ...]) -> list[JaxArray]:
-    """The arguments as arrays of one floating type and of as many leading axes; what does not fit is refused."""
-    arrays = [jnp.asarray(arg) for arg in args]
-    kinds = {str(array.dtype) for array in arrays if jnp.issubdtype(array.dtype, jnp.complexfloating)}
-    if kinds:
-        raise ArgumentError(
-            f"{function.name} got {', '.join(kinds)}, expected real numbers: take real or imaginary parts."
-        )
-    dtype = jnp.result_type(*arrays, jnp.float32)
-    if dtype not in (jnp.float32, jnp.float64):
-        dtype = jnp.dtype(jnp.float32)
+class _Node:
+    """A function as a parameter of primitives, compared by identity: one for each function of a process."""
+
+    def __init__(self, function: CompiledFunction, name: str):
+        self.function, self.name = function, name
+        signature = function.signature
+        self.inputs, self.outputs = ([a.shape for a in side] for side in (signature.inputs, signature.outputs))
+        self._derived: dict[tuple[str, tuple[str, ...]], _Node] = {}
+        self.run = jax.jit(functools.partial(_call.bind, node=self))
+
+    def derived(self, kind: str, by: tuple[str, ...]) -> _Node:
+        """With respect to these inputs: values and Jacobians ("jacobian"), or a product ("jvp", "vjp")."""
+        if (kind, by) not in self._derived:
+            made = jacobian(self.function, by) if kind == "jacobian" else product(self.function, kind, by)
+            places = ",".join(str(self.function.inputs.index(name)) for name in by)
+            self._derived[kind, by] = _Node(made, f"{self.name}/{kind}:{places}")
+        return self._derived[kind, by]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+_roots: dict[str, _Node] = {}
+
+
+def _root(function: CompiledFunction) -> _Node:
+    name = f"linksweep_{unique_name(function)}"
+    return _roots.setdefault(name, _roots.get(name) or _Node(function, name))
+
+
+def _prepared(function: CompiledFunction, args: Sequence[JaxArray]) -> list[JaxArray]:
+    """The arguments as arrays of one floating type and of as many leading axes."""
+    arrays = as_arrays(function.name, function.inputs, args)
     batches = []
     for argument, array in zip(function.signature.inputs, arrays, strict=True):
         core = argument.shape
         if array.shape[array.ndim - len(core) :] != core or array.ndim < len(core):
             raise ArgumentError(
-                f"{function.name}: {argument.name} has shape {array.shape}, expected {argument.wanted}: check its "
-                f"last axes."
+                f"{function.name}: {argument.name} has shape {array.shape}, expected {argument.wanted}."
             )
         batches.append(array.shape[: array.ndim - len(core)])
     try:
@@ -88,132 +160,46 @@ def _prepared(function: CompiledFunction, args: tuple[JaxArray, ...]) -> list[Ja
         ) from None
     most = max(map(len, batches), default=0)
     return [
-        array.astype(dtype).reshape((1,) * (most - len(batch)) + array.shape)
-        for array, batch in zip(arrays, batches, strict=True)
+        array.reshape((1,) * (most - len(batch)) + array.shape) for array, batch in zip(arrays, batches, strict=True)
     ]
 
 
-def _differentiable(function: CompiledFunction) -> JaxArray:
-    """The foreign function with its derivative, which is one of this kind again."""
+# ---- the function -------------------------------------------------------------------------------------------------
 
-    @jax.custom_jvp
-    def call(*arrays: JaxArray) -> JaxArray:
-        return _foreign_call(function, arrays)
-
-    @functools.cache
-    def derived(by: tuple[str, ...]) -> JaxArray:
-        return _differentiable(jacobian(function, by))
-
-    @functools.cache
-    def products(by: tuple[str, ...]) -> _Products:
-        return _Products(function, by)
-
-    @functools.partial(call.defjvp, symbolic_zeros=True)
-    def _(primals: JaxArray, tangents: JaxArray) -> JaxArray:
-        symbolic = jax.custom_derivatives.SymbolicZero
-        moved = [k for k, tangent in enumerate(tangents) if not isinstance(tangent, symbolic)]
-        count = len(function.outputs)
-        by = tuple(function.inputs[k] for k in moved)
-        if by_products(function, by):
-            slopes = _product.bind(*primals, *(tangents[k] for k in moved), products=products(by))
-            return tuple(call(*primals)), tuple(slopes)
-        found = derived(tuple(function.inputs[k] for k in moved))(*primals)
-        slopes = []
-        for i, output in enumerate(function.signature.outputs):
-            total: JaxArray = None
-            for place, k in enumerate(moved):
-                term = _times(
-                    found[count + i * len(moved) + place], tangents[k], output.shape, function.signature.inputs[k].shape
-                )
-                total = term if total is None else total + term
-            slopes.append(total)
-        return tuple(found[:count]), tuple(slopes)
-
-    return call
+_call = Primitive("linksweep_call")
+_call.multiple_results = True
 
 
-class _Products:
-    """A function's derivatives by some inputs, times tangents and times weights; compared by identity."""
-
-    def __init__(self, function: CompiledFunction, by: tuple[str, ...]):
-        self.function, self.by = function, by
-        self.pushed, self.pulled = product(function, "jvp", by), product(function, "vjp", by)
-
-    def split(self, args: JaxArray) -> tuple[JaxArray, JaxArray]:
-        count = len(self.function.inputs)
-        return args[:count], args[count:]
-
-    def push(self, *args: JaxArray) -> JaxArray:
-        """Primals, then tangents."""
-        given = product_arguments(self.function, self.pushed, *self.split(args))
-        return self.push_call(*given)
-
-    @functools.cached_property
-    def push_call(self) -> JaxArray:
-        return _differentiable(self.pushed)
-
-    @functools.cached_property
-    def pull_call(self) -> JaxArray:
-        return _differentiable(self.pulled)
-
-    def pull(self, primals: JaxArray, weights: JaxArray, shapes: JaxArray) -> list[JaxArray]:
-        """For each input, the sum over results, and over axes along which the input was shared."""
-        found = self.pull_call(*product_arguments(self.function, self.pulled, primals, weights))
-        totals = [sum(found[k :: len(self.by)]) for k in range(len(self.by))]
-        slopes = []
-        for total, shape in zip(totals, shapes, strict=True):
-            shared = tuple(k for k, size in enumerate(shape) if size == 1 and total.shape[k] != 1)
-            slopes.append(total.sum(shared, keepdims=True) if shared else total)
-        return slopes
+@_call.def_impl
+def _run(*args: JaxArray, node: _Node) -> JaxArray:
+    return node.run(*args)
 
 
-_product = Primitive("linksweep_product")
-_product.multiple_results = True
+@_call.def_abstract_eval
+def _result_types(*args: JaxArray, node: _Node) -> JaxArray:
+    return _types(args, node.inputs, node.outputs)
 
 
-@_product.def_impl
-def _run_product(*args: JaxArray, products: _Products) -> JaxArray:
-    given = product_arguments(products.function, products.pushed, *products.split(args))
-    return list(_foreign_call(products.pushed, tuple(given)))
+def _types(args: Sequence[JaxArray], cores: JaxArray, outputs: JaxArray) -> list[JaxArray]:
+    batch = jnp.broadcast_shapes(*(a.shape[: a.ndim - len(core)] for a, core in zip(args, cores, strict=True)))
+    return [result_type(args, (*batch, *shape), len(batch)) for shape in outputs]
 
 
-@_product.def_abstract_eval
-def _shapes_of_product(*args: JaxArray, products: _Products) -> JaxArray:
-    inputs = products.function.signature.inputs  # tangents may be mapped alone, as jacfwd does
-    cores = [argument.shape for argument in (*inputs, *(x for x in inputs if x.name in products.by))]
-    batch = jnp.broadcast_shapes(*(a.shape[: a.ndim - len(c)] for a, c in zip(args, cores, strict=True)))
-    outputs = products.function.signature.outputs
-    return [jax.core.ShapedArray((*batch, *output.shape), args[0].dtype) for output in outputs]
-
-
-def _product_slope(primals: JaxArray, tangents: JaxArray, *, products: _Products) -> JaxArray:
+def _derivative(primals: JaxArray, tangents: JaxArray, *, node: _Node) -> tuple[JaxArray, JaxArray]:
+    """The values, and their derivative along tangents: by one product, or where it is small by the Jacobian."""
     moved = [k for k, tangent in enumerate(tangents) if type(tangent) is not ad.Zero]
-
-    def of_moved(*some: JaxArray) -> JaxArray:
-        args = list(primals)
-        for k, value in zip(moved, some, strict=True):
-            args[k] = value
-        return list(products.push(*args))
-
-    return jax.jvp(of_moved, [primals[k] for k in moved], [tangents[k] for k in moved])
-
-
-def _product_transpose(cotangents: JaxArray, *args: JaxArray, products: _Products) -> JaxArray:
-    primals, tangents = products.split(args)
-    weights = [ad.instantiate_zeros(ct) for ct in cotangents]
-    return [None] * len(primals) + products.pull(primals, weights, [t.aval.shape for t in tangents])
-
-
-def _product_mapped(args: JaxArray, dims: JaxArray, *, products: _Products) -> JaxArray:
-    moved = [x[None] if dim is None else jnp.moveaxis(x, dim, 0) for x, dim in zip(args, dims, strict=True)]
-    results = _product.bind(*moved, products=products)
-    return results, [0] * len(results)
-
-
-ad.primitive_jvps[_product] = _product_slope
-ad.primitive_transposes[_product] = _product_transpose
-batching.primitive_batchers[_product] = _product_mapped
-mlir.register_lowering(_product, mlir.lower_fun(_run_product, multiple_results=True))
+    by = tuple(node.function.inputs[k] for k in moved)
+    if by_products(node.function, by):
+        values = bind(_call, *primals, node=node)
+        return values, bind(_product, *primals, *(tangents[k] for k in moved), node=node, by=by)
+    count = len(node.outputs)
+    results = bind(_call, *primals, node=node.derived("jacobian", by))
+    slopes = []
+    for i, output in enumerate(node.outputs):
+        parts = results[count + i * len(by) : count + (i + 1) * len(by)]
+        terms = [_times(J, tangents[k], output, node.inputs[k]) for J, k in zip(parts, moved, strict=True)]
+        slopes.append(functools.reduce(jnp.add, terms))
+    return results[:count], slopes
 
 
 def _times(J: JaxArray, tangent: JaxArray, result: tuple[int, ...], argument: tuple[int, ...]) -> JaxArray:
@@ -224,10 +210,81 @@ def _times(J: JaxArray, tangent: JaxArray, result: tuple[int, ...], argument: tu
     return (matrix * flat).sum(-1)
 
 
-def _foreign_call(function: CompiledFunction, arrays: tuple[JaxArray, ...]) -> tuple[JaxArray, ...]:
-    dtype = arrays[0].dtype
-    cores = [argument.shape for argument in function.signature.inputs]
-    batch = jnp.broadcast_shapes(*(a.shape[: a.ndim - len(core)] for a, core in zip(arrays, cores, strict=True)))
-    results = [jax.ShapeDtypeStruct((*batch, *output.shape), dtype) for output in function.signature.outputs]
-    name = registered(function, dtype.name)
-    return tuple(jax.ffi.ffi_call(name, results, vmap_method="expand_dims")(*arrays))
+def _mapped(primitive: JaxArray, args: JaxArray, dims: JaxArray, **options: JaxArray) -> JaxArray:
+    """Under vmap: one more leading axis, of length 1 where an argument is shared."""
+    moved = [x[None] if dim is None else jnp.moveaxis(x, dim, 0) for x, dim in zip(args, dims, strict=True)]
+    results = bind(primitive, *moved, **options)
+    return results, [0] * len(results)
+
+
+def _lowered(context: JaxArray, *operands: JaxArray, node: _Node) -> JaxArray:
+    """The foreign call. Over several devices its leading axes are split, which no argument may share then."""
+    dtype, axes = context.avals_out[0].dtype.name, len(context.avals_out[0].shape) - len(node.outputs[0])
+    name = f"{node.name}/{dtype}"
+    if not axes or not on_several_devices(context):
+        return jax.ffi.ffi_lowering(register(name, node.function, dtype))(context, *operands)
+    batch = context.avals_out[0].shape[:axes]
+    if any(aval.shape[:axes] != batch for aval in context.avals_in):
+
+        def whole(*args: JaxArray) -> JaxArray:
+            return _call.bind(*(jnp.broadcast_to(x, (*batch, *x.shape[axes:])) for x in args), node=node)
+
+        return mlir.lower_fun(whole, multiple_results=True)(context, *operands)
+    target = register(f"{name}/sharded", node.function, dtype, sharded=True)
+    attributes = sharding_attributes(context, operands, axes)
+    return jax.ffi.ffi_lowering(target, extra_attributes=attributes)(context, *operands)
+
+
+ad.primitive_jvps[_call] = _derivative
+batching.primitive_batchers[_call] = functools.partial(_mapped, _call)
+mlir.register_lowering(_call, _lowered)
+
+
+# ---- its derivative times tangents: arguments, then tangents of those in `by` ---------------------------------------
+
+_product = Primitive("linksweep_product")
+_product.multiple_results = True
+
+
+@_product.def_impl
+def _push(*args: JaxArray, node: _Node, by: tuple[str, ...]) -> JaxArray:
+    made = node.derived("jvp", by)
+    return bind(_call, *_split(args, node, made), node=made)
+
+
+def _split(args: JaxArray, node: _Node, made: _Node) -> list[JaxArray]:
+    count = len(node.inputs)
+    return product_arguments(node.function, made.function, args[:count], args[count:])
+
+
+@_product.def_abstract_eval
+def _product_types(*args: JaxArray, node: _Node, by: tuple[str, ...]) -> JaxArray:
+    moved = [shape for name, shape in zip(node.function.inputs, node.inputs, strict=True) if name in by]
+    return _types(args, [*node.inputs, *moved], node.outputs)
+
+
+def _product_derivative(args: JaxArray, tangents: JaxArray, *, node: _Node, by: tuple[str, ...]) -> JaxArray:
+    made = node.derived("jvp", by)
+    return _derivative(_split(args, node, made), _split(tangents, node, made), node=made)
+
+
+def _product_transpose(cotangents: JaxArray, *args: JaxArray, node: _Node, by: tuple[str, ...]) -> JaxArray:
+    """For each tangent, the sum over results, and over axes along which it was shared."""
+    primals, tangents = args[: len(node.inputs)], args[len(node.inputs) :]
+    linear = [k for k, tangent in enumerate(tangents) if ad.is_undefined_primal(tangent)]
+    made = node.derived("vjp", tuple(by[k] for k in linear))
+    weights = [ad.instantiate_zeros(ct) for ct in cotangents]
+    pulled = bind(_call, *product_arguments(node.function, made.function, primals, weights), node=made)
+    found: list[JaxArray] = [None] * len(tangents)
+    for place, k in enumerate(linear):
+        total = functools.reduce(jnp.add, pulled[place :: len(linear)])
+        shape = tangents[k].aval.shape
+        shared = tuple(axis for axis, size in enumerate(shape) if size == 1 and total.shape[axis] != 1)
+        found[k] = total.sum(shared, keepdims=True) if shared else total
+    return [None] * len(primals) + found
+
+
+ad.primitive_jvps[_product] = _product_derivative
+ad.primitive_transposes[_product] = _product_transpose
+batching.primitive_batchers[_product] = functools.partial(_mapped, _product)
+mlir.register_lowering(_product, mlir.lower_fun(_push, multiple_results=True))

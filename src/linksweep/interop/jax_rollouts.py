@@ -1,107 +1,118 @@
 """Rollouts in JAX: all steps as one foreign function of XLA, its gradient by the compiled adjoint.
 
-Long ones run in the threads of XLA's own pool. In float32 and without machine code a callback runs them, in float64.
+    _roll       q0, qd0, tau -> q, qd ("states"), or with weights and states -> gradients ("slopes")
+    _tangent    tangents of q0, qd0, tau -> tangents of q, qd. It exists to be transposed; nothing computes it.
+
+Long rollouts run in the threads of XLA's own pool.
 """
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import NoReturn
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 
 from ..backends.xla_rollout import Buffer, Place, Plan
-from ..errors import ArgumentError
+from ..errors import ArgumentError, BackendError
 from ..simulation.gradient import BareStepRecipe, Rollout, StepAdjointRecipe
-from .jax_targets import registered
-from .rollouts import FIRST, Array, mapped_first, pulled_back, result_shapes, summed
+from .derived import unique_name
+from .jax_targets import as_arrays, bind, register, result_type, target_names
+from .rollouts import FIRST, NAMES, Array, mapped_first, result_shapes, summed
+
+TWICE = (
+    "a rollout in JAX has first derivatives in reverse mode (grad, jacrev, vjp). For jvp, jacfwd, hessian or a second "
+    "grad, write the steps as jax.lax.scan over a wrapped function, such as forward_dynamics."
+)
+GIVEN = len(NAMES)
+RESULTS = {"states": (1, 1), "slopes": (0, 0, 1)}  # the first leading axis of each result
 
 
-def wrap_rollout(roll: Rollout) -> Array:
-    """q0, qd0, tau -> q, qd over JAX arrays, differentiable in reverse."""
-    states = _mapped(roll, _states(roll), roll.forward, (1, 1))
-    slopes = _mapped(roll, _slopes(roll), pulled_back(roll), (0, 0, 1))
+class JaxRollout:
+    """A rollout over JAX arrays, q0, qd0, tau -> q, qd: see `linksweep.jax.wrap`."""
 
-    @jax.custom_vjp
-    def call(*given: Array) -> Array:
-        return states(*given)
+    def __init__(self, roll: Rollout):
+        if roll.backend != "llvm":
+            raise BackendError(f"wrap got {roll!r} of the interpreter, expected machine code: leave backend= out.")
+        self.rollout = roll
+        self.__name__ = self.__qualname__ = "rollout"
+        self.__doc__ = f"{roll!r} in JAX."
+        self._node = _node(roll)
 
-    def kept(*given: Array) -> Array:
-        found = states(*given)
-        return found, (given, found)
+    def __call__(self, q0: Array, qd0: Array, tau: Array) -> Array:
+        arrays = as_arrays("rollout", NAMES, (q0, qd0, tau))
+        self.rollout.batch(*(x.shape for x in arrays))  # an error when it is traced, not when it runs
+        return tuple(bind(_roll, *arrays, node=self._node, what="states"))
 
-    def pulled(residuals: Array, weights: Array) -> Array:
-        given, passed = residuals
-        found = slopes(*given, *weights, *passed)
-        return tuple(summed(slope, x.shape, k) for slope, x, k in zip(found, given, FIRST, strict=False))
+    @property
+    def target(self) -> str:
+        """What the names of its targets in XLA begin with."""
+        return self._node.name
 
-    call.defvjp(kept, pulled)
+    def register(self, exported: Array) -> None:
+        """Register the machine code that a program from `jax.export` calls."""
+        for name in target_names(exported.mlir_module()):
+            base, what, dtype = name.split("/")
+            if base == self.target:
+                self._node.registered(what, dtype)
 
-    def rollout(q0: Array, qd0: Array, tau: Array) -> Array:
-        arrays = [jnp.asarray(x) for x in (q0, qd0, tau)]
-        dtype = jnp.result_type(*arrays, jnp.float32)
-        if jnp.issubdtype(dtype, jnp.complexfloating):
-            raise ArgumentError(f"rollout got {dtype}, expected real numbers: take real or imaginary parts.")
-        roll.batch(*(x.shape for x in arrays))  # an error when it is traced, not when it runs
-        return call(*(x.astype(dtype) for x in arrays))
+    def __reduce__(self) -> tuple[object, ...]:
+        return JaxRollout, (self.rollout,)
 
-    rollout.__doc__ = f"{roll!r} in JAX."
-    return rollout
-
-
-def _mapped(roll: Rollout, foreign: Array, on_host: Callable[..., Array], firsts: tuple[int, ...]) -> Array:
-    """A function over JAX: mapped, it runs once, with a leading axis more. `firsts`: of results."""
-
-    @jax.custom_batching.custom_vmap
-    def call(*arrays: Array) -> Array:
-        shapes, dtype = result_shapes(roll, [x.shape for x in arrays]), arrays[0].dtype
-        results = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
-        if roll.backend == "llvm" and dtype == jnp.float64:
-            return tuple(x.reshape(to.shape) for x, to in zip(foreign(results, *arrays), results, strict=True))
-
-        def converted(*given: Array) -> Array:
-            return tuple(x.astype(dtype, copy=False) for x in on_host(*map(np.asarray, given)))
-
-        return tuple(jax.pure_callback(converted, tuple(results), *arrays))
-
-    @call.def_vmap
-    def _(size: int, mapped: Array, *arrays: Array) -> Array:
-        results = call(*mapped_first(arrays, mapped, jnp.moveaxis))
-        return tuple(jnp.moveaxis(x, k, 0) for x, k in zip(results, firsts, strict=True)), (True,) * len(firsts)
-
-    return call
+    def __repr__(self) -> str:
+        return f"{self.rollout!r} in JAX"
 
 
-def _states(roll: Rollout) -> Array:
-    """q0, qd0, tau -> q, qd as a foreign function: a step writes the states that the next one reads."""
-    nq, nv = roll.robot.nq, roll.robot.nv
+class _Node:
+    """A rollout as a parameter of primitives, compared by identity: one for each rollout of a process."""
+
+    def __init__(self, roll: Rollout, name: str):
+        self.roll, self.name = roll, name
+        nq, nv = roll.robot.nq, roll.robot.nv
+        self.plans = {"states": (BareStepRecipe, _states(nq, nv)), "slopes": (StepAdjointRecipe, _slopes(nq, nv))}
+        self.run = {what: jax.jit(functools.partial(_roll.bind, node=self, what=what)) for what in RESULTS}
+
+    def registered(self, what: str, dtype: str) -> str:
+        kind, plan = self.plans[what]
+        return register(f"{self.name}/{what}/{dtype}", self.roll.function(kind), dtype, plan)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+_nodes: dict[str, _Node] = {}
+
+
+def _node(roll: Rollout) -> _Node:
+    name = f"linksweep_{unique_name(roll)}"
+    return _nodes.setdefault(name, _nodes.get(name) or _Node(roll, name))
+
+
+def _states(nq: int, nv: int) -> Plan:
+    """q0, qd0, dt, tau -> q, qd: a step writes the states that the next one reads."""
     start = (Buffer("arg0", nq), Buffer("arg1", nv), Buffer("arg2", 1), Buffer("arg3", nv, 0))
     q, qd = Buffer("ret0", nq, 1), Buffer("ret1", nv, 1)
-    plan = Plan(
+    return Plan(
         (*start, q, qd),
         ((Place("ret0"), Place("arg0")), (Place("ret1"), Place("arg1"))),
         (Place("ret0", 0, 1), Place("ret1", 0, 1), Place("arg2"), Place("arg3", 0, 1)),
         (Place("ret0", 1, 1), Place("ret1", 1, 1)),
     )
 
-    def call(results: Array, q0: Array, qd0: Array, tau: Array) -> Array:
-        batch = results[0].shape[1:-1]
-        given = *(_in_rows(x, batch, 0, True) for x in (q0, qd0)), np.full((1, 1), roll.dt), _in_rows(tau, batch, 1)
-        return _foreign(roll, BareStepRecipe, plan, results, (1, 1), given)
 
-    return call
-
-
-def _slopes(roll: Rollout) -> Array:
-    """q0, qd0, tau, weights, states -> slopes, from the last step to the first: lambda stays where it is."""
-    nq, nv = roll.robot.nq, roll.robot.nv
+def _slopes(nq: int, nv: int) -> Plan:
+    """Weights, states, dt, tau -> slopes, from the last step to the first: lambda stays where it is."""
     weights, states = (Buffer("arg0", nq, 1), Buffer("arg1", nv, 1)), (Buffer("arg2", nq, 1), Buffer("arg3", nv, 1))
     slopes = Buffer("ret0", nq), Buffer("ret1", nv), Buffer("ret2", nv, 0)
     by_q, by_qd = Place("ret0"), Place("ret1")
-    plan = Plan(
+    return Plan(
         (*weights, *states, Buffer("arg4", 1), Buffer("arg5", nv, 0), *slopes),
         ((by_q, Place("arg0", -1)), (by_qd, Place("arg1", -1))),
         (
@@ -111,25 +122,54 @@ def _slopes(roll: Rollout) -> Array:
         (by_q, by_qd, Place("ret2", -1, -1)),
     )  # fmt: skip
 
-    def call(results: Array, q0: Array, qd0: Array, tau: Array, *moving: Array) -> Array:
-        batch = results[0].shape[:-1]
-        rows = [_in_rows(x, batch, 1, whole) for x, whole in zip(moving, (True, True, False, False), strict=True)]
-        given = *rows, np.full((1, 1), roll.dt), _in_rows(tau, batch, 1)
-        return _foreign(roll, StepAdjointRecipe, plan, results, (0, 0, 1), given)
 
-    return call
+# ---- the rollout, and its adjoint -----------------------------------------------------------------------------------
+
+_roll = Primitive("linksweep_rollout")
+_roll.multiple_results = True
 
 
-def _foreign(
-    roll: Rollout, kind: type[BareStepRecipe | StepAdjointRecipe], plan: Plan, results: Array, firsts: Array,
-    given: Array,
-) -> Array:  # fmt: skip
-    """The handler's call, its results with their leading axes as one."""
-    flat = [
-        jax.ShapeDtypeStruct((*x.shape[:first], math.prod(x.shape[first:-1]), x.shape[-1]), x.dtype)
-        for x, first in zip(results, firsts, strict=True)
-    ]
-    return jax.ffi.ffi_call(registered(roll.function(kind), "float64", plan), flat)(*given)
+@_roll.def_impl
+def _run(*args: Array, node: _Node, what: str) -> Array:
+    return node.run[what](*args)
+
+
+@_roll.def_abstract_eval
+def _result_types(*args: Array, node: _Node, what: str) -> Array:
+    shapes = result_shapes(node.roll, [x.shape for x in args])
+    return [result_type(args, shape, 0) for shape in shapes]
+
+
+def _derivative(primals: Array, tangents: Array, *, node: _Node, what: str) -> Array:
+    if what == "slopes":
+        raise ArgumentError(TWICE)
+    states = bind(_roll, *primals, node=node, what=what)
+    moved = [ad.instantiate_zeros(tangent) for tangent in tangents]
+    return states, bind(_tangent, *primals, *states, *moved, node=node)
+
+
+def _mapped(primitive: Array, firsts: Sequence[int], args: Array, dims: Array, **options: Array) -> Array:
+    """Under vmap: one call, with a leading axis more."""
+    fronted = [x if dim is None else jnp.moveaxis(x, dim, 0) for x, dim in zip(args, dims, strict=True)]
+    placed = mapped_first(fronted, [dim is not None for dim in dims], jnp.moveaxis, firsts)
+    results = bind(primitive, *placed, **options)
+    return results, RESULTS[options.get("what", "states")]
+
+
+def _foreign(*args: Array, node: _Node, what: str) -> Array:
+    """The foreign call, its arguments and results with their leading axes as one."""
+    shapes, (q0, qd0, tau, *moving) = result_shapes(node.roll, [x.shape for x in args]), args
+    firsts, dtype = RESULTS[what], q0.dtype
+    batch = shapes[0][firsts[0] : -1]
+    dt = np.full((1, 1), node.roll.dt, dtype)
+    if what == "states":
+        rows = *(_in_rows(x, batch, 0, True) for x in (q0, qd0)), dt, _in_rows(tau, batch, 1)
+    else:
+        whole = (True, True, False, False)
+        rows = *(_in_rows(x, batch, 1, w) for x, w in zip(moving, whole, strict=True)), dt, _in_rows(tau, batch, 1)
+    flat = [(*shape[:first], math.prod(batch), shape[-1]) for shape, first in zip(shapes, firsts, strict=True)]
+    results = _rows.bind(*rows, node=node, what=what, shapes=tuple(flat))
+    return [x.reshape(shape) for x, shape in zip(results, shapes, strict=True)]
 
 
 def _in_rows(x: Array, batch: tuple[int, ...], first: int, whole: bool = False) -> Array:
@@ -139,3 +179,56 @@ def _in_rows(x: Array, batch: tuple[int, ...], first: int, whole: bool = False) 
         return x.reshape(*moments, 1, size)
     aligned = x.reshape(*moments, *(1,) * (len(batch) - len(own)), *own, size)
     return jnp.broadcast_to(aligned, (*moments, *batch, size)).reshape(*moments, math.prod(batch), size)
+
+
+_rows = Primitive("linksweep_rollout_rows")  # only ever inside the lowering of `_roll`
+_rows.multiple_results = True
+
+
+@_rows.def_abstract_eval
+def _row_types(*args: Array, shapes: tuple[tuple[int, ...], ...], **_: Array) -> Array:
+    return [result_type(args, shape, 0) for shape in shapes]
+
+
+def _lowered_rows(context: Array, *operands: Array, node: _Node, what: str, shapes: Array) -> Array:
+    return jax.ffi.ffi_lowering(node.registered(what, context.avals_out[0].dtype.name))(context, *operands)
+
+
+mlir.register_lowering(_rows, _lowered_rows)
+ad.primitive_jvps[_roll] = _derivative
+batching.primitive_batchers[_roll] = functools.partial(_mapped, _roll, FIRST)
+mlir.register_lowering(_roll, mlir.lower_fun(_foreign, multiple_results=True))
+
+
+# ---- tangents: q0, qd0, tau, q, qd, then the tangents of the first three -------------------------------------------
+
+_tangent = Primitive("linksweep_rollout_tangent")
+_tangent.multiple_results = True
+
+
+@_tangent.def_abstract_eval
+def _tangent_types(*args: Array, node: _Node) -> Array:
+    batch = jnp.broadcast_shapes(*(x.shape[first:-1] for x, first in zip(args, (*FIRST[:5], *FIRST[:3]), strict=True)))
+    return [result_type(args, (x.shape[0], *batch, x.shape[-1]), 0) for x in args[GIVEN : GIVEN + 2]]
+
+
+def _tangent_transpose(cotangents: Array, *args: Array, node: _Node) -> Array:
+    given, states, tangents = args[:GIVEN], args[GIVEN:-GIVEN], args[-GIVEN:]
+    weights = [ad.instantiate_zeros(ct) for ct in cotangents]
+    slopes = bind(_roll, *given, *weights, *states, node=node, what="slopes")
+    pulled = [
+        summed(slope, x.aval.shape, first) if ad.is_undefined_primal(x) else None
+        for slope, x, first in zip(slopes, tangents, FIRST, strict=False)
+    ]
+    return [None] * (len(args) - GIVEN) + pulled
+
+
+def _refused(*_: Array, **__: Array) -> NoReturn:
+    raise ArgumentError(TWICE)
+
+
+_tangent.def_impl(_refused)
+ad.primitive_jvps[_tangent] = _refused
+ad.primitive_transposes[_tangent] = _tangent_transpose
+batching.primitive_batchers[_tangent] = functools.partial(_mapped, _tangent, (*FIRST[:5], *FIRST[:3]))
+mlir.register_lowering(_tangent, _refused)

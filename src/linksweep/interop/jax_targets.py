@@ -1,23 +1,116 @@
-"""Handlers as targets of XLA's foreign functions."""
+"""What compiled functions and rollouts in JAX share: targets of XLA's foreign functions, argument checks, sharding.
+
+Three parts of JAX that a primitive needs inside `shard_map` and for arrays on several devices are not public. They are
+looked up here, and left out in versions of JAX that do not have them.
+"""
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
+import re
+import string
+from collections.abc import Sequence
+
 import jax
+import jax.numpy as jnp
+from jax._src import core
+from jax.interpreters import mlir
+from jax.sharding import NamedSharding, PartitionSpec
 
 from ..backends.xla import capsule
 from ..backends.xla_rollout import Plan
 from ..compiled.function import CompiledFunction
 from ..compiled.xla import handler
+from ..errors import ArgumentError
+from ..support.foreign import refuse_foreign
+from ..support.messages import shown
+from .rollouts import Array
 
+try:
+    from jax._src.custom_partitioning_sharding_rule import sdy_sharding_rule_to_mlir, str_to_sdy_sharding_rule
+except ImportError:
+    sdy_sharding_rule_to_mlir = None
+
+# Inside shard_map: lets arguments that vary over different axes of the mesh vary over all of these.
+_aligned = getattr(core, "auto_insert_reshard", None) or getattr(core, "standard_insert_pvary", lambda *args: args)
 _registered: set[str] = set()
 
 
-def registered(function: CompiledFunction, dtype: str, plan: Plan | None = None) -> str:
-    """The name of a target, which is registered once, for good; XLA must be awake before. `plan`: of many steps."""
-    name, address = handler(function, dtype, plan)
+def register(name: str, function: CompiledFunction, dtype: str, plan: Plan | None = None, sharded: bool = False) -> str:
+    """Register machine code with XLA under this name, once and for good. `plan`: of many steps.
+
+    sharded: XLA may split its leading axes over devices.
+    """
     if name not in _registered:
-        jax.devices("cpu")
-        jax.ffi.register_ffi_target(name, capsule(address), platform="cpu")
+        jax.devices("cpu")  # XLA must be awake before
+        jax.ffi.register_ffi_target(name, capsule(handler(function, dtype, plan)), platform="cpu")
+        if sharded:
+            jax.ffi.register_ffi_target_as_batch_partitionable(name)
         _registered.add(name)
     return name
+
+
+def target_names(module: str) -> list[str]:
+    """The targets of linksweep that a module of StableHLO calls."""
+    return sorted(set(re.findall(r"(linksweep_\w+/[\w/:,]+)", module)))
+
+
+def bind(primitive: Array, *args: Array, **options: Array) -> Array:
+    """Bind a primitive, its arguments as shard_map wants them."""
+    return primitive.bind(*_aligned(*args), **options)
+
+
+def result_type(args: Sequence[Array], shape: tuple[int, ...], axes: int) -> Array:
+    """The abstract array of a result: like the arguments, which share so many leading axes with it."""
+    like = args[0]
+    if getattr(like, "sharding", None) is None:
+        return like.update(shape=shape, weak_type=False)
+    leading: list[Array] = [None] * axes
+    for arg in args:
+        for axis, name in enumerate(arg.sharding.spec[:axes]):
+            leading[axis] = leading[axis] or name
+    spec = PartitionSpec(*leading, *[None] * (len(shape) - axes))
+    return like.update(shape=shape, weak_type=False, sharding=NamedSharding(like.sharding.mesh, spec))
+
+
+def on_several_devices(context: Array) -> bool:
+    """Whether a lowering is for a program that XLA splits over devices; inside shard_map it does not."""
+    return getattr(context.module_context.axis_context, "num_devices", 1) > 1
+
+
+def sharding_attributes(context: Array, operands: Sequence[Array], axes: int) -> dict[str, Array]:
+    """What lets XLA split the leading axes of a foreign function, which all arguments and results have."""
+    attributes = {"mhlo.frontend_attributes": mlir.ir_attribute({"num_batch_dims": str(axes)})}
+    if sdy_sharding_rule_to_mlir is not None and getattr(jax.config, "jax_use_shardy_partitioner", False):
+        from jaxlib.mlir import ir
+
+        letters = iter(string.ascii_letters)
+        leading = [next(letters) for _ in range(axes)]
+        sides = [
+            ", ".join(" ".join([*leading, *(next(letters) for _ in aval.shape[axes:])]) for aval in avals)
+            for avals in (context.avals_in, context.avals_out)
+        ]
+        element = ir.RankedTensorType(operands[0].type).element_type
+        results = [ir.RankedTensorType.get(aval.shape, element) for aval in context.avals_out]
+        rule = str_to_sdy_sharding_rule(" -> ".join(sides))
+        attributes["sdy.sharding_rule"] = sdy_sharding_rule_to_mlir(rule, [x.type for x in operands], results)
+    return attributes
+
+
+def as_arrays(function: str, names: Sequence[str], args: Sequence[Array]) -> list[Array]:
+    """The arguments as arrays of one type, float32 or float64."""
+    arrays = []
+    for name, arg in zip(names, args, strict=True):
+        if not isinstance(arg, jax.Array):
+            refuse_foreign(f"{function}: {name}", arg)
+        try:
+            array = None if arg is None else jnp.asarray(arg)
+        except (TypeError, ValueError, OverflowError):
+            array = None
+        if array is None:
+            raise ArgumentError(f"{function}: {name} is {shown(arg)}, expected an array of real numbers.")
+        if not (array.dtype == bool or jnp.issubdtype(array.dtype, jnp.number)) or jnp.iscomplexobj(array):
+            raise ArgumentError(f"{function}: {name} has type {array.dtype}, expected real numbers.")
+        arrays.append(array)
+    dtype = jnp.result_type(*arrays, jnp.float32)
+    return [array.astype(dtype) for array in arrays]

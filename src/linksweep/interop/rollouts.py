@@ -11,6 +11,7 @@ from typing import Any
 from ..simulation.gradient import Rollout
 
 Array = Any  # of JAX or PyTorch: an array, a tracer, a tensor, or what autograd hands over
+NAMES = "q0", "qd0", "tau"
 FIRST = 0, 0, 1, 1, 1, 1, 1  # the first leading axis of q0, qd0, tau (and their slopes), the weights, the states
 
 
@@ -30,12 +31,13 @@ def pulled_back(roll: Rollout) -> Callable[..., Array]:
 
 
 def mapped_first(
-    arrays: Sequence[Array], mapped: Sequence[bool], moved: Callable[[Array, int, int], Array]
-) -> list[Array]:
+    arrays: Sequence[Array], mapped: Sequence[bool], moved: Callable[[Array, int, int], Array],
+    firsts: Sequence[int] = FIRST,
+) -> list[Array]:  # fmt: skip
     """Arrays of which some have a mapped axis at 0: it becomes the first leading one of all. `moved`: moveaxis."""
-    leading = [x.ndim - first - 1 - is_mapped for x, first, is_mapped in zip(arrays, FIRST, mapped, strict=False)]
+    leading = [x.ndim - first - 1 - is_mapped for x, first, is_mapped in zip(arrays, firsts, mapped, strict=False)]
     placed = []
-    for x, first, is_mapped, own in zip(arrays, FIRST, mapped, leading, strict=False):
+    for x, first, is_mapped, own in zip(arrays, firsts, mapped, leading, strict=False):
         if is_mapped:
             x = moved(x, 0, first)
             x = x.reshape(*x.shape[: first + 1], *(1,) * (max(leading) - own), *x.shape[first + 1 :])

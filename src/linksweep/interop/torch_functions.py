@@ -1,21 +1,16 @@
-"""Compiled functions in PyTorch: operators of its dispatcher over shared memory, derivatives by compiled Jacobians.
-
-Each function is a custom operator, so that torch.compile sees through it. Around it stands an autograd.Function, which
-is what torch.func (jvp, vmap, jacfwd) and double backward ask for.
-"""
+"""Compiled functions in PyTorch: operators over shared memory, with derivatives by compiled Jacobians or products."""
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
+from typing import overload
 
-import numpy as np
-
-from ..compiled.function import CompiledFunction
+from ..compiled.function import CompiledFunction, make_function
 from ..errors import ArgumentError
 from ..simulation.gradient import Rollout
-from ..support.disk_cache import make_key
-from .derived import by_products, checked, jacobian, product, product_arguments
+from .derived import by_products, checked, jacobian, product, product_arguments, unique_name
 
 try:
     import torch
@@ -25,70 +20,98 @@ except ImportError as error:
     ) from error
 
 from .rollouts import Array as Tensor
-from .torch_rollouts import wrap_rollout
+from .torch_operators import Operator, check_tensor, plain_arrays
+from .torch_rollouts import TorchRollout
 
-_library = torch.library.Library("linksweep", "FRAGMENT")
-_made: dict[str, _Wrapped] = {}
+_from_numpy = torch.from_numpy
+_known: dict[str, _Function] = {}  # operators stay registered as long as the process lives
 
 
-def wrap(f: CompiledFunction | Rollout) -> Tensor:
+@overload
+def wrap(f: CompiledFunction) -> TorchFunction: ...
+@overload
+def wrap(f: Rollout) -> TorchRollout: ...
+def wrap(f: CompiledFunction | Rollout) -> TorchFunction | TorchRollout:
     """A function of tensors on the CPU that runs the machine code of `f`, from `robot.compile` or `ls.rollout`.
 
-    It takes tensors (..., size) in the order of `f.inputs`, or by their names, and gives one tensor, or a tuple of
+    It takes tensors (..., size) in the order of `f.inputs`, or by their names, and returns one tensor, or a tuple of
     several; leading axes broadcast. Memory is shared, nothing is copied. autograd, double backward, torch.func and
-    torch.compile work. Derivatives by q are by its numbers: with quaternions not along the rates.
+    torch.compile work. Derivatives with respect to q are with respect to its components: with quaternions these are not
+    the derivatives along joint velocities.
 
-    A rollout takes q0, qd0, tau and gives q, qd; it can be differentiated once, in reverse.
+    A rollout takes q0, qd0, tau and returns q, qd; it can be differentiated once, in reverse.
     """
-    if isinstance(f, Rollout):
-        return wrap_rollout(f)
-    return _wrapped(checked(f)).outer
+    return TorchRollout(f) if isinstance(f, Rollout) else TorchFunction(checked(f))
 
 
-def _wrapped(function: CompiledFunction) -> _Wrapped:
-    key = make_key(llvmlite="", llvm="", cpu="", features="", recipe=function.recipe, dtype=function.dtype)
-    if key not in _made:
-        _made[key] = _Wrapped(function, key)
-    return _made[key]
+class TorchFunction:
+    """A compiled function over tensors: see `linksweep.torch.wrap`."""
 
-
-class _Wrapped:
-    """A function, its operator, and its derivatives once they are asked for."""
-
-    def __init__(self, function: CompiledFunction, key: str):
+    def __init__(self, function: CompiledFunction):
         self.function = function
+        self.__name__ = self.__qualname__ = function.name
+        self.__doc__ = f"{function!r} in PyTorch."
+        self._rules = _rules(function)
+        self._single = len(function.outputs) == 1
+
+    def __call__(self, *args: Tensor, **named: Tensor) -> Tensor:
+        if named or len(args) != len(self._rules.cores):
+            args = self._in_order(args, named)
+        arrays = plain_arrays(args)
+        if arrays is None:
+            results = self._rules.operator.dispatched(*self._rules.prepared(args))
+        else:
+            results = self._rules.results(arrays)
+        return results[0] if self._single else tuple(results)
+
+    def _in_order(self, args: tuple[Tensor, ...], named: dict[str, Tensor]) -> tuple[Tensor, ...]:
+        names = self.function.inputs
+        unknown = [name for name in named if name not in names[len(args) :]]
+        if unknown or len(args) + len(named) != len(names):
+            given = f"{len(args)} arguments{f' and {chr(44).join(named)}' if named else ''}"
+            raise ArgumentError(f"{self.__name__} got {given}, expected {', '.join(names)}, each once.")
+        return (*args, *(named[name] for name in names[len(args) :]))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return wrap, (self.function,)
+
+    def __repr__(self) -> str:
+        return f"{self.function!r} in PyTorch"
+
+
+def _rules(function: CompiledFunction) -> _Function:
+    name = unique_name(function)
+    if name not in _known:
+        _known[name] = _Function(function, name)
+    return _known[name]
+
+
+class _Function:
+    """The rules of a function's operator, and its derivatives once they are needed."""
+
+    def __init__(self, function: CompiledFunction, name: str):
+        self.function = function
+        self.fast = make_function(function.recipe, function.dtype, 1, "llvm")
+        self.single = len(function.outputs) == 1
         self.cores = [len(argument.shape) for argument in function.signature.inputs]
-        name = f"{function.name[:60]}_{key[:16]}"
-        places = [f"Tensor x{k}" for k in range(len(function.inputs))]
-        _library.define(f"{name}({', '.join(places)}) -> Tensor[]")
-        _library.impl(name, self.run, "CPU")
-        torch.library.register_fake(f"linksweep::{name}", self.fake, lib=_library)
-        torch.library.register_autograd(
-            f"linksweep::{name}", self.backward, setup_context=_keep, lib=_library
-        )  # for torch.compile
-        self.operator = getattr(torch.ops.linksweep, name).default
-        self.apply = _autograd_function(self).apply
-        self.outer = self._outer()
+        self.operator = Operator(name, len(function.inputs), self)
 
     @functools.cache  # noqa: B019  (it lives as long as the process)
-    def derived(self, by: tuple[int, ...]) -> _Wrapped:
-        return _wrapped(jacobian(self.function, [self.function.inputs[k] for k in by], values=False))
+    def derived(self, by: tuple[int, ...]) -> _Function:
+        return _rules(jacobian(self.function, [self.function.inputs[k] for k in by], values=False))
 
     @functools.cache  # noqa: B019
-    def product(self, kind: str, by: tuple[int, ...]) -> _Wrapped | None:
-        """Products with the derivatives by these inputs, where the Jacobian would be large."""
+    def product(self, kind: str, by: tuple[int, ...]) -> _Function | None:
+        """Products with the derivatives with respect to these inputs, where the Jacobian would be large."""
         names = [self.function.inputs[k] for k in by]
-        return _wrapped(product(self.function, kind, names)) if by_products(self.function, names) else None
+        return _rules(product(self.function, kind, names)) if by_products(self.function, names) else None
 
-    def times(self, made: _Wrapped, inputs: Tensor, vectors: Tensor) -> Tensor:
-        given = product_arguments(self.function, made.function, inputs, vectors)
-        compiling = torch.compiler.is_compiling() or type(inputs[0]) is not torch.Tensor
-        return made.operator(*given) if compiling else made.apply(*given)
+    def times(self, made: _Function, inputs: Tensor, vectors: Tensor) -> Sequence[Tensor]:
+        return made.operator(*product_arguments(self.function, made.function, inputs, vectors))
 
-    def run(self, *tensors: Tensor) -> list[Tensor]:
-        results = self.function(*(tensor.detach().numpy() for tensor in tensors))
-        several = results if len(self.function.outputs) > 1 else (results,)
-        return [torch.from_numpy(np.ascontiguousarray(result)) for result in several]
+    def results(self, arrays: list[Tensor]) -> list[Tensor]:
+        results = self.fast(*arrays)
+        return [_from_numpy(results)] if self.single else [_from_numpy(x) for x in results]
 
     def leading(self, tensors: Tensor) -> list[Tensor]:
         return [tensor.shape[: tensor.dim() - core] for tensor, core in zip(tensors, self.cores, strict=True)]
@@ -97,27 +120,21 @@ class _Wrapped:
         batch = torch.broadcast_shapes(*self.leading(tensors))
         return [tensors[0].new_empty((*batch, *output.shape)) for output in self.function.signature.outputs]
 
-    def backward(self, context: Tensor, *gradients: Tensor) -> Tensor:
-        """Of the operator, as register_autograd asks: gradients are those of the list of results."""
-        given = gradients[0] if len(gradients) == 1 and isinstance(gradients[0], (list, tuple)) else gradients
-        wanted = tuple(k for k, needed in enumerate(context.needs_input_grad) if needed)
-        inputs = context.saved_tensors
+    def backward(self, inputs: Tensor, results: Tensor, gradients: Tensor, needed: Sequence[bool]) -> Sequence[Tensor]:
+        wanted = tuple(k for k, need in enumerate(needed) if need)
         found: list[Tensor] = [None] * len(self.cores)
         made = self.product("vjp", wanted)
         if made is not None:
-            batch = torch.broadcast_shapes(*self.leading(inputs))
-            weights = [
-                inputs[0].new_zeros((*batch, *output.shape)) if gradient is None else gradient
-                for gradient, output in zip(given, self.function.signature.outputs, strict=True)
-            ]
-            slopes = self.times(made, inputs, weights)
+            if any(gradient is None for gradient in gradients):
+                zeros = [torch.zeros_like(x) for x in self.fake(*inputs)]
+                gradients = [z if gradient is None else gradient for gradient, z in zip(gradients, zeros, strict=True)]
+            slopes = self.times(made, inputs, gradients)
             for place, k in enumerate(wanted):
-                found[k] = _unbroadcast(sum(slopes[place :: len(wanted)]), inputs[k].shape)
-            return tuple(found)
-        derived = self.derived(wanted)
-        compiling = torch.compiler.is_compiling() or type(inputs[0]) is not torch.Tensor
-        slopes = derived.operator(*inputs) if compiling else derived.apply(*inputs)
-        for i, gradient in enumerate(given):
+                total = functools.reduce(torch.add, slopes[place :: len(wanted)])
+                found[k] = _unbroadcast(total, inputs[k].shape)
+            return found
+        slopes = self.derived(wanted).operator(*inputs)
+        for i, gradient in enumerate(gradients):
             if gradient is None:
                 continue
             for place, k in enumerate(wanted):
@@ -127,14 +144,14 @@ class _Wrapped:
                 flat = gradient.reshape(*gradient.shape[: gradient.dim() - len(result)], -1, *(1,) * core)
                 term = _unbroadcast((matrix * flat).sum(-core - 1), inputs[k].shape)
                 found[k] = term if found[k] is None else found[k] + term
-        return tuple(found)
+        return found
 
-    def forward_slope(self, inputs: Tensor, tangents: Tensor) -> tuple[Tensor, ...]:
+    def forward(self, inputs: Tensor, tangents: Tensor) -> Sequence[Tensor]:
         moved = tuple(k for k, tangent in enumerate(tangents) if tangent is not None)
         made = self.product("jvp", moved)
         if made is not None:
-            return tuple(self.times(made, inputs, [tangents[k] for k in moved]))
-        slopes = self.derived(moved).apply(*inputs)
+            return self.times(made, inputs, [tangents[k] for k in moved])
+        slopes = self.derived(moved).operator(*inputs)
         results = []
         for i, output in enumerate(self.function.signature.outputs):
             total: Tensor = 0.0
@@ -144,9 +161,9 @@ class _Wrapped:
                 flat = tangent.reshape(*tangent.shape[: tangent.dim() - self.cores[k]], *(1,) * len(output.shape), -1)
                 total = total + (matrix * flat).sum(-1)
             results.append(total)
-        return tuple(results)
+        return results
 
-    def mapped(self, dims: Tensor, tensors: Tensor) -> Tensor:
+    def mapped(self, dims: Tensor, tensors: Tensor) -> tuple[Sequence[Tensor], Sequence[int]]:
         """Under vmap: the mapped axis goes to the front, before as many leading axes as any argument has."""
         ranks = [t.dim() - core - (d is not None) for t, core, d in zip(tensors, self.cores, dims, strict=True)]
         moved = []
@@ -156,62 +173,25 @@ class _Wrapped:
                 shape = tensor.shape
                 tensor = tensor.reshape(shape[0], *(1,) * (max(ranks) - rank), *shape[1:])
             moved.append(tensor)
-        results = self.apply(*moved)
-        return results, (0,) * len(results)
+        results = self.operator(*moved)
+        return results, [0] * len(results)
 
-    def _outer(self) -> Tensor:
-        function, names, single = self.function, self.function.inputs, len(self.function.outputs) == 1
-
-        def wrapped(*args: Tensor, **named: Tensor) -> Tensor:
-            if named or len(args) != len(names):
-                unknown = [name for name in named if name not in names[len(args) :]]
-                if unknown or len(args) + len(named) != len(names):
-                    raise ArgumentError(
-                        f"{function.name} got {len(args) + len(named)} arguments, expected {', '.join(names)}: pass a "
-                        f"tensor for each, once."
-                    )
-                args = (*args, *(named[name] for name in names[len(args) :]))
-            tensors = self.prepared(args)
-            results = self.operator(*tensors) if torch.compiler.is_compiling() else self.apply(*tensors)
-            return results[0] if single else tuple(results)
-
-        wrapped.__name__ = wrapped.__qualname__ = function.name
-        return wrapped
-
-    def prepared(self, args: tuple[Tensor, ...]) -> list[Tensor]:
-        """Tensors of one floating type; what does not fit is refused."""
+    def prepared(self, args: tuple[Tensor, ...]) -> Sequence[Tensor]:
+        """Tensors of one floating type, whose shapes fit."""
         name = self.function.name
-        dtype = None
-        for argument, core, tensor in zip(self.function.signature.inputs, self.cores, args, strict=True):
-            if not isinstance(tensor, torch.Tensor):
-                raise ArgumentError(
-                    f"{name}: {argument.name} is a {type(tensor).__name__}, expected a tensor: use torch.as_tensor."
-                )
-            if tensor.device.type not in ("cpu", "meta"):
-                raise ArgumentError(
-                    f"{name}: {argument.name} is on {tensor.device}, expected the CPU: move it by .cpu()."
-                )
-            if tensor.dtype not in (torch.float64, torch.float32):
-                raise ArgumentError(
-                    f"{name}: {argument.name} has type {tensor.dtype}, expected float64 or float32: convert it by "
-                    f".double()."
-                )
-            if tensor.dim() < core or tuple(tensor.shape[tensor.dim() - core :]) != argument.shape:
-                raise ArgumentError(
-                    f"{name}: {argument.name} has shape {tuple(tensor.shape)}, expected {argument.wanted}: check its "
-                    f"last axes."
-                )
-            dtype = tensor.dtype if dtype is None else torch.promote_types(dtype, tensor.dtype)
-        try:
-            torch.broadcast_shapes(*self.leading(args))
-        except RuntimeError:
-            shown = ", ".join(str(tuple(t.shape)) for t in args)
-            raise ArgumentError(f"{name}: shapes are {shown}, expected leading axes that broadcast.") from None
-        return [tensor.to(dtype) for tensor in args]
-
-
-def _keep(ctx: Tensor, inputs: Tensor, output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
+        for argument, core, x in zip(self.function.signature.inputs, self.cores, args, strict=True):
+            check_tensor(f"{name}: {argument.name}", x)
+            if x.shape[x.dim() - core :] != argument.shape or x.dim() < core:
+                raise ArgumentError(f"{name}: {argument.name} has shape {tuple(x.shape)}, expected {argument.wanted}.")
+        leading = self.leading(args)
+        if any(axes != leading[0] for axes in leading):
+            try:
+                torch.broadcast_shapes(*leading)
+            except RuntimeError:
+                shown = ", ".join(str(tuple(x.shape)) for x in args)
+                raise ArgumentError(f"{name}: shapes are {shown}, expected leading axes that broadcast.") from None
+        dtype = functools.reduce(torch.promote_types, (x.dtype for x in args))
+        return [x if x.dtype is dtype else x.to(dtype) for x in args]
 
 
 def _unbroadcast(gradient: Tensor, shape: Tensor) -> Tensor:
@@ -221,32 +201,3 @@ def _unbroadcast(gradient: Tensor, shape: Tensor) -> Tensor:
         gradient = gradient.sum(tuple(range(extra)))
     shared = tuple(k for k, size in enumerate(shape) if size == 1 and gradient.shape[k] != 1)
     return gradient.sum(shared, keepdim=True) if shared else gradient
-
-
-def _autograd_function(wrapped: _Wrapped) -> Tensor:
-    """The autograd.Function of an operator."""
-
-    class Compiled(torch.autograd.Function):
-        @staticmethod
-        def forward(*tensors: Tensor) -> Tensor:
-            return tuple(wrapped.operator(*tensors))
-
-        @staticmethod
-        def setup_context(ctx: Tensor, inputs: Tensor, output: Tensor) -> None:
-            ctx.save_for_backward(*inputs)
-            ctx.save_for_forward(*inputs)
-
-        @staticmethod
-        def backward(ctx: Tensor, *gradients: Tensor) -> Tensor:
-            return wrapped.backward(ctx, *gradients)
-
-        @staticmethod
-        def jvp(ctx: Tensor, *tangents: Tensor) -> Tensor:
-            return wrapped.forward_slope(ctx.saved_tensors, tangents)
-
-        @staticmethod
-        def vmap(info: Tensor, in_dims: Tensor, *tensors: Tensor) -> Tensor:
-            return wrapped.mapped(in_dims, tensors)
-
-    Compiled.__name__ = Compiled.__qualname__ = wrapped.function.name
-    return Compiled

@@ -3,103 +3,106 @@
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 import numpy as np
 import torch
 
 from ..errors import ArgumentError
 from ..simulation.gradient import Rollout
-from .rollouts import FIRST, Array, mapped_first, pulled_back, result_shapes, summed
+from .derived import unique_name
+from .rollouts import FIRST, NAMES, mapped_first, pulled_back, result_shapes, summed
+from .rollouts import Array as Tensor
+from .torch_operators import Operator, check_tensor
 
-_library = torch.library.Library("linksweep_rollouts", "FRAGMENT")
-_numbers = itertools.count()
-NAMES = "q0", "qd0", "tau"
+_known: dict[str, _States] = {}  # operators stay registered as long as the process lives
+TWICE = (
+    "a rollout in PyTorch has first derivatives in reverse mode (backward, torch.func.grad, jacrev). For forward mode "
+    "or second derivatives, write the steps as a loop over a wrapped function, such as forward_dynamics."
+)
 
 
-def wrap_rollout(roll: Rollout) -> Array:
-    """q0, qd0, tau -> q, qd over tensors, differentiable in reverse."""
-    number = next(_numbers)
-    states = _operator(f"states{number}", roll, roll.forward, 3)
-    slopes = _operator(f"slopes{number}", roll, pulled_back(roll), 7)
-    pull = _applied(slopes, (0, 0, 1), None)
+class TorchRollout:
+    """A rollout over tensors, q0, qd0, tau -> q, qd: see `linksweep.torch.wrap`."""
 
-    def backward(ctx: Array, *gradients: Array) -> Array:
-        given, passed = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
-        several = gradients[0] if isinstance(gradients[0], (list, tuple)) else gradients
-        weights = [
-            given[0].new_zeros(shape) if gradient is None else gradient
-            for gradient, shape in zip(several, result_shapes(roll, [x.shape for x in given]), strict=True)
-        ]
-        found = (slopes if torch.compiler.is_compiling() else pull)(*given, *weights, *passed)
-        return tuple(summed(slope, x.shape, k) for slope, x, k in zip(found, given, FIRST, strict=False))
+    def __init__(self, roll: Rollout):
+        self.rollout = roll
+        self.__name__ = self.__qualname__ = "rollout"
+        self.__doc__ = f"{roll!r} in PyTorch."
+        name = unique_name(roll)
+        if name not in _known:
+            _known[name] = _States(roll, name)
+        self._operator = _known[name].operator
 
-    torch.library.register_autograd(states, backward, setup_context=_keep, lib=_library)  # for torch.compile
-    apply = _applied(states, (1, 1), backward)
-
-    def rollout(q0: Array, qd0: Array, tau: Array) -> Array:
-        given = dict(zip(NAMES, (q0, qd0, tau), strict=True))
-        for name, x in given.items():
-            if not isinstance(x, torch.Tensor):
-                raise ArgumentError(f"{name} is a {type(x).__name__}, expected a tensor: use torch.as_tensor.")
-            if x.device.type not in ("cpu", "meta"):
-                raise ArgumentError(f"{name} is on {x.device}, expected the CPU: move it by .cpu().")
-            if x.dtype not in (torch.float64, torch.float32):
-                raise ArgumentError(f"{name} has type {x.dtype}, expected float64 or float32: convert it by .double().")
-        roll.batch(*(tuple(x.shape) for x in given.values()))
+    def __call__(self, q0: Tensor, qd0: Tensor, tau: Tensor) -> Tensor:
+        given = q0, qd0, tau
+        for name, x in zip(NAMES, given, strict=True):
+            check_tensor(f"rollout: {name}", x)
+        self.rollout.batch(*(tuple(x.shape) for x in given))
         dtype = torch.promote_types(torch.promote_types(q0.dtype, qd0.dtype), tau.dtype)
-        tensors = [x.to(dtype) for x in given.values()]
-        return tuple(states(*tensors) if torch.compiler.is_compiling() else apply(*tensors))
+        return tuple(self._operator(*(x.to(dtype) for x in given)))
 
-    rollout.__doc__ = f"{roll!r} in PyTorch."
-    return rollout
+    def __reduce__(self) -> tuple[object, ...]:
+        return TorchRollout, (self.rollout,)
 
-
-def _operator(name: str, roll: Rollout, function: Callable[..., Array], count: int) -> Array:
-    """A function over NumPy as an operator that torch.compile sees through."""
-
-    def run(*tensors: Array) -> list[Array]:
-        results = function(*(tensor.detach().numpy() for tensor in tensors))
-        return [torch.from_numpy(np.ascontiguousarray(x)).to(tensors[0].dtype) for x in results]
-
-    def fake(*tensors: Array) -> list[Array]:
-        return [tensors[0].new_empty(shape) for shape in result_shapes(roll, [x.shape for x in tensors])]
-
-    _library.define(f"{name}({', '.join(f'Tensor x{k}' for k in range(count))}) -> Tensor[]")
-    _library.impl(name, run, "CPU")
-    torch.library.register_fake(f"linksweep_rollouts::{name}", fake, lib=_library)
-    return getattr(torch.ops.linksweep_rollouts, name).default
+    def __repr__(self) -> str:
+        return f"{self.rollout!r} in PyTorch"
 
 
-def _keep(ctx: Array, inputs: Array, output: Array) -> None:
-    ctx.save_for_backward(*inputs, *output)
+class _Rolled:
+    """What the operators of a rollout and of its gradient share. `firsts`: the first leading axis of each result."""
+
+    firsts: tuple[int, ...]
+    operator: Operator
+
+    def __init__(self, roll: Rollout, function: Callable[..., Tensor]):
+        self.roll, self.function = roll, function
+
+    def results(self, arrays: list[Tensor]) -> list[Tensor]:
+        results = self.function(*arrays)
+        return [torch.from_numpy(np.ascontiguousarray(x, arrays[0].dtype)) for x in results]
+
+    def fake(self, *tensors: Tensor) -> list[Tensor]:
+        return [tensors[0].new_empty(shape) for shape in result_shapes(self.roll, [x.shape for x in tensors])]
+
+    def forward(self, inputs: Tensor, tangents: Tensor) -> NoReturn:
+        raise ArgumentError(TWICE)
+
+    def mapped(self, dims: Tensor, tensors: Tensor) -> tuple[Sequence[Tensor], Sequence[int]]:
+        """One call, with a leading axis more."""
+        fronted = [x if dim is None else x.movedim(dim, 0) for x, dim in zip(tensors, dims, strict=True)]
+        placed = mapped_first(fronted, [dim is not None for dim in dims], torch.movedim)
+        return self.operator(*placed), list(self.firsts)
 
 
-def _applied(operator: Array, firsts: tuple[int, ...], backward_of: Callable[..., Array] | None) -> Array:
-    """An operator as torch.func asks for it; mapped, it runs once, with a leading axis more. `firsts`: of results."""
+class _States(_Rolled):
+    """q0, qd0, tau -> q, qd."""
 
-    class Rolled(torch.autograd.Function):
-        @staticmethod
-        def forward(*tensors: Array) -> Array:
-            return tuple(operator(*tensors))
+    firsts = 1, 1
 
-        @staticmethod
-        def setup_context(ctx: Array, inputs: Array, output: Array) -> None:
-            _keep(ctx, inputs, output)
+    def __init__(self, roll: Rollout, name: str):
+        super().__init__(roll, roll.forward)
+        self.operator = Operator(name, len(NAMES), self, keep=True)
+        self.slopes = _Slopes(roll, f"{name}_slopes")
 
-        @staticmethod
-        def backward(ctx: Array, *gradients: Array) -> Array:
-            if backward_of is None:
-                raise ArgumentError(
-                    "a rollout was differentiated twice, expected once: scan over a wrapped function instead."
-                )
-            return backward_of(ctx, *gradients)
+    def backward(self, inputs: Tensor, results: Tensor, gradients: Tensor, needed: Sequence[bool]) -> Sequence[Tensor]:
+        weights = [
+            inputs[0].new_zeros(shape) if gradient is None else gradient
+            for gradient, shape in zip(gradients, result_shapes(self.roll, [x.shape for x in inputs]), strict=True)
+        ]
+        slopes = self.slopes.operator(*inputs, *weights, *results)
+        return [summed(slope, x.shape, k) for slope, x, k in zip(slopes, inputs, FIRST, strict=False)]
 
-        @staticmethod
-        def vmap(info: Array, in_dims: Array, *tensors: Array) -> Array:
-            mapped = [dim is not None for dim in in_dims]
-            fronted = [x if dim is None else x.movedim(dim, 0) for x, dim in zip(tensors, in_dims, strict=True)]
-            return Rolled.apply(*mapped_first(fronted, mapped, torch.movedim)), firsts
 
-    return Rolled.apply
+class _Slopes(_Rolled):
+    """q0, qd0, tau, weights of q, qd, then q, qd -> gradients with respect to q0, qd0, tau."""
+
+    firsts = 0, 0, 1
+
+    def __init__(self, roll: Rollout, name: str):
+        super().__init__(roll, pulled_back(roll))
+        self.operator = Operator(name, len(FIRST), self)
+
+    def backward(self, inputs: Tensor, results: Tensor, gradients: Tensor, needed: Sequence[bool]) -> NoReturn:
+        raise ArgumentError(TWICE)

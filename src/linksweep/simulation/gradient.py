@@ -100,7 +100,7 @@ class Rollout:
     """
 
     def __init__(self, robot: Robot, dt: float, recipe: StepRecipe, backend: str, threads: int):
-        self.robot, self.dt, self._recipe, self.backend, self.threads = robot, dt, recipe, backend, threads
+        self.robot, self.dt, self.recipe, self.backend, self.threads = robot, dt, recipe, backend, threads
         self._functions: dict[type[StepRecipe], CompiledFunction] = {}
 
     def __call__(self, q0: ArrayLike, qd0: ArrayLike, tau: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -181,7 +181,7 @@ class Rollout:
     def function(self, kind: type[StepRecipe]) -> CompiledFunction:
         """A step, or its adjoint."""
         if kind not in self._functions:
-            recipe = kind(**{field.name: getattr(self._recipe, field.name) for field in fields(StepRecipe)})
+            recipe = kind(**{field.name: getattr(self.recipe, field.name) for field in fields(StepRecipe)})
             self._functions[kind] = CompiledFunction(recipe, "float64", 1, self.backend)
         return self._functions[kind]
 

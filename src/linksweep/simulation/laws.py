@@ -83,8 +83,9 @@ class Law:
     ) -> tuple[Path, Path]:  # fmt: skip
         """Write the law as C99 to `path`, which ends in .c, and the header beside it.
 
-        The function takes q, qd, the law's signals at this moment (references) and its constants (gains), and gives
-        tau: the Program that `law.torque` runs and that a simulation has in its step.
+        The function takes q, qd, the law's signals at this moment (references) and its constants (gains), and returns
+        tau: the Program that `law.torque` runs and that a simulation has in its step. The gains' values are constants
+        beside it, and `<name>_tuned` is the function with these values. name: <robot>_<file> by default.
         """
         from .control.function import export_law
 

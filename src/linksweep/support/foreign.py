@@ -13,14 +13,13 @@ _MASKED = (
     "is a masked array, whose masked entries would count as numbers, expected a plain one: fill them with "
     "np.ma.filled, or select rows without any"
 )
-# this is the place that will lead to linksweep.torch and linksweep.jax
 _TENSOR = (
     "is a PyTorch tensor, whose gradients and device would be lost, expected a NumPy array: pass "
-    "x.detach().cpu().numpy(), and differentiate with robot.compile(...).derivative(...)"
+    "x.detach().cpu().numpy(), or call linksweep.torch.wrap(robot.compile(...)) with tensors"
 )
 _TRACER = (
     "is a tracer of JAX, which has no numbers yet, expected a NumPy array: call this outside jit, grad and vmap, with "
-    "np.asarray(x), and differentiate with robot.compile(...).derivative(...)"
+    "np.asarray(x), or call linksweep.jax.wrap(robot.compile(...)) inside of them"
 )
 _REFUSED = {("numpy", "MaskedArray"): _MASKED, ("torch", "Tensor"): _TENSOR, ("jax", "Tracer"): _TRACER}
 _NESTED = 8  # lists within lists that are looked through

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,11 +90,15 @@ def export_law(
     law: Law, path: str | os.PathLike[str], robot: Robot | None, name: str | None, dtype: str, dissipation: bool
 ) -> tuple[Path, Path]:
     """See `Law.to_c`."""
-    from ...compiled.c_export import export_c
+    from ...compiled.c_export import default_name, export_c
 
     driven = _driven(law, robot)
     function = law_function(law, driven, dissipation, backend="interpreter")  # nothing is called here
-    return export_c(function, Path(path), name=name, dtype=dtype, robot=driven)
+    gains = {key: value for key, value in law.constants(driven).items() if value.ndim == 1}  # not those of a batch
+    what, called = f"torques of {shown(law, 200)}", name or default_name(driven.name, path)
+    if any(re.search(r"_\d+$", key) for key in function.inputs):
+        what += " (arguments that end in _0, _1 ... are those of its first, second ... term)"
+    return export_c(function, Path(path), name=called, dtype=dtype, robot=driven, what=what, values=gains)
 
 
 def _driven(law: Law, robot: Robot | None) -> Robot:
