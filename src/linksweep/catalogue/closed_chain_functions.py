@@ -22,7 +22,7 @@ from ..tracing.unrolled import UnrolledRun
 from .body_traces import REFERENCES, frame_columns, frame_pose
 from .table import Function, Method, Request, Traced
 
-DAMPED = 1e-6  # of Omega: near a singular pose, rounding of the error would be a large step in a direction of no sense
+DAMPED = 1e-4  # of a row's size: near a singular pose, rounding of the error would be a large step of no sense
 ROUNDING = 1e-12  # m, what placements leave of a distance of 0
 REST = BaseMotion(ZERO_VEC, ZERO_VEC, ZERO_VEC)
 

@@ -11,25 +11,30 @@ from collections.abc import Callable, Collection, Sequence
 
 from ...description.model import BASE, Frame
 from ...mechanism.sweeps import PerJoint, PerLink, Unrolled
-from ...spatial.algebra import ZERO_MOTION, Force, Motion, Vec
-from ...spatial.scalars import Scalar
-from ...spatial.transforms import Pose
+from ...spatial.algebra import ZERO_MOTION, Force, Motion, Transform, Vec, leaves
+from ...spatial.scalars import Scalar, is_zero, sqrt, where
+from ...spatial.transforms import Pose, Shift
 from ..inverse.khalil_kleinfinger import State
 from ..mass_matrix.composite_inertia import mass_matrix
 from ..whole_robot.kinematics import WORLD, column, poses
 from .carried import Load, carried_bodies, inertias
-from .elimination import Elimination, Part
-from .ties import combined, errors, rows, second_derivatives
+from .elimination import Block, Elimination, Entries, Part
+from .ties import combined, errors, gap, is_angular, rows, second_derivatives
 
 THREES = ("rigid", "point")  # kinds whose rows come in threes, along x, y and z of b
 Columns = dict[int, Motion]  # of the rates that move something
+RESOLVED = 1e-10  # of the size of a row: rounding leaves 1e-16 of it, and a hundred times more far from the origin
+RESOLVED_SINGLE = 1e-5  # in float32
+OPEN, OPEN_MOST = 100.0, 1e-5  # where constraints are open, rows that depend on each other only where they are closed
+# differ by about the gap: so many times it is not resolved, up to that size
 
 
 class Mechanism:
     """The constraints of a tree in one pose. Rates stand link after link.
 
     world: rows that come in threes, along all axes of b, are taken along the world's instead. They say the same and
-    cost less; errors, drift and multipliers of `solve` are along these, too. damping: of `solve`, see elimination.py.
+    cost less; errors, drift and multipliers of `solve` are along these, too. damping: of `solve`, relative to the size
+    of a row; 0 meets the constraints as well as they are resolved, see elimination.py.
     """
 
     def __init__(self, sweep: Unrolled, world: bool = False, damping: float = 0.0):
@@ -145,8 +150,49 @@ class Mechanism:
     @functools.cached_property
     def _closing(self) -> Elimination:
         M = mass_matrix(self.sweep, loads=inertias(self)).elements                               # (32)
-        rows = [self._rows(tie) for tie in self._kept()]
-        return Elimination(self.sweep.tree_matrix(M), rows, self.damping)
+        blocks = [self._block(tie) for tie in self._kept()]
+        resolution = self.damping * self.damping if self.damping else self._resolution()
+        return Elimination(self.sweep.tree_matrix(M), blocks, resolution, bool(self.damping))
+
+    def _block(self, tie: int) -> Block:
+        """The rows of a constraint with their sizes."""
+        rows = self._rows(tie)
+        touched = {j for row in rows for _, part in row for j in part}
+        reach = self._reach(tie)
+        turns: Entries = {}
+        slides: Entries = {}
+        for i, link in enumerate(self.sweep.model.links):
+            for j, h in enumerate(self.sweep.links[i].H_T.columns, self.first[i]):
+                if j not in touched:
+                    continue
+                ratio = 1.0 if link.leads else link.ratio * link.ratio
+                turning = not all(map(is_zero, leaves(h.angular)))
+                sliding = not all(map(is_zero, leaves(h.linear)))
+                if turning:
+                    turns[j] = turns.get(j, 0.0) + ratio
+                slides[j] = slides.get(j, 0.0) + ratio * ((reach * reach if turning else 0.0) + (1.0 if sliding else 0.0))
+        return Block(rows, [turns if angular else slides for angular in is_angular(self.ties[tie].kind)])
+
+    def _reach(self, tie: int) -> Scalar:
+        """As far as the frames of a constraint are from the base at most, but for joints that slide."""
+        total: Scalar = 0.0
+        frames = (self.ties[tie].a, self.ties[tie].b)
+        links = [self.sweep.model.links[i] for i in sorted(self.path(frames[0].link) | self.path(frames[1].link))]
+        places = [Transform((*link.factors, Shift(Vec(0.0, 0.0, link.slide)))).origin() for link in links]
+        for place in (*places, *(Vec(*frame.placement.position) for frame in frames)):
+            if not all(map(is_zero, leaves(place))):
+                total = total + sqrt(place.dot(place))
+        return 1.0 if is_zero(total) else total
+
+    def _resolution(self) -> Scalar:
+        """The square of the relative size below which rows of constraints are redundant."""
+        total: Scalar = 0.0
+        for k, (tie, a, b) in enumerate(zip(self.ties, self.a, self.own, strict=True)):
+            total = total + gap(tie.kind, a, b, tie.numbers[0], self._reach(k))
+        opened, most = total * OPEN**2, OPEN_MOST**2
+        single = total + 1.0
+        single = single * (1.0 + 1e-9) > single  # in float32 the factor is 1
+        return where(single, RESOLVED**2, RESOLVED_SINGLE**2) + where(opened < most, opened, most)
 
     def _kept(self) -> list[int]:
         """The constraints that multipliers are solved for: not those by which a body is a load."""
