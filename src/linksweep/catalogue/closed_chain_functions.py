@@ -128,9 +128,12 @@ def _trace_constraint_bias(tracer: UnrolledRun, request: Request, output: int) -
     tracer.write(output, Mechanism(tracer).drift(qd, states, State(ZERO_VEC, ZERO_VEC, ZERO_VEC)))
 
 
-def correction(tracer: UnrolledRun) -> PerLink[Coordinates]:
-    """The step (along rates) that takes the constraints' error away, to first order, the least one in the metric M."""
-    mechanism = Mechanism(tracer, world=True, damping=DAMPED)
+def correction(tracer: UnrolledRun, damping: Scalar = DAMPED) -> PerLink[Coordinates]:
+    """The step (along rates) that takes the constraints' error away, to first order, the least one in the metric M.
+
+    damping: relative to the sizes of rows; directions that are weaker are left as they are.
+    """
+    mechanism = Mechanism(tracer, world=True, damping=damping)
     nothing = [0.0] * tracer.model.nv
     return mechanism.solve(nothing, mechanism.errors())[0]
 
@@ -145,6 +148,14 @@ def allowed_rates(tracer: UnrolledRun, qd: Records[Coordinates]) -> Records[Coor
 
 def _trace_correction(tracer: UnrolledRun, request: Request, output: int) -> None:
     tracer.write_rates(output, correction(tracer))
+
+
+def _trace_damped_correction(tracer: UnrolledRun, request: Request, output: int) -> None:
+    tracer.write_rates(output, correction(tracer, tracer.read_flat("damping")[0]))
+
+
+def _trace_redundancy(tracer: UnrolledRun, request: Request, output: int) -> None:
+    tracer.write(output, Mechanism(tracer, world=True).redundancies())
 
 
 def _trace_allowed_rates(tracer: UnrolledRun, request: Request, output: int) -> None:
@@ -220,5 +231,7 @@ CLOSED_CHAIN: dict[str, Function] = {
     "constraint_jacobian": _of_constraints(("q",), "K", ("rows", "v"), _trace_constraint_jacobian),
     "constraint_bias": _of_constraints(("q", "qd"), "k", ("rows",), _trace_constraint_bias),
     "constraint_correction": _of_constraints(("q",), "step", ("v",), _trace_correction, True),
+    "damped_correction": _of_constraints(("q", "damping"), "step", ("v",), _trace_damped_correction, True),
+    "constraint_redundancy": _of_constraints(("q",), "redundancy", (2, "rows"), _trace_redundancy, True),
     "allowed_rates": _of_constraints(("q", "qd"), "qd_allowed", ("v",), _trace_allowed_rates, True),
 }  # fmt: skip

@@ -74,7 +74,7 @@ from .table import Algorithm, Function, Method, Record, Request, Traced
 
 NAMES_VALUES = True  # of its steps: see tracing/labels.py
 
-INPUT_ORDER = ("q", "qd", "qdd", "tau", "point", "f_ext", "base_motion")
+INPUT_ORDER = ("q", "qd", "qdd", "tau", "point", "damping", "f_ext", "base_motion")
 
 
 def trace(
@@ -165,7 +165,7 @@ def signature(
     """Inputs and results of a program for these requests, known without tracing it."""
     nq, nv = model.nq, model.nv
     shapes: dict[str, tuple[int, ...]] = {name: (nv,) for name in INPUT_ORDER}
-    shapes |= {"q": (nq,), "point": (3,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
+    shapes |= {"q": (nq,), "point": (3,), "damping": (1,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
     shapes |= {chosen.name: chosen.shape for chosen in parameters}
     sizes: dict[str, int] = {"v": nv, "frames": len(model.frames), "parameters": 11 * len(model.links)}
     sizes["packed"] = parameter_places(model, packed=True).size

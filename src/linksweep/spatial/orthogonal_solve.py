@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from .scalars import Scalar, is_zero
 
 Entries = dict[int, Scalar]  # of a column, by row
+EXACT = 24  # columns; of more, doubts are bounded from above, where columns share a direction
 TINY = 1e-12  # of mu: so much is added to what may be 0, where rows are collected
 
 
@@ -167,6 +168,35 @@ class OrthogonalSolver:
                 step.take([share - u.get(step.column, 0.0)], z)
         multipliers = self._upper(g)
         return [z.get(r, 0.0) for r in range(len(free))], [multipliers.get(i, 0.0) for i in range(self.count)]
+
+    def redundancies(self) -> tuple[list[Scalar], list[Scalar]]:
+        """Of each column its share in the directions that are not constrained, and its share in doubt.
+
+        With nu from 0 to 1 of each direction, its shares are weighted by nu and by nu (1 - nu). The sum of the former
+        counts the columns that depend on others; the latter are 0 where every direction is either constrained or not.
+        """
+        if not self.steps:
+            self._eliminate({})
+        shares: list[Scalar] = [1.0] * self.count
+        doubts: list[Scalar] = [0.0] * self.count
+        back = {i: self._upper({i: 1.0}) for i in self.active}  # R^-1, by columns
+        near = len(self.active) <= EXACT
+        for i in self.active:
+            shares[i] = self._overlap(back[i], back[i]) * self.inverse[i]
+            doubts[i] = shares[i] - shares[i] * shares[i]
+        for i in self.active if near else ():
+            for j in self.active:
+                if j < i and not is_zero(overlap := self._overlap(back[i], back[j])):
+                    both = overlap * overlap * (self.inverse[i] * self.inverse[j])
+                    doubts[i], doubts[j] = doubts[i] - both, doubts[j] - both
+        return shares, doubts
+
+    def _overlap(self, a: Entries, b: Entries) -> Scalar:
+        total: Scalar = 0.0
+        for i, value in a.items():
+            if i in b:
+                total = total + value * b[i] * self.mu[i]
+        return total
 
     def _excess(self, g: Entries) -> Entries:
         """nu g, direction by direction."""

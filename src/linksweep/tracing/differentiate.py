@@ -108,12 +108,12 @@ def adjoints(values: Sequence[Operand], weights: Sequence[Operand], wanted: Coll
     for node in reversed(below):
         if node not in found and node in node.graph.solutions:
             solution, place = node.graph.solutions[node]
-            weights = gathered.setdefault(id(solution), {})
+            adjoints_of = gathered.setdefault(id(solution), {})
             if node in totals:
-                weights[place] = totals.pop(node)
+                adjoints_of[place] = totals.pop(node)
             waiting[id(solution)] -= 1
-            if weights and not waiting[id(solution)]:
-                for value, term in solution.adjoint([weights.get(i, 0.0) for i in range(len(solution.outputs))]):
+            if adjoints_of and not waiting[id(solution)]:
+                for value, term in solution.adjoint([adjoints_of.get(i, 0.0) for i in range(len(solution.outputs))]):
                     add(value, term)
             continue
         if node not in totals:

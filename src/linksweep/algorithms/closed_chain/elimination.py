@@ -1,11 +1,11 @@
 """M x + K^T lambda = force, K x + k = 0, for M with the zeros of a tree and a K with few entries in each row.
 
 With M = L^T D L, y = L^-T (force - K^T lambda) = D L x is the point nearest to L^-T force, in the metric D^-1, that
-meets the constraints: spatial/orthogonal_solve.py finds it from Y = L^-T K^T. L keeps the zeros of the tree. Constraints
-are eliminated in an order that fills few zeros: those with the fewest neighbours first.
+meets the constraints. spatial/orthogonal_solve.py finds it from Y = L^-T K^T. L keeps the zeros of the tree.
+Constraints are eliminated in an order that fills few zeros: those with the fewest neighbours first.
 
-A row cannot be resolved below its rounding. Its size is not measured by what is left of it: a row that the joints
-already satisfy is all rounding. It is measured by what its entries are made of, unit turns for a row of angles and lever
+A row cannot be resolved below its rounding. What is left of it is no measure of that: a row that the joints already
+satisfy is all rounding. Its size is that of what its entries are made of, unit rotations for a row of angles and lever
 arms for a row of lengths, over the inertias that they move (`Block.sizes`).
 """
 
@@ -71,6 +71,18 @@ class Elimination:
                 x[j] = x[j] - change if j in x else -change
         return {j: x[j] for j in sorted(x) if not is_zero(x[j])}
 
+    def redundancies(self) -> list[tuple[list[Scalar], list[Scalar]]]:
+        """Of each constraint the redundancy of its rows, in the order of elimination: 1 for one that follows from those
+        before it, 0 for one that does not. And how far from either the rows are to working precision."""
+        shares, doubts = (self._by_block(values) for values in self.solver.redundancies())
+        return list(zip(shares, doubts, strict=True))
+
+    def _by_block(self, values: Sequence[Scalar]) -> list[list[Scalar]]:
+        found, left = [list[Scalar]() for _ in self.blocks], iter(values)
+        for i in self.order:
+            found[i] = [next(left) for _ in self.blocks[i].rows]
+        return found
+
     def solve(self, force: Sequence[Scalar], k: Sequence[Sequence[Scalar]]) -> tuple[list[Scalar], list[list[Scalar]]]:
         """x, and lambda of each constraint, from k of each."""
         trace = trace_of([*self.M.entries.values(), *force, *(value for own in k for value in own)])
@@ -83,9 +95,7 @@ class Elimination:
             for j in self.M.ancestors(i):
                 value = value - self.low[i, j] * x[j]
             x.append(value)
-        found, values = [list[Scalar]() for _ in k], iter(multipliers)
-        for i in self.order:
-            found[i] = [next(values) for _ in k[i]]
+        found = self._by_block(multipliers)
         if trace is not None:
             trace.add_solution(Solved(self, force, k, x, found), first)
         return x, found

@@ -34,10 +34,10 @@ class Mechanism:
 
     world: rows that come in threes, along all axes of b, are taken along the world's instead. They say the same and
     cost less; errors, drift and multipliers of `solve` are along these, too. damping: of `solve`, relative to the size
-    of a row; 0 meets the constraints as well as they are resolved, see elimination.py.
+    of a row; None meets the constraints as well as they are resolved, see elimination.py.
     """
 
-    def __init__(self, sweep: Unrolled, world: bool = False, damping: float = 0.0):
+    def __init__(self, sweep: Unrolled, world: bool = False, damping: Scalar | None = None):
         self.sweep, self.ties, self.damping = sweep, sweep.model.ties, damping
         self.at = poses(sweep)
         self.a = [self._pose(tie.a) for tie in self.ties]
@@ -151,8 +151,8 @@ class Mechanism:
     def _closing(self) -> Elimination:
         M = mass_matrix(self.sweep, loads=inertias(self)).elements                               # (32)
         blocks = [self._block(tie) for tie in self._kept()]
-        resolution = self.damping * self.damping if self.damping else self._resolution()
-        return Elimination(self.sweep.tree_matrix(M), blocks, resolution, bool(self.damping))
+        resolution = self._resolution() if self.damping is None else self.damping * self.damping
+        return Elimination(self.sweep.tree_matrix(M), blocks, resolution, self.damping is not None)
 
     def _block(self, tie: int) -> Block:
         """The rows of a constraint with their sizes."""
@@ -166,11 +166,11 @@ class Mechanism:
                 if j not in touched:
                     continue
                 ratio = 1.0 if link.leads else link.ratio * link.ratio
-                turning = not all(map(is_zero, leaves(h.angular)))
-                sliding = not all(map(is_zero, leaves(h.linear)))
+                turning, sliding = (not all(map(is_zero, leaves(part))) for part in (h.angular, h.linear))
+                lever = (reach * reach if turning else 0.0) + (1.0 if sliding else 0.0)
+                slides[j] = slides.get(j, 0.0) + ratio * lever
                 if turning:
                     turns[j] = turns.get(j, 0.0) + ratio
-                slides[j] = slides.get(j, 0.0) + ratio * ((reach * reach if turning else 0.0) + (1.0 if sliding else 0.0))
         return Block(rows, [turns if angular else slides for angular in is_angular(self.ties[tie].kind)])
 
     def _reach(self, tie: int) -> Scalar:
@@ -207,6 +207,16 @@ class Mechanism:
             links = [load.holder if link == load.body.link else link for link in links]
         columns = self._between(self.path(links[0]), self.path(links[1]), self.about[tie])
         return [[(1.0, {j: wrench.dot(m) for j, m in columns.items()})] for wrench in self.wrenches_of[tie]]
+
+    def redundancies(self) -> list[Scalar]:
+        """Of each row from 0, a constraint of its own, to 1, redundant; then of each row how much of that is in doubt.
+
+        See elimination.py. Bodies that are loads are held by constraints of their own.
+        """
+        found = dict(zip(self._kept(), self._closing.redundancies(), strict=True))
+        none = {k: ([0.0] * tie.rows,) * 2 for k, tie in enumerate(self.ties)}
+        rows = [(none | found)[k] for k in range(len(self.ties))]
+        return [value for part in (0, 1) for each in rows for value in each[part]]
 
     def solve(self, force: Sequence[Scalar], k: Sequence[Scalar]) -> tuple[PerJoint, list[Scalar]]:
         """x and lambda of M x + K^T lambda = force, K x + k = 0."""
