@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..catalogue.functions import Request
+from ..algorithms.closed_chain.swept import LONG
+from ..catalogue.functions import Request, written_out
 from ..compiled import arrays
 from ..compiled.function import CompiledFunction, Recipe
 from ..errors import ArgumentError, SingularWarning, warn_user
@@ -37,6 +38,7 @@ CLOSES = 1e-10  # metres and radians: the default gap at which `project` stops
 DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-4, 1e-9, 1e3  # of the steps of `project`, relative to the sizes of rows
 LONGEST = 0.5  # radians or metres of a step of `project`
 STALLED = 12  # steps in a row that improve the gap by less than a hundredth, while the damping falls and rises again
+FEW = 20_000  # samples: the interpreter needs less time for these than LLVM to compile constraints
 NEAR, SAMPLES = 1e-2, 4  # how far, and how many, the configurations are that give the generic rank
 
 Call = Callable[..., np.ndarray]  # (name of a function, its arguments)
@@ -116,9 +118,13 @@ def project(core: Core, q: ArrayLike, tolerance: float, iterations: int, call: C
 def interpreted(core: Core) -> Call:
     """Calls of functions for a few samples, which are not worth compiling."""
 
+    long = core.canonical.depth > LONG
+
     def call(name: str, *args: ArrayLike) -> np.ndarray:
         def make() -> CompiledFunction:
-            return CompiledFunction(Recipe(core.canonical, (Request(name),)), "float64", 1, "interpreter")
+            request = Request(name)
+            rolled = (long and not written_out(core.canonical, request)) or None
+            return CompiledFunction(Recipe(core.canonical, (request,), rolled=rolled), "float64", 1, "interpreter")
 
         return core.functions.made(("interpreted", name), make)(*args)
 

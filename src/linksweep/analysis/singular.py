@@ -28,13 +28,12 @@ from ..mechanism.joints import JointInertia
 from ..mechanism.sweeps import Unrolled
 from ..support.lazy import lazy
 from ..tracing.expression import number
-from .constraints import SOLVED, WatchedConstraints, interpreted, warn_if_constraints_singular
+from .constraints import FEW, SOLVED, WatchedConstraints, interpreted, warn_if_constraints_singular
 
 if TYPE_CHECKING:
     from ..mechanism.canonical import CanonicalLink, CanonicalModel
     from ..robot.core import Core
 
-FEW = 20_000  # samples: the interpreter needs less time for these than LLVM to compile constraints
 SLIDE = 10.0  # metres: as far as a joint without limits is taken to slide its link
 RATIO, CLOSENESS = Request("inertia_ratio"), Request("closeness")
 

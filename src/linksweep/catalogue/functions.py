@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 from ..algorithms.closed_chain.closed_chain import closed_chain
+from ..algorithms.closed_chain.swept import can_be_swept
 from ..algorithms.explicit.coriolis_matrix import coriolis_matrix
 from ..algorithms.explicit.explicit_model import explicit_model
 from ..algorithms.explicit.explicit_model_direct import explicit_model_direct
@@ -101,6 +102,8 @@ def trace(
         return with_still_frames(prepared(found), requests)
 
     tracer = Rolled(prepared(model), inputs) if rolled else UnrolledTrace(model, inputs, described)
+    if isinstance(tracer, UnrolledTrace):
+        tracer.differentiated = any(request.slope for request in requests)
 
     def trace_plain(request: Request, output: int) -> None:
         FUNCTIONS[request.function].trace(tracer, request, output)
@@ -113,7 +116,7 @@ def trace(
 def may_regroup(requests: Sequence[Request]) -> bool:
     """Whether base parameters give the same results, and some result depends on inertia at all."""
     dynamic = [request for request in requests if FUNCTIONS[request.function].dynamics]
-    return bool(dynamic) and all(_method(request).linear for request in dynamic)
+    return bool(dynamic) and all(method_of(request).linear for request in dynamic)
 
 
 def regrouped(model: CanonicalModel, requests: Sequence[Request]) -> CanonicalModel:
@@ -132,7 +135,10 @@ def wants_loops(model: CanonicalModel, requests: Sequence[Request], parameters: 
 
 def written_out(model: CanonicalModel, request: Request) -> bool:
     """Whether it cannot run as a loop over links."""
-    return not loops_serve(model, request) if request.slope else _method(request).written_out
+    if request.slope:
+        return not loops_serve(model, request)
+    method = method_of(request)
+    return method.written_out and not (method.few_rows and can_be_swept(model))
 
 
 def check_options(
@@ -199,7 +205,7 @@ def _result_names(requests: Sequence[Request]) -> dict[Request, str]:
     return {request.plain: FUNCTIONS[request.function].result for request in requests}
 
 
-def _method(request: Request) -> Method:
+def method_of(request: Request) -> Method:
     function = FUNCTIONS[request.function]
     return (function.methods | function.closed_methods | function.coupled_methods)[request.method]
 
@@ -240,7 +246,7 @@ def record_of(tracer: Tracer, request: Request, algorithm: Callable[[Algorithm],
     reads = (tracer.read, tracer.read_forces if "tau" in given else tracer.read)
     first, second = (read(name) if name in given else tracer.zeros() for read, name in zip(reads, names, strict=True))
     forces, base = _external_forces(tracer, request, first), _base_motion(tracer, request)
-    own = _method(request).algorithm
+    own = method_of(request).algorithm
     chosen = algorithm(own) if algorithm else own
     return chosen(tracer, first, second, forces, base, dissipation=request.dissipation)
 
@@ -257,7 +263,7 @@ def _trace_multipliers(tracer: Tracer, request: Request, output: int) -> None:
 
 
 def _pairs(tracer: Tracer, request: Request, output: int) -> None:
-    tracer.write_pairs(output, _method(request).algorithm(tracer).elements)
+    tracer.write_pairs(output, method_of(request).algorithm(tracer).elements)
 
 
 def _inverse_by_factors(tracer: UnrolledRun) -> list[list[Operand]]:
@@ -303,12 +309,12 @@ def _of_ties(result: str, axes: tuple[int | str, ...]) -> Function:
 
 
 def _trace_explicit(tracer: UnrolledRun, request: Request, output: int) -> None:
-    if _method(request).algorithm is coriolis_matrix:
+    if method_of(request).algorithm is coriolis_matrix:
         tracer.write_pair_blocks(coriolis_matrix(tracer, tracer.read("qd")), {output: "C"})
-    elif _method(request).algorithm is mass_matrix:
+    elif method_of(request).algorithm is mass_matrix:
         _pairs(tracer, request, output)
     else:
-        trace_explicit(_method(request).algorithm, tracer, request, output)
+        trace_explicit(method_of(request).algorithm, tracer, request, output)
 
 
 def _trace_regressor(tracer: Tracer, request: Request, output: int) -> None:
@@ -334,7 +340,7 @@ FORWARD = {
     "composite": Method(composite, written_out=True, linear=True),
     "closed_form": Method(closed_form, serial=True, single=True, filters=True),
 }  # fmt: skip
-CLOSED = {"closed_chain": Method(closed_chain, written_out=True, linear=True)}
+CLOSED = {"closed_chain": Method(closed_chain, written_out=True, few_rows=True, linear=True)}
 ALL = ("f_ext", "dissipation", "base_motion")
 FACTOR = {"factorization": Method(factorization, written_out=True, filters=True)}
 LINEAR = (*(name for name, method in INVERSE.items() if method.linear), "composite", "covariance")

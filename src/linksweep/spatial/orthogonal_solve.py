@@ -53,6 +53,82 @@ class Step:
                     z[r] = z[r] - share * value if r in z else -(share * value)
 
 
+class Triangle:
+    """R with a diagonal of 1, row by row without it, over the squares of the orthogonal columns; and mu of each column.
+
+    active: the columns that are not empty.
+    """
+
+    def __init__(self, mu: Sequence[Scalar], active: Sequence[int]):
+        self.mu, self.active = mu, active
+        self.upper: dict[int, Entries] = {}
+        self.inverse: dict[int, Scalar] = {}  # 1 over the square of each orthogonal column
+
+    def sought(self, c: Entries, k: Sequence[Scalar], damped: bool) -> tuple[Entries, Entries]:
+        """Shares of the orthogonal columns in y that meet the constraints, and what they are beside those in free, c.
+
+        damped: with mu left where it is, so that weak directions take part in their share.
+        """
+        u = self.lower({i: -k[i] for i in self.active if not is_zero(k[i])})
+        g = _difference(c, u)
+        if not damped:
+            excess = self._excess(g)
+            more = self._excess({i: value - 2.0 * excess[i] if i in excess else value for i, value in g.items()})
+            g, u = _difference(g, more, -1.0), _difference(u, more)
+        return u, g
+
+    def redundancies(self, count: int) -> tuple[list[Scalar], list[Scalar]]:
+        """Of each column its share in the directions that are not constrained, and its share in doubt.
+
+        With nu from 0 to 1 of each direction, its shares are weighted by nu and by nu (1 - nu). The sum of the former
+        counts the columns that depend on others; the latter are 0 where every direction is either constrained or not.
+        """
+        shares: list[Scalar] = [1.0] * count
+        doubts: list[Scalar] = [0.0] * count
+        back = {i: self.multipliers({i: 1.0}) for i in self.active}  # R^-1, by columns
+        for i in self.active:
+            shares[i] = self._overlap(back[i], back[i]) * self.inverse[i]
+            doubts[i] = shares[i] - shares[i] * shares[i]
+        for i in self.active if len(self.active) <= EXACT else ():
+            for j in self.active:
+                if j < i and not is_zero(overlap := self._overlap(back[i], back[j])):
+                    both = overlap * overlap * (self.inverse[i] * self.inverse[j])
+                    doubts[i], doubts[j] = doubts[i] - both, doubts[j] - both
+        return shares, doubts
+
+    def _overlap(self, a: Entries, b: Entries) -> Scalar:
+        total: Scalar = 0.0
+        for i, value in a.items():
+            if i in b:
+                total = total + value * b[i] * self.mu[i]
+        return total
+
+    def _excess(self, g: Entries) -> Entries:
+        """nu g, direction by direction."""
+        return self.lower({i: value * self.mu[i] for i, value in self.multipliers(g).items()})
+
+    def lower(self, b: Entries) -> Entries:
+        """R^-T b, over the squares of the orthogonal columns."""
+        left: Entries = dict(b)
+        for i in self.active:
+            if i in left:
+                for j, value in self.upper[i].items():
+                    left[j] = left[j] - value * left[i] if j in left else -(value * left[i])
+        return {i: left[i] * self.inverse[i] for i in self.active if i in left}
+
+    def multipliers(self, g: Entries) -> Entries:
+        """R^-1 g."""
+        x: Entries = {}
+        for i in reversed(self.active):
+            total: Scalar = g.get(i, 0.0)
+            for j, value in self.upper[i].items():
+                if j in x:
+                    total = total - value * x[j]
+            if not is_zero(total):
+                x[i] = total
+        return x
+
+
 class OrthogonalSolver:
     """Solves for one Y, given by columns in the order of elimination, in groups; W is `weights`, by row.
 
@@ -63,10 +139,9 @@ class OrthogonalSolver:
         columns = [column for group in groups for column in group]
         self.mu, self.count = mu, len(columns)
         self.active = [i for i, column in enumerate(columns) if column]
+        self.R = Triangle(mu, self.active)
         self.weights = dict(enumerate([*weights, *mu]))
         self.left = [{**column, len(weights) + i: 1.0} for i, column in enumerate(columns)]
-        self.upper: dict[int, Entries] = {}  # R with a diagonal of 1: Y = orthogonal R
-        self.inverse: dict[int, Scalar] = {}
         ends, first = list[int](), 0
         for group in groups:
             ends.append(first := first + len(group))
@@ -78,12 +153,12 @@ class OrthogonalSolver:
         c: Entries = {}
         for n, i in enumerate(self.active):
             step = self._step(self.left[i], 0.0, column=i)
-            self.inverse[i] = step.inverse
+            self.R.inverse[i] = step.inverse
             later = self.active[n + 1 :]
             columns = [z, *(self.left[j] for j in later)]
             shares = step.shares(*columns)
             step.take(shares, *columns)
-            self.upper[i] = {j: share for j, share in zip(later, shares[1:], strict=True) if not is_zero(share)}
+            self.R.upper[i] = {j: share for j, share in zip(later, shares[1:], strict=True) if not is_zero(share)}
             c[i] = shares[0]
             self.left[i] = {}
             if i + 1 in self.ends and later:
@@ -154,74 +229,21 @@ class OrthogonalSolver:
         """y and lambda. damped: with mu left where it is, so that weak directions take part in their share."""
         z = {r: value for r, value in enumerate(free) if not is_zero(value)}
         c = self._project(z) if self.steps else self._eliminate(z)
-        u = self._lower({i: -k[i] for i in self.active if not is_zero(k[i])})
-        g = _difference(c, u)
-        if not damped:
-            excess = self._excess(g)
-            more = self._excess({i: value - 2.0 * excess[i] if i in excess else value for i, value in g.items()})
-            g, u = _difference(g, more, -1.0), _difference(u, more)
+        u, g = self.R.sought(c, k, damped)
         for step in reversed(self.steps):
             if step.row >= 0:
                 step.take([-z.pop(step.row, 0.0)], z)
             else:
                 share = step.shares(z)[0]
                 step.take([share - u.get(step.column, 0.0)], z)
-        multipliers = self._upper(g)
+        multipliers = self.R.multipliers(g)
         return [z.get(r, 0.0) for r in range(len(free))], [multipliers.get(i, 0.0) for i in range(self.count)]
 
     def redundancies(self) -> tuple[list[Scalar], list[Scalar]]:
-        """Of each column its share in the directions that are not constrained, and its share in doubt.
-
-        With nu from 0 to 1 of each direction, its shares are weighted by nu and by nu (1 - nu). The sum of the former
-        counts the columns that depend on others; the latter are 0 where every direction is either constrained or not.
-        """
+        """See `Triangle`."""
         if not self.steps:
             self._eliminate({})
-        shares: list[Scalar] = [1.0] * self.count
-        doubts: list[Scalar] = [0.0] * self.count
-        back = {i: self._upper({i: 1.0}) for i in self.active}  # R^-1, by columns
-        near = len(self.active) <= EXACT
-        for i in self.active:
-            shares[i] = self._overlap(back[i], back[i]) * self.inverse[i]
-            doubts[i] = shares[i] - shares[i] * shares[i]
-        for i in self.active if near else ():
-            for j in self.active:
-                if j < i and not is_zero(overlap := self._overlap(back[i], back[j])):
-                    both = overlap * overlap * (self.inverse[i] * self.inverse[j])
-                    doubts[i], doubts[j] = doubts[i] - both, doubts[j] - both
-        return shares, doubts
-
-    def _overlap(self, a: Entries, b: Entries) -> Scalar:
-        total: Scalar = 0.0
-        for i, value in a.items():
-            if i in b:
-                total = total + value * b[i] * self.mu[i]
-        return total
-
-    def _excess(self, g: Entries) -> Entries:
-        """nu g, direction by direction."""
-        return self._lower({i: value * self.mu[i] for i, value in self._upper(g).items()})
-
-    def _lower(self, b: Entries) -> Entries:
-        """R^-T b, over the squares of the orthogonal columns."""
-        left: Entries = dict(b)
-        for i in self.active:
-            if i in left:
-                for j, value in self.upper[i].items():
-                    left[j] = left[j] - value * left[i] if j in left else -(value * left[i])
-        return {i: left[i] * self.inverse[i] for i in self.active if i in left}
-
-    def _upper(self, b: Entries) -> Entries:
-        """R^-1 b."""
-        x: Entries = {}
-        for i in reversed(self.active):
-            total: Scalar = b.get(i, 0.0)
-            for j, value in self.upper[i].items():
-                if j in x:
-                    total = total - value * x[j]
-            if not is_zero(total):
-                x[i] = total
-        return x
+        return self.R.redundancies(self.count)
 
 
 def _difference(a: Entries, b: Entries, sign: float = 1.0) -> Entries:
