@@ -5,13 +5,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from closed_chain_cases import dense_solution, grasp_case
+from closed_chain_cases import dense_solution, grasp_case, tied, tree_case
 
 import linksweep as ls
+from linksweep.algorithms.closed_chain import swept
 from linksweep.algorithms.closed_chain.carried import carried_bodies
 from linksweep.algorithms.closed_chain.elimination import elimination_order
+from linksweep.backends.interpreter import Interpreter
 from linksweep.catalogue.defaults import predicted_operations
+from linksweep.catalogue.requests import make_request
 from linksweep.robots.closed_chains import four_bars_upright
+from linksweep.simulation import fixed_step
+from linksweep.simulation.fixed_step import _compiled_step
+from linksweep.simulation.laws import Constant
+from linksweep.simulation.step_program import StepRecipe
 from linksweep.studies.four_bar import one_freedom
 
 
@@ -55,6 +62,84 @@ def test_predicted_operations_of_closed_chains(case: str):
     robot = ls.robots.four_bars(8) if case == "four bars" else grasp_case((7, 7), ("rigid", "rigid"), 1)[0].robot
     # it chooses between programs that differ by a hundred: planar bars fold more than it knows
     assert 1 / 3 < predicted_operations(robot.canonical, "forward_dynamics", 0) / count(robot) < 3
+
+
+# ---- long chains: no mass matrix, loops over the links -----------------------------------------------------------
+
+FUNCTIONS = {
+    "forward_dynamics": 3, "multipliers": 3, "allowed_rates": 2, "constraint_redundancy": 1,
+}  # fmt: skip
+LONG = {
+    "every joint": lambda: tree_case(
+        ("revolute", "spherical", "planar", "helical", "prismatic", "revolute", "revolute"),
+        (("point", "flange5", "flange6"),), 1,
+    ),
+    "free base": lambda: tree_case(
+        ("free", "revolute", "revolute", "revolute", "spherical", "revolute", "revolute"),
+        (("slider", "flange3", "flange6"), ("plane", "flange5", ""), ("line", "flange2", "flange4")), 2,
+    ),
+    "redundant": lambda: tree_case(
+        ("free", "revolute", "revolute", "spherical"), (("rigid", "flange3", ""), ("point", "flange3", "")), 3
+    ),
+    "chain": lambda: held(ls.robots.chain(14, seed=2), "rigid"),
+    "row of zeros": lambda: held(ls.robots.planar(14), "point"),
+}  # fmt: skip
+
+
+def held(arm: ls.Robot, kind: str) -> tuple[ls.Robot, np.ndarray]:
+    q = arm.random(np.random.default_rng(1))
+    return tied(arm, q, [(kind, "tool", "")]), q
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("name", LONG)
+def test_sweeps_give_what_the_mass_matrix_gives(name: str, monkeypatch: pytest.MonkeyPatch):
+    """Constraints of long chains, written out and as loops, against M = L^T D L."""
+    robot, q = LONG[name]()
+    rng = np.random.default_rng(0)
+    args = q, robot.project_velocity(q, rng.normal(size=robot.nv)), rng.normal(size=robot.nv)
+    functions = {function: args[:count] for function, count in FUNCTIONS.items()}
+    wanted, written, loops = [], [], []
+    for function, given in functions.items():
+        monkeypatch.setattr(swept, "LONG", 1000)
+        wanted.append(robot.compile(function, rolled=False)(*given))
+        monkeypatch.setattr(swept, "LONG", 0)
+        written.append(robot.with_gravity(robot.gravity).compile(function, rolled=False)(*given))
+        loops.append(robot.compile(function, rolled=True)(*given))
+    K = robot.constraint_jacobian(q)
+    for found in (written, loops):
+        for function, ours, theirs in zip(functions, found, wanted, strict=True):
+            if function == "constraint_redundancy":
+                np.testing.assert_allclose(ours[0].sum(), theirs[0].sum(), atol=1e-6)
+                assert ours[1].max() < 1e-6
+            elif function == "multipliers":
+                np.testing.assert_allclose(ours @ K, theirs @ K, atol=1e-9 * np.abs(theirs @ K).max())
+            else:
+                np.testing.assert_allclose(ours, theirs, atol=1e-9 * np.abs(theirs).max())
+
+
+def test_a_step_of_a_long_closed_chain_is_loops():
+    """40 joints: written out, LLVM would take minutes for the step of a chain in space."""
+    robot, _ = held(ls.robots.chain(40, seed=1), "point")
+    law = Constant(np.zeros(robot.nv))
+    recipe = StepRecipe(robot.canonical, (make_request(robot, "forward_dynamics", None),), law=law.form(robot))
+    kernel = _compiled_step(recipe, "float64", "interpreter")
+    assert isinstance(kernel, Interpreter) and kernel.program.rolled
+    assert sum(len(body.nodes) for body in kernel.program.bodies()) < 20_000
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_steps_as_loops_and_written_out_agree(monkeypatch: pytest.MonkeyPatch):
+    arm = ls.robots.planar(13)
+    robot, q = held(arm, "line")
+    runs = []
+    for small in (10**9, 0):
+        monkeypatch.setattr(fixed_step, "CLOSED_SMALL", small)
+        fixed_step._compiled_step.cache_clear()
+        runs.append(ls.simulate(robot, q, duration=3e-3, progress=False))
+    np.testing.assert_allclose(runs[0].q, runs[1].q, atol=1e-12)
+    assert max(run.constraint_drift for run in runs) < 1e-12
 
 
 CARRIED = {

@@ -18,7 +18,7 @@ from robots_for_tests import robot
 
 import linksweep as ls
 from linksweep.catalogue import defaults, functions
-from linksweep.catalogue.defaults import DEEP, DETAILED, ROLL_ABOVE, default_method, depth
+from linksweep.catalogue.defaults import DEEP, DETAILED, ROLL_ABOVE, default_method
 from linksweep.catalogue.functions import FUNCTIONS
 from linksweep.catalogue.requests import PUBLIC, make_request
 from linksweep.compiled import function as compiled
@@ -116,8 +116,8 @@ def test_every_function_has_a_rule_for_every_structure(name: str, function: str)
 
 @pytest.mark.quick
 def test_a_free_joint_is_six_deep():
-    assert depth(PUMA.canonical) == 6 and depth(named("Allegro hand").canonical) == 4
-    assert depth(named("Solo12, floating").canonical) == 6 + 3
+    assert PUMA.canonical.depth == 6 and named("Allegro hand").canonical.depth == 4
+    assert named("Solo12, floating").canonical.depth == 6 + 3
 
 
 def test_loops_take_a_method_that_can_be_a_loop():
@@ -197,7 +197,7 @@ def test_the_default_takes_the_fewest_operations(name: str, function: str):
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_composite_takes_the_fewest_operations_up_to_nine_deep(name: str):
-    shallow = depth(named(name).canonical) <= DEEP
+    shallow = named(name).canonical.depth <= DEEP
     assert named(name).methods("forward_dynamics")[0] == ("composite" if shallow else "fd3")
     composite = operations(name, "forward_dynamics", "composite")
     others = {method: operations(name, "forward_dynamics", method) for method in RECURSIVE}

@@ -28,6 +28,7 @@ from ..mechanism.joints import JointInertia
 from ..mechanism.sweeps import Unrolled
 from ..support.lazy import lazy
 from ..tracing.expression import number
+from .constraints import FEW, SOLVED, WatchedConstraints, interpreted, warn_if_constraints_singular
 
 if TYPE_CHECKING:
     from ..mechanism.canonical import CanonicalLink, CanonicalModel
@@ -73,6 +74,8 @@ def inertia_ratio(core: Core, q: ArrayLike) -> np.ndarray:
 
 def watched(core: Core, request: Request) -> Callable[..., np.ndarray]:
     """The function of a request, which warns where a pose is singular if there can be one."""
+    if core.model.constraints and request.function in SOLVED:
+        return WatchedConstraints(core, request)
     if not FUNCTIONS[request.function].invertible or core.least_ratio > threshold("float32"):
         return core.function((request,))
     if core.least_ratio > threshold():
@@ -85,6 +88,11 @@ def warn_if_singular(
     core: Core, what: str, q: ArrayLike, where: Callable[[tuple[int, ...]], str] | None = None
 ) -> bool:
     """One warning about the poses q (..., nq) if any is singular; where: says by its index which one."""
+    if core.model.constraints:
+        few, name = np.size(q) <= FEW * core.nq, "constraint_redundancy"
+        redundancy = interpreted(core)(name, q) if few else core.call(name, (q,))
+        if warn_if_constraints_singular(core, what, q, redundancy, where):
+            return True
     if core.least_ratio > threshold("float32" if getattr(q, "dtype", None) == np.float32 else "float64"):
         return False
     ratio = inertia_ratio(core, q)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..algorithms.closed_chain.mechanism import Mechanism
 from ..algorithms.closed_chain.operational_space import Place, operational_space
+from ..algorithms.closed_chain.swept import constrained
 from ..algorithms.inverse.khalil_kleinfinger import State, motion_of_links
 from ..algorithms.mass_matrix.coupled import coupled_operational_space
 from ..algorithms.whole_robot.kinematics import WORLD, poses, velocities
@@ -13,7 +14,7 @@ from ..description.model import BASE, Frame
 from ..errors import DescriptionError
 from ..mechanism.bias import BaseMotion
 from ..mechanism.joints import Coordinates
-from ..mechanism.sweeps import LinkView, PerLink, Records
+from ..mechanism.sweeps import LinkView, PerLink
 from ..spatial.algebra import ZERO_MOTION, ZERO_VEC, Force, Mat, Motion, Transform, Vec, leaves
 from ..spatial.scalars import Scalar, is_zero, sqrt
 from ..spatial.transforms import Pose, Rotation, Shift
@@ -22,7 +23,7 @@ from ..tracing.unrolled import UnrolledRun
 from .body_traces import REFERENCES, frame_columns, frame_pose
 from .table import Function, Method, Request, Traced
 
-DAMPED = 1e-6  # of Omega: near a singular pose, rounding of the error would be a large step in a direction of no sense
+DAMPED = 1e-4  # of a row's size: near a singular pose, rounding of the error would be a large step of no sense
 ROUNDING = 1e-12  # m, what placements leave of a distance of 0
 REST = BaseMotion(ZERO_VEC, ZERO_VEC, ZERO_VEC)
 
@@ -128,26 +129,34 @@ def _trace_constraint_bias(tracer: UnrolledRun, request: Request, output: int) -
     tracer.write(output, Mechanism(tracer).drift(qd, states, State(ZERO_VEC, ZERO_VEC, ZERO_VEC)))
 
 
-def correction(tracer: UnrolledRun) -> PerLink[Coordinates]:
-    """The step (along rates) that takes the constraints' error away, to first order, the least one in the metric M."""
-    mechanism = Mechanism(tracer, world=True, damping=DAMPED)
-    nothing = [0.0] * tracer.model.nv
-    return mechanism.solve(nothing, mechanism.errors())[0]
+def correction(tracer: Tracer, damping: Scalar = DAMPED) -> PerLink[Coordinates]:
+    """The step (along rates) that takes the constraints' error away, to first order, the least one in the metric M.
+
+    damping: relative to the sizes of rows; directions that are weaker are left as they are.
+    """
+    mechanism = constrained(tracer, damping)
+    return mechanism.solve(None, mechanism.errors())[0]
 
 
-def allowed_rates(tracer: UnrolledRun, qd: Records[Coordinates]) -> Records[Coordinates]:
+def allowed_rates(tracer: Tracer, qd: PerLink[Coordinates]) -> PerLink[Coordinates]:
     """The rates that the constraints allow, the nearest in the metric M."""
-    mechanism = Mechanism(tracer, world=True)
-    flat = [rate for values, link in zip(qd, tracer.model.links, strict=True) if link.leads for rate in values]
-    back = mechanism.solve([0.0] * len(flat), mechanism.rates(flat))[0]
-    return Records(x + y for x, y in zip(qd, back, strict=True))
+    mechanism = constrained(tracer)
+    return tracer.subtract(qd, mechanism.solve(None, [-rate for rate in mechanism.rates(qd)])[0])
 
 
-def _trace_correction(tracer: UnrolledRun, request: Request, output: int) -> None:
+def _trace_correction(tracer: Tracer, request: Request, output: int) -> None:
     tracer.write_rates(output, correction(tracer))
 
 
-def _trace_allowed_rates(tracer: UnrolledRun, request: Request, output: int) -> None:
+def _trace_damped_correction(tracer: Tracer, request: Request, output: int) -> None:
+    tracer.write_rates(output, correction(tracer, tracer.read_flat("damping")[0]))
+
+
+def _trace_redundancy(tracer: Tracer, request: Request, output: int) -> None:
+    tracer.write(output, constrained(tracer).redundancies())
+
+
+def _trace_allowed_rates(tracer: Tracer, request: Request, output: int) -> None:
     tracer.write_rates(output, allowed_rates(tracer, tracer.read("qd")))
 
 
@@ -203,9 +212,8 @@ def _of_frame(inputs: tuple[str, ...], result: str, trace: Traced) -> Function:
 def _of_constraints(
     inputs: tuple[str, ...], result: str, axes: tuple[int | str, ...], trace: Traced, M: bool = False
 ) -> Function:
-    return Function(
-        inputs, result, axes, {"": Method(Mechanism, written_out=True)}, trace, dynamics=M, public=False, closed=True
-    )
+    method = Method(Mechanism, written_out=True, few_rows=M)
+    return Function(inputs, result, axes, {"": method}, trace, dynamics=M, public=False, closed=True)
 
 
 CLOSED_CHAIN: dict[str, Function] = {
@@ -220,5 +228,7 @@ CLOSED_CHAIN: dict[str, Function] = {
     "constraint_jacobian": _of_constraints(("q",), "K", ("rows", "v"), _trace_constraint_jacobian),
     "constraint_bias": _of_constraints(("q", "qd"), "k", ("rows",), _trace_constraint_bias),
     "constraint_correction": _of_constraints(("q",), "step", ("v",), _trace_correction, True),
+    "damped_correction": _of_constraints(("q", "damping"), "step", ("v",), _trace_damped_correction, True),
+    "constraint_redundancy": _of_constraints(("q",), "redundancy", (2, "rows"), _trace_redundancy, True),
     "allowed_rates": _of_constraints(("q", "qd"), "qd_allowed", ("v",), _trace_allowed_rates, True),
 }  # fmt: skip

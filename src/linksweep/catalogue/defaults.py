@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from ..algorithms.closed_chain.elimination import elimination_order
+from ..algorithms.closed_chain.swept import LONG, can_be_swept
 from ..description.model import BASE
 from ..mechanism.canonical import CanonicalLink, CanonicalModel
 from ..mechanism.parallel import still_links
@@ -81,6 +82,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "coriolis_matrix": (Rule("composite"),),
 }
 COLUMN = 50  # operations of a column of a constraint
+CARRIED = 55  # operations of a row of a constraint at a freedom, where it is swept
 SOLVES = 6  # a multiplication and an addition in each of three solves
 CLOSED = {"forward_dynamics": "closed_chain"}  # of robots with constraints between frames
 DETAILED = {"inverse_dynamics": "newton_euler", "forward_dynamics": "filter_smoother"}  # the quantities of the papers
@@ -90,7 +92,7 @@ def default_method(function: str, model: CanonicalModel, loops: bool = False) ->
     """The method of a function, "" where there is only one way. loops: it is to run as loops over the links."""
     if model.ties and function in CLOSED:
         return CLOSED[function]
-    structure = Structure(depth(model), model.is_serial, loops, model.is_coupled)
+    structure = Structure(model.depth, model.is_serial, loops, model.is_coupled)
     return next((rule.method for rule in RULES.get(function, ()) if rule.holds(structure)), "")
 
 
@@ -122,6 +124,12 @@ def closing_operations(model: CanonicalModel) -> float:
     """What constraints add to forward dynamics: their columns, Omega, and its factor with what it fills."""
     paths = [{frozenset(model.path(frame.link)) for frame in (tie.a, tie.b)} for tie in model.ties]
     moved = [frozenset.union(*ends) - frozenset.intersection(*ends) for ends in paths]
+    if model.depth > LONG and can_be_swept(model):
+        on_path = [frozenset.union(*ends) for ends in paths]
+        rows = [tie.rows for tie in model.ties]
+        return float(
+            sum(CARRIED * r * sum(model.links[i].nv for i in own) for r, own in zip(rows, on_path, strict=True))
+        )
     order, near = elimination_order([frozenset().union(*ends) for ends in paths])
     total = 0.0
     for k in order:
@@ -140,7 +148,7 @@ def _is_general(link: CanonicalLink) -> bool:
 def sweeps_serve(model: CanonicalModel, by: Collection[str]) -> bool:
     """Whether derivatives of inverse dynamics by these inputs are taken by sweeps of their own, not by differentiating
     the torques: together they share most of their work."""
-    return "qd" in by or "qdd" in by or depth(model) > SHALLOW
+    return "qd" in by or "qdd" in by or model.depth > SHALLOW
 
 
 def columns_in_loop(model: CanonicalModel) -> bool:
@@ -159,12 +167,3 @@ def with_still_frames(model: CanonicalModel, requests: Collection[Request]) -> C
     joint forces or accelerations are asked for, and nothing else. Springs and constraints hold on to turning frames."""
     serves = all(request.function in TORQUES for request in requests) and any(request.by for request in requests)
     return replace(model, still=still_links(model)) if serves and not (model.ties or model.springs) else model
-
-
-def depth(model: CanonicalModel) -> int:
-    """The freedoms that the farthest link has from the base, its own joint's among them."""
-    found: list[int] = []
-    for link in model.links:
-        inner = 0 if link.parent == BASE else found[link.parent]
-        found.append(inner + link.nv)
-    return max(found, default=0)

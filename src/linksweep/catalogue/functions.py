@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ..algorithms.closed_chain.closed_chain import closed_chain
 from ..algorithms.closed_chain.mechanism import Mechanism
 from ..algorithms.closed_chain.motors import motor_torques
+from ..algorithms.closed_chain.swept import can_be_swept
 from ..algorithms.explicit.coriolis_matrix import coriolis_matrix
 from ..algorithms.explicit.explicit_model import explicit_model
 from ..algorithms.explicit.explicit_model_direct import explicit_model_direct
@@ -87,7 +88,7 @@ class Undriven(NamedTuple):
 
 UNDRIVEN = Undriven(1e-8, 1e-20)
 CHOICES = 100_000  # operations, some: of the choice among torques where motors outnumber the freedoms
-INPUT_ORDER = ("q", "qd", "qdd", "tau", "point", "f_ext", "base_motion")
+INPUT_ORDER = ("q", "qd", "qdd", "tau", "point", "damping", "f_ext", "base_motion")
 
 
 def trace(
@@ -114,6 +115,8 @@ def trace(
         return with_still_frames(prepared(found), requests)
 
     tracer = Rolled(prepared(model), inputs) if rolled else UnrolledTrace(model, inputs, described)
+    if isinstance(tracer, UnrolledTrace):
+        tracer.differentiated = any(request.slope for request in requests)
 
     def trace_plain(request: Request, output: int) -> None:
         FUNCTIONS[request.function].trace(tracer, request, output)
@@ -126,7 +129,7 @@ def trace(
 def may_regroup(requests: Sequence[Request]) -> bool:
     """Whether base parameters give the same results, and some result depends on inertia at all."""
     dynamic = [request for request in requests if FUNCTIONS[request.function].dynamics]
-    return bool(dynamic) and all(_method(request).linear for request in dynamic)
+    return bool(dynamic) and all(method_of(request).linear for request in dynamic)
 
 
 def regrouped(model: CanonicalModel, requests: Sequence[Request]) -> CanonicalModel:
@@ -147,7 +150,10 @@ def written_out(model: CanonicalModel, request: Request) -> bool:
     """Whether it cannot run as a loop over links."""
     if model.ties and request.function == "inverse_dynamics":
         return True
-    return not loops_serve(model, request) if request.slope else _method(request).written_out
+    if request.slope:
+        return not loops_serve(model, request)
+    method = method_of(request)
+    return method.written_out and not (method.few_rows and can_be_swept(model))
 
 
 def check_options(
@@ -180,7 +186,7 @@ def signature(
     """Inputs and results of a program for these requests, known without tracing it."""
     nq, nv = model.nq, model.nv
     shapes: dict[str, tuple[int, ...]] = {name: (nv,) for name in INPUT_ORDER}
-    shapes |= {"q": (nq,), "point": (3,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
+    shapes |= {"q": (nq,), "point": (3,), "damping": (1,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
     shapes |= {chosen.name: chosen.shape for chosen in parameters}
     sizes: dict[str, int] = {"v": nv, "links": len(model.links), "frames": len(model.frames)}
     sizes["parameters"] = 11 * len(model.links)
@@ -216,7 +222,7 @@ def _result_names(requests: Sequence[Request]) -> dict[Request, str]:
     return {request.plain: FUNCTIONS[request.function].result for request in requests}
 
 
-def _method(request: Request) -> Method:
+def method_of(request: Request) -> Method:
     function = FUNCTIONS[request.function]
     return (function.methods | function.closed_methods | function.coupled_methods)[request.method]
 
@@ -257,7 +263,7 @@ def record_of(tracer: Tracer, request: Request, algorithm: Callable[[Algorithm],
     reads = (tracer.read, tracer.read_forces if "tau" in given else tracer.read)
     first, second = (read(name) if name in given else tracer.zeros() for read, name in zip(reads, names, strict=True))
     forces, base = _external_forces(tracer, request, first), _base_motion(tracer, request)
-    own = _method(request).algorithm
+    own = method_of(request).algorithm
     chosen = algorithm(own) if algorithm else own
     return chosen(tracer, first, second, forces, base, dissipation=request.dissipation)
 
@@ -303,7 +309,7 @@ def _trace_multipliers(tracer: Tracer, request: Request, output: int) -> None:
 
 
 def _pairs(tracer: Tracer, request: Request, output: int) -> None:
-    tracer.write_pairs(output, _method(request).algorithm(tracer).elements)
+    tracer.write_pairs(output, method_of(request).algorithm(tracer).elements)
 
 
 def _inverse_by_factors(tracer: UnrolledRun) -> list[list[Operand]]:
@@ -349,12 +355,12 @@ def _of_ties(result: str, axes: tuple[int | str, ...]) -> Function:
 
 
 def _trace_explicit(tracer: UnrolledRun, request: Request, output: int) -> None:
-    if _method(request).algorithm is coriolis_matrix:
+    if method_of(request).algorithm is coriolis_matrix:
         tracer.write_pair_blocks(coriolis_matrix(tracer, tracer.read("qd")), {output: "C"})
-    elif _method(request).algorithm is mass_matrix:
+    elif method_of(request).algorithm is mass_matrix:
         _pairs(tracer, request, output)
     else:
-        trace_explicit(_method(request).algorithm, tracer, request, output)
+        trace_explicit(method_of(request).algorithm, tracer, request, output)
 
 
 def _trace_regressor(tracer: Tracer, request: Request, output: int) -> None:
@@ -380,7 +386,7 @@ FORWARD = {
     "composite": Method(composite, written_out=True, linear=True),
     "closed_form": Method(closed_form, serial=True, single=True, filters=True),
 }  # fmt: skip
-CLOSED = {"closed_chain": Method(closed_chain, written_out=True, linear=True)}
+CLOSED = {"closed_chain": Method(closed_chain, written_out=True, few_rows=True, linear=True)}
 ALL = ("f_ext", "dissipation", "base_motion")
 FACTOR = {"factorization": Method(factorization, written_out=True, filters=True)}
 LINEAR = (*(name for name, method in INVERSE.items() if method.linear), "composite", "covariance")

@@ -58,12 +58,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """An algorithm and what it asks of a robot: a serial chain, joints of one freedom, a program written out."""
+    """An algorithm and what it asks of a robot: a serial chain, joints of one freedom, a program written out, unless
+    its constraints are few."""
 
     algorithm: Algorithm
     serial: bool = False
     single: bool = False
     written_out: bool = False
+    few_rows: bool = False  # of constraints: then a program may be loops, too
     linear: bool = False  # in the ten parameters of each link about its origin: base parameters may stand for them
     filters: bool = False  # takes one joint after the other: none of them may follow another
 

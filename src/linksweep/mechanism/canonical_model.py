@@ -134,6 +134,14 @@ class CanonicalModel:
         return found
 
     @property
+    def depth(self) -> int:
+        """The freedoms that the farthest link has from the base, its own joint's among them."""
+        found: list[int] = []
+        for link in self.links:
+            found.append(link.nv + (0 if link.parent == BASE else found[link.parent]))
+        return max(found, default=0)
+
+    @property
     def is_serial(self) -> bool:
         return all(link.parent == i - 1 for i, link in enumerate(self.links))
 

@@ -174,6 +174,10 @@ class Sweep(Protocol):
         """What was kept for one link, for use in a later sweep over all."""
         ...
 
+    def held(self, values: Values) -> list[Scalar]:
+        """Values from between sweeps, made once, for use in later sweeps."""
+        ...
+
 
 class Records(list[T]):
     """One record for each link; an attribute of it is that field of every record."""
@@ -202,6 +206,8 @@ class Unrolled:
     A joint that follows another has its rates: each link has a record of its own, and where records are laid out as one
     vector, rates of coupled joints are the same and their forces add up (virtual work).
     """
+
+    differentiated = False  # whether what is computed will be differentiated
 
     def __init__(self, model: CanonicalModel, q: Values):
         self.model = model
@@ -262,6 +268,9 @@ class Unrolled:
 
     def at(self, per_link: PerLink[T], link: int) -> T:
         return per_link[link]
+
+    def held(self, values: Values) -> list[Scalar]:
+        return list(values)
 
     def leaders(self) -> list[int]:
         """Of each link the one that has its coordinates: itself, unless its joint follows another."""

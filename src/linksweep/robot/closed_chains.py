@@ -10,8 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algorithms.closed_chain.motors import motor_torques
+from ..analysis.constraints import (
+    NAMES,
+    REDUNDANCY,
+    filled,
+    generic_rank,
+    project,
+    ranks,
+    row_labels,
+    uncertain_rows,
+    warn_if_constraints_singular,
+)
 from ..catalogue.details import Details
-from ..compiled import arrays
 from ..description.constraints import Constraint, Spring
 from ..description.model import Model
 from ..errors import ArgumentError
@@ -21,13 +31,6 @@ from ..support.messages import listing, nearest, shown
 from .core import Core, Extras, refuse_out
 from .editing import with_actuated
 
-CLOSES = 1e-10  # of metres and radians: as far as `project` goes on
-NAMES = {
-    "rigid": ("rx", "ry", "rz", "x", "y", "z"), "point": ("x", "y", "z"), "hinge": ("rx", "ry", "x", "y", "z"),
-    "slider": ("rx", "ry", "rz", "x", "y"), "plane": ("z",), "line": ("x", "y"), "distance": ("length",),
-    "soft_finger": ("rz", "x", "y", "z"),
-}  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Mobility:
@@ -35,7 +38,7 @@ class Mobility:
 
     freedoms: nv - rank, ways to move at this pose. rank: of the constraints' Jacobian. redundant: rows that say nothing
     new after those before them. fixed: joints that cannot move at all. generic: the rank at poses nearby; where it is
-    larger, this pose is `singular`.
+    larger, this pose is `singular`. uncertain: rows that are neither independent nor redundant to working precision.
     """
 
     freedoms: int
@@ -44,10 +47,11 @@ class Mobility:
     redundant: tuple[str, ...]
     fixed: tuple[str, ...]
     generic: int
+    uncertain: tuple[str, ...] = ()
 
     @property
     def singular(self) -> bool:
-        return self.rank < self.generic
+        return self.rank < self.generic or bool(self.uncertain)
 
 
 class Digits(NamedTuple):
@@ -109,60 +113,47 @@ class ClosedChain:
     def jacobian(self, q: ArrayLike) -> np.ndarray:
         return self.core.call("constraint_jacobian", (q,))
 
-    def project(self, q: ArrayLike, tolerance: float = CLOSES, iterations: int = 100) -> np.ndarray:
-        """The pose that meets the constraints, by Newton steps that are least in the metric M."""
-        model = self.core.canonical
-        q = coordinates.normalize(model, q) + 0.0
-        gap = np.abs(self.error(q)).max(axis=-1)
-        for _ in range(iterations):
-            if not (gap > tolerance).any():
-                return q if not gap.any() else self._polished(q, gap)
-            step = self._correction(q)
-            size = np.abs(step).max(axis=-1, keepdims=True)
-            step = step * np.minimum(1.0, 0.5 / np.maximum(size, 1e-300))  # half a radian, half a metre
-            after, moved = q, gap
-            for _ in range(8):  # shorter, until it is better
-                after = coordinates.integrate(model, q, step, 1.0)
-                moved = np.abs(self.error(after)).max(axis=-1)
-                worse = moved > gap
-                if not worse.any():
-                    break
-                step = np.where(worse[..., None], step * 0.5, step)
-            q, gap = after, moved
-        raise ArgumentError(
-            f"the constraints of {self.core.name} cannot be met from this pose: a gap of {float(np.max(gap)):.3g} is "
-            f"left, expected at most {tolerance:g}: start nearer, or check their frames and lengths."
-        )
+    def project(self, q: ArrayLike, tolerance: float, iterations: int) -> np.ndarray:
+        return project(self.core, q, tolerance, iterations)
 
-    def _correction(self, q: np.ndarray) -> np.ndarray:
-        return self.core.call("constraint_correction", (q,))
-
-    def _polished(self, q: np.ndarray, gap: np.ndarray) -> np.ndarray:
-        """One step more, to rounding, where it helps."""
-        after = coordinates.integrate(self.core.canonical, q, self._correction(q), 1.0)
-        better = np.abs(self.error(after)).max(axis=-1) < gap
-        return np.where(better[..., None], after, q)
-
-    def mobility(self, q: ArrayLike, tolerance: float) -> Mobility:
+    def mobility(self, q: ArrayLike, tolerance: float | None) -> Mobility:
         """Rank, freedoms, redundant rows and singular poses of the constraints at one pose (nq,)."""
         core = self.core
         q = coordinates.normalize(core.canonical, q)
-        K = self._jacobian_of_one("mobility", q)
-        rank = _rank(K, tolerance)
-        labels = [f"{tie.label}: {name}" for tie in core.model.constraints for name in NAMES[tie.kind]]
-        redundant, kept = [], np.zeros((0, K.shape[1]))
-        for label, row in zip(labels, K, strict=True):
-            more = np.vstack([kept, row])
-            if _rank(more, tolerance) > len(kept):
-                kept = more
-            else:
-                redundant.append(label)
-        basis = _null_space(K, rank)
+        K, labels = self._jacobian_of_one("mobility", q), row_labels(core)
+        if tolerance is None:
+            redundancy = core.call("constraint_redundancy", (q,))
+            rank, uncertain = int(ranks(redundancy)), np.flatnonzero(uncertain_rows(redundancy))
+            generic = generic_rank(core, q)
+        else:
+            rank, uncertain = _rank(K, tolerance), np.zeros(0, int)
+            generic = generic_rank(core, q, lambda near: _rank(self.jacobian(near), tolerance))
+        scaled = self._scaled(K, q)
+        basis = self._null_space(scaled, q, rank)
         still = np.logical_not((np.abs(basis) > 1e-9).any(axis=1))
         joints = zip(core.joint_names, core.canonical.joints, strict=True)
         fixed = tuple(name for name, link in joints if still[link.rates].all())
-        generic = max(rank, self._generic_rank(q, tolerance))
-        return Mobility(core.nv - rank, rank, len(K), tuple(redundant), fixed, generic)
+        redundant = tuple(labels[i] for i in _dependent(scaled, rank))
+        return Mobility(core.nv - rank, rank, len(K), redundant, fixed, generic, tuple(labels[i] for i in uncertain))
+
+    def _scaled(self, K: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """K with rows of lengths in units of the robot's size, and columns by the inertias that joints move."""
+        reach = sum(float(np.linalg.norm(link.joint.placement.position)) for link in self.core.model.links)
+        reach = reach or 1.0
+        lengths = [not name.startswith("r") for tie in self.core.model.constraints for name in NAMES[tie.kind]]
+        rows = K / np.where(lengths, reach, 1.0)[:, None]
+        return np.linalg.solve(self._root(q), rows.T).T
+
+    def _root(self, q: np.ndarray) -> np.ndarray:
+        """The Cholesky factor of M."""
+        if not self.core.has_inertia:
+            return np.eye(self.core.nv)
+        return np.linalg.cholesky(self.core.call("mass_matrix", (q,)))
+
+    def _null_space(self, scaled: np.ndarray, q: np.ndarray, rank: int) -> np.ndarray:
+        """An orthonormal basis (nv, nv - rank) of the velocities that constraints of this rank allow."""
+        basis = np.linalg.svd(scaled)[2][rank:].T
+        return np.linalg.qr(np.linalg.solve(self._root(q).T, basis))[0]
 
     def _jacobian_of_one(self, who: str, q: ArrayLike) -> np.ndarray:
         """K (rows, nv) of the one pose that is allowed."""
@@ -177,22 +168,11 @@ class ClosedChain:
             )
         return K
 
-    def _generic_rank(self, q: np.ndarray, tolerance: float) -> int:
-        """The rank at poses a little away that meet the constraints too."""
-        best, rng = 0, np.random.default_rng(0)
-        for _ in range(4):
-            step = 1e-2 * rng.normal(size=self.core.nv)
-            try:
-                near = self.project(coordinates.integrate(self.core.canonical, q, step, 1.0))
-            except ArgumentError:
-                continue
-            best = max(best, _rank(self.jacobian(near), tolerance))
-        return best
-
     def tangent_basis(self, q: ArrayLike, near: ArrayLike | None) -> np.ndarray:
         """An orthonormal basis (nv, freedoms) of the rates that the constraints allow at one pose."""
         K = self._jacobian_of_one("a tangent basis", q)
-        basis = _null_space(K, _rank(K, 1e-9))
+        q = coordinates.normalize(self.core.canonical, q)
+        basis = self._null_space(self._scaled(K, q), q, int(ranks(self.core.call("constraint_redundancy", (q,)))))
         if near is None:
             from scipy.linalg import qr
 
@@ -211,12 +191,19 @@ class ClosedChain:
     def forward_details(
         self, args: tuple[ArrayLike, ...], method: str | None, more: Extras | None, out: np.ndarray | None
     ) -> tuple[np.ndarray, Details]:
-        """Accelerations, with the multipliers and the forces of the constraints."""
+        """Accelerations, with multipliers, forces, residual K qdd + k (..., rows) and rank of the constraints."""
         refuse_out("forward_dynamics", out)
         more = more or Extras()
-        names = ("forward_dynamics", "multipliers", "constraint_forces")
-        arrays = self.core.function(self.core.requests(names, method, more))(*args, *more.arguments(self.core.model))
-        return arrays[0], Details(zip(("qdd", "multipliers", "constraint_forces"), arrays, strict=True))
+        names = ("forward_dynamics", "multipliers", "constraint_forces", "constraint_jacobian", "constraint_bias")
+        requests = (*self.core.requests(names, method, more), REDUNDANCY)
+        qdd, multipliers, forces, K, k, redundancy = self.core.function(requests)(
+            *args, *more.arguments(self.core.model)
+        )
+        warn_if_constraints_singular(self.core, "forward_dynamics", args[0], redundancy)
+        residual = (K @ qdd[..., None])[..., 0] + k
+        return qdd, Details(
+            qdd=qdd, multipliers=multipliers, constraint_forces=forces, residual=residual, rank=ranks(redundancy)
+        )
 
     def tree_torques(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
         """Inverse dynamics without the constraints."""
@@ -275,7 +262,8 @@ class ClosedChain:
             for k, value in enumerate(values):
                 target[sane, k] = value
         tau, multipliers = tau.reshape(tree.shape), multipliers.reshape(*batch, rows)
-        tau = _filled(out, tau.astype(tree.dtype))
+        tau = tau.astype(tree.dtype)
+        tau = tau if out is None else filled("inverse_dynamics", tau, out, tau.ndim - 1)
         return Details(tau=tau, multipliers=multipliers.astype(tree.dtype), tree=tree)
 
     def undriven(self) -> tuple[str, ...]:
@@ -319,18 +307,6 @@ class ClosedChain:
         return driven
 
 
-def _filled(out: np.ndarray | None, tau: np.ndarray) -> np.ndarray:
-    """The torques, in `out` where it is given: taken or refused as by any other function."""
-    if out is None:
-        return tau
-
-    def copy(inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
-        outputs[0][...] = inputs[0]
-
-    one = (arrays.Argument("tau", tau.shape[-1:]),)
-    return arrays.call(arrays.Signature("inverse_dynamics", one, one), lambda _: copy, (tau,), out=out)
-
-
 def _rank(K: np.ndarray, tolerance: float) -> int:
     """The rank of a matrix whose rows are scaled alike."""
     if not K.size:
@@ -344,3 +320,16 @@ def _rank(K: np.ndarray, tolerance: float) -> int:
 def _null_space(K: np.ndarray, rank: int) -> np.ndarray:
     sizes = np.linalg.norm(K, axis=1, keepdims=True)
     return np.linalg.svd(K / np.where(sizes > 0, sizes, 1.0))[2][rank:].T
+
+
+def _dependent(rows: np.ndarray, rank: int) -> list[int]:
+    """So many rows as there are beyond the rank: those of which the ones before them leave least."""
+    left = np.ones(len(rows))
+    basis = np.zeros((0, rows.shape[1]))
+    for i, row in enumerate(rows):
+        rest = row - basis.T @ (basis @ row)
+        rest = rest - basis.T @ (basis @ rest)
+        left[i] = np.linalg.norm(rest)
+        if left[i] > 1e-12 and len(basis) < rank:
+            basis = np.vstack([basis, rest / left[i]])
+    return sorted(np.argsort(left, kind="stable")[: len(rows) - rank].tolist())

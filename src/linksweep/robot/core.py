@@ -84,6 +84,7 @@ class Core:
     watched: dict[object, Run] = field(default_factory=dict)  # functions behind methods; some look at poses
     plain: defaultdict[str, dict[object, Run]] = field(default_factory=lambda: defaultdict(dict))  # by backend
     compiled: dict[Hashable, CompiledFunction] = field(default_factory=dict)  # what `compile` gave last
+    generic_ranks: set[int] = field(default_factory=set)  # of its constraints, see analysis/constraints.py
 
     @classmethod
     def of(cls, model: Model) -> Core:

@@ -7,8 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..analysis.constraints import REDUNDANCY, filled, warn_if_constraints_singular
 from ..analysis.singular import threshold, warn_if_singular
 from ..catalogue.functions import Request, wants_loops
+from ..compiled.arrays import Results
 from ..compiled.function import CompiledFunction, builtin_of
 from ..errors import ArgumentError
 from ..support import settings
@@ -58,6 +60,8 @@ class Derivatives:
             for target, array in zip(out, found, strict=True):
                 np.copyto(target, array)
             return out
+        if core.model.constraints:
+            return self._of_constrained(args, more, out)
         found = self._of("forward_dynamics", args, "tau", more, out)
         if core.least_ratio <= threshold("float32"):
             warn_if_singular(core, "forward_dynamics_derivatives", np.asarray(args[0]))
@@ -65,7 +69,19 @@ class Derivatives:
             self._plain_forward[settings.backend] = builtin_of(self._function("forward_dynamics", "tau", None))
         return found
 
-    def _of(self, item: str, args: tuple[ArrayLike, ...], last: str, more: Extras | None, out: Slopes | None) -> Slopes:
+    def _of_constrained(self, args: tuple[ArrayLike, ...], more: Extras | None, out: Slopes | None) -> Slopes:
+        """Derivatives of the accelerations under constraints, with a warning where these are singular."""
+        *found, redundancy = self._of("forward_dynamics", args, "tau", more, None)
+        warn_if_constraints_singular(self.core, "forward_dynamics_derivatives", args[0], redundancy)
+        if out is None:
+            return found[0], found[1], found[2]
+        for target, array in zip(out, found, strict=True):
+            filled("forward_dynamics_derivatives", array, target, redundancy.ndim - 2)
+        return out
+
+    def _of(
+        self, item: str, args: tuple[ArrayLike, ...], last: str, more: Extras | None, out: Slopes | None
+    ) -> Results:
         function = self._function(item, last, more)
         if more is not None:
             args = (*args, *more.arguments(self.core.model))
@@ -75,5 +91,7 @@ class Derivatives:
         key = (item, settings.backend, () if more is None else tuple(more.flags().values()))
         if key not in self._functions:
             wanted = [("derivative", item, by) for by in ("q", "qd", last)]
-            self._functions[key] = self.core.function(self.core.requests(wanted, None, more))
+            requests = self.core.requests(wanted, None, more)
+            watched = (REDUNDANCY,) if self.core.model.constraints and item == "forward_dynamics" else ()
+            self._functions[key] = self.core.function((*requests, *watched))
         return self._functions[key]

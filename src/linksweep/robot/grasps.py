@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..analysis.constraints import REDUNDANCY, warn_if_constraints_singular
 from ..description.constraints import Constraint, as_placement
 from ..errors import ArgumentError
 from ..support.messages import nearest, shown
@@ -165,7 +166,9 @@ class Grasp:
         if check:
             self._check(Q, V)
         names = ("forward_dynamics", "multipliers", "constraint_forces")
-        qdd, multipliers, forces = self._core.function(self._core.requests(names))(Q, V, T)
+        requests = (*self._core.requests(names), REDUNDANCY)
+        qdd, multipliers, forces, redundancy = self._core.function(requests)(Q, V, T)
+        warn_if_constraints_singular(self._core, "forward_dynamics", Q, redundancy)
         acceleration = self._object_acceleration(R, rates, qdd[..., -6:])
         return GraspDynamics(self, self._split(qdd[..., :-6]), acceleration, -forces, multipliers, (Q, V, qdd, R))
 

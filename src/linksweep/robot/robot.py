@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..analysis import singular
+from ..analysis.constraints import CLOSES
 from ..analysis.factor import Factor, factor
 from ..analysis.symbolic import LIMIT, Options, Symbolic
 from ..backends.threads import checked_threads, default_threads
@@ -36,7 +37,7 @@ from ..support.numbers import Named, real_vectors
 from ..tracing.count import Counts, count
 from ..tracing.program import Program
 from . import editing, joint_numbers, parameters
-from .closed_chains import CLOSES, Choice, ClosedChain, Mobility, checked_ties
+from .closed_chains import Choice, ClosedChain, Mobility, checked_ties
 from .core import Core, Extras, Item, Items, checked_dtype, extras, listed, refuse_out
 from .couplings import expansion
 from .derivatives import Derivatives, Slopes
@@ -1061,15 +1062,16 @@ class Robot:
         return self._call("constraint_forces", (q, qd, tau), None, Extras(f_ext, dissipation, base_motion))
 
     def project(self, q: ArrayLike, tolerance: float = CLOSES, iterations: int = 100) -> np.ndarray:
-        """The pose (..., nq) that meets the constraints, reached from q by Newton steps that are least in the metric M.
+        """The pose (..., nq) that meets the constraints, reached from q by steps that are least in the metric M.
 
-        An error says the gap where there is none to be found.
+        An error reports the gap where no pose is found.
 
         Parameters
         ----------
         q : (..., nq)
         tolerance : float
-            The gap at which a pose will do (m, rad).
+            The gap that is allowed (m, rad). Constraints that are redundant but for the rounding of a file do not close
+            to the default.
         iterations : int
             How many steps it may take.
         """
@@ -1083,14 +1085,15 @@ class Robot:
         """The accelerations (..., nv) that the constraints allow at qd, nearest to qdd in the metric M."""
         return self.forward_dynamics(q, qd, self._closed.tree_torques(q, qd, qdd))
 
-    def mobility(self, q: ArrayLike, tolerance: float = 1e-9) -> Mobility:
+    def mobility(self, q: ArrayLike, tolerance: float | None = None) -> Mobility:
         """Rank, freedoms, redundant rows and singular poses of the constraints at one pose (nq,).
 
         Parameters
         ----------
         q : (nq,)
         tolerance : float
-            Of singular values, as a part of the largest, below which a row says nothing new.
+            Of singular values, as a part of the largest, below which a row says nothing new. None decides as forward
+            dynamics and simulation do.
         """
         return self._closed.mobility(q, tolerance)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, SupportsFloat, SupportsIndex, cast
 
 import numpy as np
 
+from ..analysis.constraints import FEW, interpreted
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
 from ..support.memory import check_memory
@@ -95,15 +96,22 @@ def check_closed(robot: Robot, q0: np.ndarray, qd0: np.ndarray, names: tuple[str
     """Refuse a start that breaks the robot's constraints."""
     if not robot.model.constraints:
         return
-    gap = float(np.abs(robot.constraint_error(q0)).max(initial=0.0))
+    gap = float(np.abs(_computed(robot, "constraint_error", q0)).max(initial=0.0))
     if not gap < CLOSED:
         raise ArgumentError(
             f"{names[0]} leaves a gap of {gap:.3g} in the constraints of {robot.name}, expected less than {CLOSED:g}: "
             f"start from robot.project({names[0]})."
         )
-    speed = float(np.abs(robot.constraint_jacobian(q0) @ qd0[..., None]).max(initial=0.0))
+    if not qd0.any():
+        return
+    speed = float(np.abs(_computed(robot, "constraint_jacobian", q0) @ qd0[..., None]).max(initial=0.0))
     if not speed < CLOSED * (1.0 + float(np.abs(qd0).max(initial=0.0))):
         raise ArgumentError(
             f"{names[1]} opens the constraints of {robot.name} at {speed:.3g}, expected rates that keep them: start "
             f"with robot.project_velocity({names[0]}, {names[1]})."
         )
+
+
+def _computed(robot: Robot, name: str, q: np.ndarray) -> np.ndarray:
+    """A function of constraints; of a few samples without compiling it."""
+    return interpreted(robot._core)(name, q) if q.size <= FEW * robot.nq else robot.compile(name)(q)

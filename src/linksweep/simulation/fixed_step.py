@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..algorithms.closed_chain.swept import can_be_swept
 from ..backends.rollout import STATES, Feed, Recording, run
 from ..catalogue.defaults import ROLL_ABOVE, predicted_operations
 from ..catalogue.functions import Request
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 STEP_WRITTEN_OUT = 60_000  # predicted operations of all stages; LLVM takes a minute for twice as many
 SMALL_STEP, FOLDS = 12_000, 0.8  # up to so many, or where no more than this share is left of what loops would run,
 # a step that is written out is faster (benchmarks/steps.py)
-CLOSED_WRITTEN_OUT = 300_000  # operations of a step with constraints, which cannot be loops: LLVM takes a minute or two
+CLOSED_SMALL = 25_000  # operations of a step with constraints, beyond which it runs as loops if it can be
+CLOSED_WRITTEN_OUT = 300_000  # of one that cannot: LLVM takes a minute or two
 LOOPED_UP_TO = 300  # links; what joins the stages is written out, and beyond takes LLVM longer than a robot is worth
 _PIECE = 0.1  # seconds of work between two looks at the clock, and at whether the user wants to stop
 
@@ -55,6 +57,8 @@ def step_kernel(
 @functools.lru_cache(maxsize=32)
 def _compiled_step(recipe: StepRecipe, dtype: str, backend: str) -> Kernel:
     links = len(recipe.model.links)
+    if recipe.model.ties and _closed_step(recipe) > CLOSED_SMALL and _loops_serve(recipe):
+        return CompiledFunction(replace(recipe, loops=True), dtype, 1, backend).kernel(dtype)
     if written_out(recipe.model, recipe.integrator):
         return CompiledFunction(recipe, dtype, 1, backend).kernel(dtype)
     if links <= LOOPED_UP_TO and _loops_serve(recipe):
@@ -83,7 +87,7 @@ def _closed_step(recipe: StepRecipe) -> float:
 def _loops_serve(recipe: StepRecipe) -> bool:
     """Whether every function that the step asks for has a number for each rate, and can be a loop."""
     model = recipe.model
-    if recipe.rest is not None or model.ties or model.springs or model.is_coupled:
+    if recipe.rest is not None or model.springs or model.is_coupled or not can_be_swept(model):
         return False
     try:
         traced_loops(replace(recipe, loops=True))

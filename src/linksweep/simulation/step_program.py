@@ -19,6 +19,10 @@ from .resting import Rest
 from .resting_step import resting_step
 from .stepping import INTEGRATORS, STAGES
 
+QUICK = (
+    30_000  # operations of a step with constraints: beyond, 4 % fewer are not worth an eighth of the time to compile
+)
+
 Torque = Callable[[Values, Values, dict[str, Values]], Values]
 
 
@@ -66,7 +70,8 @@ class StepRecipe(Recipe):
         columns = [[graph.leaf("input", (k, i)) for i in range(array.size)] for k, array in enumerate(inputs)]
         request = self.requests[0]
         results = self.step(TracedDynamics(self.model, request.dissipation, request), columns)
-        return optimise(block_program("step", inputs, list(zip(self.outputs(), results, strict=True))))
+        program = block_program("step", inputs, list(zip(self.outputs(), results, strict=True)))
+        return optimise(program, quick=bool(self.model.ties) and len(graph.nodes) > QUICK)
 
     def step(self, dynamics: Dynamics, columns: Sequence[Values], torque: Torque | None = None) -> tuple[Values, ...]:
         """The outputs from the inputs, over any scalar. `torque`: in the place of the law's."""

@@ -7,7 +7,7 @@ Algorithms call these and never ask what they compute with. A scalar that is not
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -116,6 +116,32 @@ def quarter_turns(angle: Scalar, count: int) -> Scalar:
     """The angle and so many right ones."""
     own = getattr(angle, "quarter_turns", None)
     return angle + count * (math.pi / 2.0) if own is None else own(count)
+
+
+class Solution(Protocol):
+    """Outputs that solve equations made of the inputs: their derivatives solve the same equations.
+
+    Differentiating the elimination instead would divide by what is left of redundant rows once more.
+    """
+
+    @property
+    def inputs(self) -> Values: ...
+
+    @property
+    def outputs(self) -> Values: ...
+
+    def tangent(self, of: Callable[[Scalar], Scalar]) -> list[Scalar]:
+        """How the outputs change with the inputs, of which `of` gives the changes."""
+        ...
+
+    def adjoint(self, weights: Values) -> list[tuple[Scalar, Scalar]]:
+        """Inputs, each with a derivative by it of the weighted sum of the outputs; those of one input add up."""
+        ...
+
+
+def trace_of(values: Iterable[Scalar]) -> Any:
+    """The trace that values belong to; None if they are no traced expressions."""
+    return next((value.graph for value in values if hasattr(value, "graph")), None)  # pyright: ignore
 
 
 def is_zero(x: Scalar) -> bool:

@@ -58,16 +58,17 @@ class TreeMatrix:
 
     def pivots(self) -> list[Scalar]:
         """D."""
-        return self._kept_factors()[1]
+        return self.factors()[1]
 
-    def _kept_factors(self) -> tuple[dict[tuple[int, int], Scalar], list[Scalar]]:
+    def factors(self) -> tuple[dict[tuple[int, int], Scalar], list[Scalar]]:
+        """L and D, factored once."""
         if self._factors is None:
             self._factors = self.factor()
         return self._factors
 
     def inward(self, b: Sequence[Scalar]) -> list[Scalar]:
         """L^-T b."""
-        low, x = self._kept_factors()[0], list(b)
+        low, x = self.factors()[0], list(b)
         for i in reversed(range(len(x))):
             for j in self.ancestors(i):
                 x[j] = x[j] - low[i, j] * x[i]
@@ -75,7 +76,7 @@ class TreeMatrix:
 
     def outward(self, x: Sequence[Scalar]) -> list[Scalar]:
         """L^T x."""
-        low, b = self._kept_factors()[0], list(x)
+        low, b = self.factors()[0], list(x)
         for i in range(len(b)):
             for j in self.ancestors(i):
                 b[j] = b[j] + low[i, j] * x[i]
@@ -83,7 +84,7 @@ class TreeMatrix:
 
     def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
         """x with M x = b."""
-        low, diagonal = self._kept_factors()
+        low, diagonal = self.factors()
         x = self.inward(b)
         for i in range(len(x)):
             x[i] = x[i] / diagonal[i]
@@ -93,7 +94,7 @@ class TreeMatrix:
 
     def inverse_factor(self) -> InverseFactor:
         """L^-1, which has the zeros of L, and D^-1."""
-        low, diagonal = self._kept_factors()
+        low, diagonal = self.factors()
         up: dict[tuple[int, int], Scalar] = {}
         for i in range(len(self.parents)):
             above = self.ancestors(i)

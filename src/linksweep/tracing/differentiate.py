@@ -2,7 +2,8 @@
 
 Forward, every node gets a tangent for each direction that it depends on. In reverse, every node gets its adjoint: what
 the weighted sum of all results changes by when it does. Zeros fold and equal terms are shared by the same rules as
-everywhere, so a derivative is as customised as what it comes from, and shares its work.
+everywhere, so a derivative is as customised as what it comes from, and shares its work. Outputs of equations
+(`Graph.solutions`) are differentiated by solving these once more; what is between inputs and outputs is not looked at.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ..errors import ArgumentError
-from ..spatial.scalars import cos, sin, where
+from ..spatial.scalars import Solution, cos, is_zero, sin, where
 from .expression import Node, Operand
-from .program import Array, Block, Output, Program, block_program, needed
+from .program import Array, Block, Output, Program, block_program
 
 Tangent = dict[int, Operand]  # by direction; what is not there is 0
 
@@ -23,10 +24,52 @@ def tangents(values: Sequence[Operand], seeds: Mapping[Node, Tangent]) -> list[T
     A seed may stand for a node further on, as an entry of a rotation matrix: then what is below is not looked at.
     """
     found: dict[Node, Tangent] = {}
-    for node in needed(values):
+    for node in _below(values):
         seed = seeds.get(node)
-        found[node] = _tangent(node, found) if seed is None else seed
+        if seed is not None:
+            found[node] = seed
+        elif node in node.graph.solutions:
+            if node not in found:
+                found |= _solution_tangents(node.graph.solutions[node][0], found)
+        else:
+            found[node] = _tangent(node, found)
     return [found[value] if isinstance(value, Node) else {} for value in values]
+
+
+def _below(values: Sequence[Operand]) -> list[Node]:
+    """Every node that these values are made of, and not how equations are solved, in the order of their making."""
+    found: set[Node] = set()
+    entered: set[int] = set()
+    stack = [value for value in values if isinstance(value, Node)]
+    while stack:
+        node = stack.pop()
+        if node in found:
+            continue
+        found.add(node)
+        if node not in node.graph.solutions:
+            stack.extend(arg for arg in node.args if isinstance(arg, Node))
+            continue
+        solution, _ = node.graph.solutions[node]
+        if id(solution) not in entered:
+            entered.add(id(solution))
+            stack.extend(value for value in solution.inputs if isinstance(value, Node))
+    return sorted(found, key=lambda node: node.order)
+
+
+def _solution_tangents(solution: Solution, tangents: Mapping[Node, Tangent]) -> dict[Node, Tangent]:
+    """The tangents of all outputs of equations."""
+    outputs = solution.outputs
+    directions = {k for value in solution.inputs if isinstance(value, Node) for k in tangents[value]}
+    own: dict[Node, Tangent] = {
+        value: {} for i, value in enumerate(outputs)
+        if isinstance(value, Node) and value.graph.solutions.get(value) == (solution, i)
+    }  # fmt: skip
+    for k in sorted(directions):
+        changes = solution.tangent(lambda value, k=k: tangents[value].get(k, 0.0) if isinstance(value, Node) else 0.0)
+        for value, change in zip(outputs, changes, strict=True):
+            if isinstance(value, Node) and value in own and not is_zero(change):
+                own[value][k] = change
+    return own
 
 
 def derivative(values: Sequence[Operand], seeds: Mapping[Node, Tangent], width: int) -> list[Operand]:
@@ -44,11 +87,16 @@ def adjoints(values: Sequence[Operand], weights: Sequence[Operand], wanted: Coll
     A small multiple of the operations of `values`, whatever the number of wanted nodes.
     """
     found: dict[Node, Operand] = dict.fromkeys(wanted, 0.0)
-    below = needed(values)
+    below = _below(values)
     moved = set(wanted)
+    waiting: dict[int, int] = {}  # of equations, the outputs that are still to come
     for node in below:
-        if any(arg in moved for arg in node.args if isinstance(arg, Node)):
+        solution = node.graph.solutions.get(node)
+        if any(arg in moved for arg in (solution[0].inputs if solution else node.args) if isinstance(arg, Node)):
             moved.add(node)
+        if solution:
+            waiting[id(solution[0])] = waiting.get(id(solution[0]), 0) + 1
+    gathered: dict[int, dict[int, Operand]] = {}
     totals: dict[Node, Operand] = {}
 
     def add(node: Operand, term: Operand) -> None:
@@ -58,6 +106,16 @@ def adjoints(values: Sequence[Operand], weights: Sequence[Operand], wanted: Coll
     for value, weight in zip(values, weights, strict=True):
         add(value, weight)
     for node in reversed(below):
+        if node not in found and node in node.graph.solutions:
+            solution, place = node.graph.solutions[node]
+            adjoints_of = gathered.setdefault(id(solution), {})
+            if node in totals:
+                adjoints_of[place] = totals.pop(node)
+            waiting[id(solution)] -= 1
+            if adjoints_of and not waiting[id(solution)]:
+                for value, term in solution.adjoint([adjoints_of.get(i, 0.0) for i in range(len(solution.outputs))]):
+                    add(value, term)
+            continue
         if node not in totals:
             continue
         adjoint = totals.pop(node)

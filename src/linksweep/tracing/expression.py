@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..spatial.scalars import LARGE as LARGE  # for the backends, which see nothing below
-from ..spatial.scalars import Scalar
+from ..spatial.scalars import Scalar, Solution
 
 PARAMETER, ONLINE = 1, 2
 
@@ -104,6 +104,13 @@ class Graph:
 
     def __init__(self) -> None:
         self.nodes: dict[tuple[object, ...], Node] = {}
+        self.solutions: dict[Node, tuple[Solution, int]] = {}  # outputs of equations, see tracing/differentiate.py
+
+    def add_solution(self, solution: Solution, first: int) -> None:
+        """Note how outputs that were made from the node `first` on are to be differentiated."""
+        for i, value in enumerate(solution.outputs):
+            if isinstance(value, Node) and value.order >= first:
+                self.solutions.setdefault(value, (solution, i))
 
     def leaf(self, op: str, data: Data, level: int = ONLINE) -> Node:
         key = (op, *data)

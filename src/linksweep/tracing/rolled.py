@@ -161,6 +161,12 @@ class Rolled:
 
         return map_leaves(entry, per_link[self.kinds[link]])
 
+    def held(self, values: Values) -> list[Operand]:
+        array = self._array(len(values))
+        made = [Store(array, slot, "base", v) for slot, v in enumerate(values) if isinstance(v, Node)]
+        self.steps.append(Block(Body.of(made)))
+        return [self._load(array, slot, "base") if isinstance(v, Node) else v for slot, v in enumerate(values)]
+
     def read(self, name: str) -> Kept[Coordinates]:
         source = place_of(self.inputs, name)
         return Kept(tuple(Coordinates(self._coordinates(source, joint.nv, self.starts)) for joint in self.joints))

@@ -3,7 +3,7 @@
     M qdd + K^T lambda = T',    K qdd + k = 0
 
 with T' the joint forces less the bias, (3.22)-(3.23) of G. Rodriguez and K. Kreutz 1988. The solve is in mechanism.py,
-the rows of each kind of constraint in ties.py.
+for long chains in swept.py, the rows of each kind of constraint in ties.py.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...mechanism.bias import BaseMotion
-from ...mechanism.sweeps import PerJoint, PerLink, Records, Unrolled
+from ...mechanism.sweeps import PerJoint, PerLink
 from ...spatial.algebra import Force
 from ...spatial.scalars import Scalar
-from ..inverse.khalil_kleinfinger import Result as Inverse
 from ..inverse.khalil_kleinfinger import State, khalil_kleinfinger
-from .mechanism import Mechanism
+from .swept import Tree, constrained
 
 
 @dataclass(slots=True)
@@ -27,17 +26,13 @@ class Result:
 
 
 def closed_chain(
-    sweep: Unrolled, qd: PerJoint, tau: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
+    sweep: Tree, qd: PerJoint, tau: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
     """Joint accelerations that tau produces, and the constraints' forces; arguments as of filter_smoother."""
     bias = khalil_kleinfinger(sweep, qd, sweep.zeros(), f_ext, base, dissipation)
     T_free = sweep.subtract(tau, bias.tau)                                                       # (3.22)
-    mechanism = Mechanism(sweep, world=True)
-    k = mechanism.drift(qd, _states(bias), State(base.w, base.dw, base.a))
-    qdd, multipliers = mechanism.solve(sweep.summed(T_free), k)
+    mechanism = constrained(sweep)
+    k = mechanism.drift(qd, bias, State(base.w, base.dw, base.a))
+    qdd, multipliers = mechanism.solve(T_free, k)
     return Result(qdd, mechanism.along_b(multipliers), mechanism.wrenches(multipliers))
 
-
-def _states(bias: Inverse) -> Records[State]:
-    """w, dw, dv of every link, as the inverse dynamics found them."""
-    return Records(State(*values) for values in zip(bias.w, bias.dw, bias.dv, strict=True))

@@ -8,32 +8,49 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
 
 from ...description.model import BASE, Frame
-from ...mechanism.sweeps import PerJoint, PerLink, Unrolled
-from ...spatial.algebra import ZERO_MOTION, Force, Motion, Vec
-from ...spatial.scalars import Scalar
-from ...spatial.transforms import Pose
+from ...mechanism.canonical_model import CanonicalModel
+from ...mechanism.sweeps import PerJoint, PerLink, Sweep, Unrolled
+from ...spatial.algebra import ZERO_MOTION, Force, Motion, Transform, Vec, leaves
+from ...spatial.scalars import Scalar, is_zero, sqrt, where
+from ...spatial.transforms import Pose, Shift
 from ..inverse.khalil_kleinfinger import State
 from ..mass_matrix.composite_inertia import mass_matrix
 from ..whole_robot.kinematics import WORLD, column, poses
 from .carried import Load, carried_bodies, inertias
-from .elimination import Elimination, Part
-from .ties import combined, errors, rows, second_derivatives
+from .elimination import Block, Elimination, Entries, Part
+from .ties import combined, errors, gap, is_angular, rows, second_derivatives
 
 THREES = ("rigid", "point")  # kinds whose rows come in threes, along x, y and z of b
 Columns = dict[int, Motion]  # of the rates that move something
+RESOLVED = 1e-10  # of the size of a row: rounding leaves 1e-16 of it, and a hundred times more far from the origin
+RESOLVED_SINGLE = 1e-5  # in float32
+OPEN, OPEN_MOST = 100.0, 1e-5  # where constraints are open, rows that depend on each other only where they are closed
+# differ by about the gap: so many times it is not resolved, up to that size
 
 
-class Mechanism:
-    """The constraints of a tree in one pose. Rates stand link after link.
+class States(Protocol):
+    """w, dw, dv of every link: see khalil_kleinfinger.py."""
+
+    @property
+    def w(self) -> PerLink[Vec]: ...
+    @property
+    def dw(self) -> PerLink[Vec]: ...
+    @property
+    def dv(self) -> PerLink[Vec]: ...
+
+
+class Closure:
+    """The frames of constraints in one pose, and what is asked of their motion.
 
     world: rows that come in threes, along all axes of b, are taken along the world's instead. They say the same and
-    cost less; errors, drift and multipliers of `solve` are along these, too. damping: of `solve`, see elimination.py.
+    cost less; errors, drift and multipliers of `solve` are along these, too.
     """
 
-    def __init__(self, sweep: Unrolled, world: bool = False, damping: float = 0.0):
-        self.sweep, self.ties, self.damping = sweep, sweep.model.ties, damping
+    def __init__(self, sweep: Sweep, model: CanonicalModel, world: bool):
+        self.sweep, self.model, self.ties = sweep, model, model.ties
         self.at = poses(sweep)
         self.a = [self._pose(tie.a) for tie in self.ties]
         self.own = [self._pose(tie.b) for tie in self.ties]
@@ -44,6 +61,101 @@ class Mechanism:
             [row.wrench for row in rows(tie.kind, a, b, tie.numbers[0])]
             for tie, a, b in zip(self.ties, self.a, self.b, strict=True)
         ]
+
+    def relative(self, tie: int, qd: PerJoint, spin: Vec | None = None) -> Motion:
+        """The motion of a against b at the origin of a; spin: its angular part, where it is known."""
+        raise NotImplementedError
+
+    def rates(self, qd: PerJoint) -> list[Scalar]:
+        """K qd."""
+        moving = [self.relative(tie, qd) for tie in range(len(self.ties))]
+        return [wrench.dot(motion) for motion, of in zip(moving, self.wrenches_of, strict=True) for wrench in of]
+
+    def errors(self) -> list[Scalar]:
+        found: list[Scalar] = []
+        for tie, a, b, turned in zip(self.ties, self.a, self.own, self.turned, strict=True):
+            own = errors(tie.kind, a, b, tie.numbers[0])
+            found += _by_threes(b.turn, own) if turned else own
+        return found
+
+    def along_b(self, multipliers: Sequence[Scalar]) -> list[Scalar]:
+        """Multipliers as they belong to rows along the axes of b."""
+        found, values = list[Scalar](), list(multipliers)
+        for tie, b, turned in zip(self.ties, self.own, self.turned, strict=True):
+            own, values = values[: tie.rows], values[tie.rows :]
+            found += _by_threes(b.turn_back, own) if turned else own
+        return found
+
+    def drift(self, qd: PerJoint, states: States, base: State) -> list[Scalar]:
+        """k = dK/dt qd; states: of the links, with no joint acceleration, and of the base."""
+        found: list[Scalar] = []
+        for k, (tie, a, b) in enumerate(zip(self.ties, self.a, self.b, strict=True)):
+            spin_a, of_a = self._motion(tie.a, states, Vec(*tie.a.placement.position), base)
+            spin, of_b = self._motion(tie.b, states, self.on_link(tie.b, a.p), base)
+            relative = self.relative(k, qd, spin_a - spin)
+            found += second_derivatives(tie.kind, a, b, tie.numbers[0], relative, of_a, of_b, spin)
+        return found
+
+    def _motion(self, frame: Frame, states: States, point: Vec, base: State) -> tuple[Vec, Motion]:
+        """A frame's angular velocity, and its acceleration at a point of its link, along the base's axes."""
+        pose, own = self.link_pose(frame), base
+        if frame.link != BASE:
+            own = State(*(self.sweep.at(values, frame.link) for values in (states.w, states.dw, states.dv)))
+        return pose.turn(own.w), Motion(pose.turn(own.dw), pose.turn(own.dv + own.U @ point))
+
+    def on_link(self, frame: Frame, point: Vec) -> Vec:
+        pose = self.link_pose(frame)
+        return pose.turn_back(point - pose.p)
+
+    def link_pose(self, frame: Frame) -> Pose:
+        return WORLD if frame.link == BASE else self.sweep.at(self.at, frame.link)
+
+    def wrenches(self, multipliers: Sequence[Scalar]) -> list[Force]:
+        """- K^T lambda of each constraint as it acts on its frame a."""
+        values = iter(multipliers)
+        return [-combined(wrenches, [next(values) for _ in wrenches]) for wrenches in self.wrenches_of]
+
+    def _pose(self, frame: Frame) -> Pose:
+        pose = self.link_pose(frame)
+        x, y, z = (pose.turn(Vec(*column)) for column in zip(*frame.placement.rotation, strict=True))
+        return Pose(x, y, z, pose.point(Vec(*frame.placement.position)))
+
+    def path(self, link: int) -> set[int]:
+        return set(self.model.path(link))
+
+    def reach(self, tie: int) -> Scalar:
+        """As far as the frames of a constraint are from the base at most, but for joints that slide."""
+        total: Scalar = 0.0
+        frames = (self.ties[tie].a, self.ties[tie].b)
+        links = [self.model.links[i] for i in sorted(self.path(frames[0].link) | self.path(frames[1].link))]
+        places = [Transform((*link.factors, Shift(Vec(0.0, 0.0, link.slide)))).origin() for link in links]
+        for place in (*places, *(Vec(*frame.placement.position) for frame in frames)):
+            if not all(map(is_zero, leaves(place))):
+                total = total + sqrt(place.dot(place))
+        return 1.0 if is_zero(total) else total
+
+    def resolution(self) -> Scalar:
+        """The square of the relative size below which rows of constraints are redundant."""
+        total: Scalar = 0.0
+        for k, (tie, a, b) in enumerate(zip(self.ties, self.a, self.own, strict=True)):
+            total = total + gap(tie.kind, a, b, tie.numbers[0], self.reach(k))
+        opened, most = total * OPEN**2, OPEN_MOST**2
+        single = total + 1.0
+        single = single * (1.0 + 1e-9) > single  # in float32 the factor is 1
+        return where(single, RESOLVED**2, RESOLVED_SINGLE**2) + where(opened < most, opened, most)
+
+
+class Mechanism(Closure):
+    """Constraints of a tree whose M is made. Velocities stand link after link.
+
+    damping: of `solve`, relative to the size of a row; None meets the constraints as well as they are resolved, see
+    elimination.py.
+    """
+
+    def __init__(self, sweep: Unrolled, world: bool = False, damping: Scalar | None = None):
+        super().__init__(sweep, sweep.model, world)
+        self.sweep: Unrolled = sweep
+        self.damping = damping
         leading = [link.nv if link.leads else 0 for link in sweep.model.links]
         self.first = [sum(leading[:leader]) for leader in sweep.leaders()]  # of each link, its joint's first rate
         self.loads = [Load(self, body) for body in carried_bodies(sweep.model)] if world else []
@@ -53,14 +165,6 @@ class Mechanism:
                 self.about[tie] = load.point
         ends = [[self.path(frame.link) for frame in (tie.a, tie.b)] for tie in self.ties]
         self.columns = [self._between(a, b, point) for (a, b), point in zip(ends, self.about, strict=True)]
-
-    def _pose(self, frame: Frame) -> Pose:
-        pose = self._link(frame)
-        x, y, z = (pose.turn(Vec(*column)) for column in zip(*frame.placement.rotation, strict=True))
-        return Pose(x, y, z, pose.point(Vec(*frame.placement.position)))
-
-    def path(self, link: int) -> set[int]:
-        return set(self.sweep.model.path(link))
 
     def moving(self, links: Collection[int], point: Vec) -> Columns:
         """How the rates of these links' joints move a point."""
@@ -82,71 +186,43 @@ class Mechanism:
     def K(self) -> list[list[Scalar]]:
         found: list[list[Scalar]] = []
         for columns, wrenches in zip(self.columns, self.wrenches_of, strict=True):
-            places = range(self.sweep.model.nv)
+            places = range(self.model.nv)
             found += [[wrench.dot(columns.get(j, ZERO_MOTION)) for j in places] for wrench in wrenches]
         return found
 
-    def _relative(self, tie: int, flat: Sequence[Scalar], spin: Vec | None = None) -> Motion:
-        """The motion of a against b at the origin of a, with these rates; spin: its angular part, where it is known."""
+    def relative(self, tie: int, qd: PerJoint, spin: Vec | None = None) -> Motion:
+        flat = [x for values, link in zip(qd, self.model.links, strict=True) if link.leads for x in values]
         found = ZERO_MOTION
         for j, motion in self.columns[tie].items():
             found = found + motion * flat[j]
         angular = found.angular if spin is None else spin
         return Motion(angular, found.linear + angular.cross(self.a[tie].p - self.about[tie]))
 
-    def rates(self, flat: Sequence[Scalar]) -> list[Scalar]:
-        """K qd."""
-        moving = [self._relative(tie, flat) for tie in range(len(self.ties))]
-        return [wrench.dot(motion) for motion, of in zip(moving, self.wrenches_of, strict=True) for wrench in of]
-
-    def errors(self) -> list[Scalar]:
-        found: list[Scalar] = []
-        for tie, a, b, turned in zip(self.ties, self.a, self.own, self.turned, strict=True):
-            own = errors(tie.kind, a, b, tie.numbers[0])
-            found += _by_threes(b.turn, own) if turned else own
-        return found
-
-    def along_b(self, multipliers: Sequence[Scalar]) -> list[Scalar]:
-        """Multipliers as they belong to rows along the axes of b."""
-        found, values = list[Scalar](), list(multipliers)
-        for tie, b, turned in zip(self.ties, self.own, self.turned, strict=True):
-            own, values = values[: tie.rows], values[tie.rows :]
-            found += _by_threes(b.turn_back, own) if turned else own
-        return found
-
-    def drift(self, qd: PerJoint, states: PerLink[State], base: State) -> list[Scalar]:
-        """k = dK/dt qd; states: of the links, with no joint acceleration, and of the base."""
-        flat = [x for values, link in zip(qd, self.sweep.model.links, strict=True) if link.leads for x in values]
-        found: list[Scalar] = []
-        for k, (tie, a, b) in enumerate(zip(self.ties, self.a, self.b, strict=True)):
-            spin_a, of_a = self._motion(tie.a, states, Vec(*tie.a.placement.position), base)
-            spin, of_b = self._motion(tie.b, states, self._on_link(tie.b, a.p), base)
-            relative = self._relative(k, flat, spin_a - spin)
-            found += second_derivatives(tie.kind, a, b, tie.numbers[0], relative, of_a, of_b, spin)
-        return found
-
-    def _motion(self, frame: Frame, states: PerLink[State], point: Vec, base: State) -> tuple[Vec, Motion]:
-        """A frame's angular velocity, and its acceleration at a point of its link, along the base's axes."""
-        pose, own = self._link(frame), base if frame.link == BASE else self.sweep.at(states, frame.link)
-        return pose.turn(own.w), Motion(pose.turn(own.dw), pose.turn(own.dv + own.U @ point))
-
-    def _on_link(self, frame: Frame, point: Vec) -> Vec:
-        pose = self._link(frame)
-        return pose.turn_back(point - pose.p)
-
-    def _link(self, frame: Frame) -> Pose:
-        return WORLD if frame.link == BASE else self.sweep.at(self.at, frame.link)
-
-    def wrenches(self, multipliers: Sequence[Scalar]) -> list[Force]:
-        """- K^T lambda of each constraint as it acts on its frame a."""
-        values = iter(multipliers)
-        return [-combined(wrenches, [next(values) for _ in wrenches]) for wrenches in self.wrenches_of]
-
     @functools.cached_property
     def _closing(self) -> Elimination:
         M = mass_matrix(self.sweep, loads=inertias(self)).elements                               # (32)
-        rows = [self._rows(tie) for tie in self._kept()]
-        return Elimination(self.sweep.tree_matrix(M), rows, self.damping)
+        blocks = [self._block(tie) for tie in self._kept()]
+        resolution = self.resolution() if self.damping is None else self.damping * self.damping
+        return Elimination(self.sweep.tree_matrix(M), blocks, resolution, self.damping is not None)
+
+    def _block(self, tie: int) -> Block:
+        """The rows of a constraint with their sizes."""
+        rows = self._rows(tie)
+        touched = {j for row in rows for _, part in row for j in part}
+        reach = self.reach(tie)
+        turns: Entries = {}
+        slides: Entries = {}
+        for i, link in enumerate(self.model.links):
+            for j, h in enumerate(self.sweep.links[i].H_T.columns, self.first[i]):
+                if j not in touched:
+                    continue
+                ratio = 1.0 if link.leads else link.ratio * link.ratio
+                turning, sliding = (not all(map(is_zero, leaves(part))) for part in (h.angular, h.linear))
+                lever = (reach * reach if turning else 0.0) + (1.0 if sliding else 0.0)
+                slides[j] = slides.get(j, 0.0) + ratio * lever
+                if turning:
+                    turns[j] = turns.get(j, 0.0) + ratio
+        return Block(rows, [turns if angular else slides for angular in is_angular(self.ties[tie].kind)])
 
     def _kept(self) -> list[int]:
         """The constraints that multipliers are solved for: not those by which a body is a load."""
@@ -162,11 +238,22 @@ class Mechanism:
         columns = self._between(self.path(links[0]), self.path(links[1]), self.about[tie])
         return [[(1.0, {j: wrench.dot(m) for j, m in columns.items()})] for wrench in self.wrenches_of[tie]]
 
-    def solve(self, force: Sequence[Scalar], k: Sequence[Scalar]) -> tuple[PerJoint, list[Scalar]]:
-        """x and lambda of M x + K^T lambda = force, K x + k = 0."""
+    def redundancies(self) -> list[Scalar]:
+        """Of each row from 0, a constraint of its own, to 1, redundant; then of each row how much of that is in doubt.
+
+        See elimination.py. Bodies that are loads are held by constraints of their own.
+        """
+        found = dict(zip(self._kept(), self._closing.redundancies(), strict=True))
+        none = {k: ([0.0] * tie.rows,) * 2 for k, tie in enumerate(self.ties)}
+        rows = [(none | found)[k] for k in range(len(self.ties))]
+        return [value for part in (0, 1) for each in rows for value in each[part]]
+
+    def solve(self, forces: PerJoint | None, k: Sequence[Scalar]) -> tuple[PerJoint, list[Scalar]]:
+        """x and lambda of M x + K^T lambda = forces, K x + k = 0; without forces, these are 0."""
         values = iter(k)
         known = [[next(values) for _ in range(tie.rows)] for tie in self.ties]
-        force, kept = list(force), self._kept()
+        force: list[Scalar] = [0.0] * self.model.nv if forces is None else self.sweep.summed(forces)
+        kept = self._kept()
         for load in self.loads:
             load.put_on(force, known)
         x, found = self._closing.solve(force, [known[tie] for tie in kept])

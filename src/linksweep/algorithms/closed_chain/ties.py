@@ -15,6 +15,7 @@ from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Motion, Vec
 from ...spatial.scalars import Scalar
 from ...spatial.transforms import Pose
 
+ZERO: Scalar = 0.0
 TURN, ALIGN, SLIDE, REACH = "turn", "align", "slide", "reach"
 ROWS = {  # of each kind: what is held, along which axes of b
     "rigid": ((TURN, "xyz"), (SLIDE, "xyz")),
@@ -76,6 +77,33 @@ def errors(kind: str, a: Pose, b: Pose, length: Scalar) -> list[Scalar]:
         else:
             found.append((d.dot(d) - length * length) * (0.5 / length))
     return found
+
+
+def gap(kind: str, a: Pose, b: Pose, length: Scalar, reach: Scalar) -> Scalar:
+    """The square of how far the frames are from what the constraint asks, in radians, and in lengths over `reach`."""
+    d, turns, slides = a.p - b.p, ZERO, ZERO
+    held = dict(ROWS[kind])
+    if held.get(TURN) == "xyz":
+        turned = b.x.cross(a.x) + b.y.cross(a.y) + b.z.cross(a.z)  # twice the sine, along the axis
+        turns = turned.dot(turned) * 0.25
+    elif ALIGN in held:
+        turned = b.z.cross(a.z)
+        turns = turned.dot(turned)
+    if REACH in held:
+        open_by = (d.dot(d) - length * length) * (0.5 / length)
+        slides = open_by * open_by
+    elif held[SLIDE] == "xyz":
+        slides = d.dot(d)
+    else:
+        for name in held[SLIDE]:
+            along = getattr(b, name).dot(d)
+            slides = slides + along * along
+    return turns + slides * (1.0 / (reach * reach))
+
+
+def is_angular(kind: str) -> list[bool]:
+    """Of each row whether it holds an angle; the others hold a length."""
+    return [held in (TURN, ALIGN) for held, axes in ROWS[kind] for _ in axes]
 
 
 def second_derivatives(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...catalogue.defaults import default_method
-from ...catalogue.functions import FUNCTIONS, Request, regrouped, signature
+from ...catalogue.functions import FUNCTIONS, Request, regrouped, signature, written_out
 from ...mechanism.canonical import CanonicalModel
 from ...spatial.scalars import Scalar
 from ...tracing.rolled_stage import RolledStage, Stages
@@ -115,9 +115,8 @@ class LoopedDynamics(AskedDynamics):
         self._stages = stages
 
     def value(self, model: CanonicalModel, request: Request, *given: Values) -> list[Scalar]:
-        method = default_method(request.function, model, loops=True)
-        written_out = FUNCTIONS[request.function].methods[request.method].written_out
-        request = replace(request, method=method if written_out else request.method)
+        if written_out(model, request):
+            request = replace(request, method=default_method(request.function, model, loops=True))
         stage = RolledStage(self._stages, regrouped(model, [request]), signature(model, [request])[0], given)
         FUNCTIONS[request.function].trace(stage, request, 0)
         return stage.results[0]

@@ -9,8 +9,11 @@ from .factoring import factor_sums
 PASSES = (remove_dead, factor_sums)  # multiply-adds are fused later, where the target has them
 
 
-def optimise(program: Program) -> Program:
-    """The same results with fewer operations; verified, so that machine code may run it."""
-    for rewrite in PASSES:
+def optimise(program: Program, quick: bool = False) -> Program:
+    """The same results with fewer operations; verified, so that machine code may run it.
+
+    quick: without taking out common factors, which takes as long as tracing did.
+    """
+    for rewrite in PASSES[:1] if quick else PASSES:
         program = rewrite(program)
     return program.verify()
