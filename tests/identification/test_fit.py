@@ -55,7 +55,7 @@ def test_predictions_stand_at_the_times_that_were_asked_for():
     assert np.abs((some - whole[keep]) * ~slow[keep])[40:-40].max() < 0.1
     keep[100:500] = False
     keep[300] = True
-    with pytest.raises(ls.ArgumentError, match=r"row 98 at t = 1.5 s stands too far from others"):
+    with pytest.raises(ls.ArgumentError, match=r"row 98 at t = 1.5 s is too far from others"):
         fitted().predict(t[keep], q[keep])
 
 

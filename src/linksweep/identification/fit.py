@@ -18,7 +18,8 @@ from linksweep.identification.estimate.prediction import checked_against, predic
 from linksweep.identification.estimate.robust import huber
 from linksweep.identification.estimate.spread import coloured
 from linksweep.identification.estimate.triangles import Triangles, parts_of, triangles
-from linksweep.identification.log.reading import Log, Remarks, read_log
+from linksweep.identification.log.filters import low_passed
+from linksweep.identification.log.reading import Log, Recordings, Remarks, read_log
 from linksweep.identification.log.signals import Samples, leave_out, samples_of
 from linksweep.identification.model.columns import USUAL, Columns
 from linksweep.identification.model.grouping import Grouping, grouping
@@ -51,6 +52,7 @@ class FitSettings(TypedDict):
     rows: int
     dt: float
     sums: int  # of rows, of all joints
+    retime: bool | None
 
 
 @dataclass(frozen=True)
@@ -152,22 +154,31 @@ class Fit:
         return tuple(self.names[k] for k in kept)
 
     @one_thread()
-    def predict(self, t: ArrayLike, q: ArrayLike, qd: ArrayLike | None = None) -> np.ndarray:
-        """Torques (rows, nv) at the rows of another log, whose positions are filtered as this one's were."""
-        log = read_log(self.columns, t, q, np.zeros(np.shape(q)), qd, None, Remarks(quiet=True))
-        samples = samples_of(log, self.cutoff)
+    def predict(
+        self, t: ArrayLike, q: ArrayLike, qd: ArrayLike | None = None, *, filtered: bool = True
+    ) -> np.ndarray:
+        """Torques (rows, nv) at the rows of another log, whose positions are filtered as this one's were.
+
+        filtered: torques without what is above the cut-off, as low-passed torques are: noise of the accelerations, and
+        the steps of dry friction. Rows that repeat the row before (a polled log) have the torques of that row.
+        """
+        recordings = read_log(self.columns, t, q, None, qd, None, Remarks(quiet=True), self.settings["retime"])
+        samples = samples_of(recordings.log(self.cutoff, Remarks(quiet=True)), self.cutoff)
         found = predicted(self.grouping, samples, self.values)
-        times = np.asarray(t, dtype=float)
+        if filtered:
+            found = np.concatenate([low_passed(found[a:b], samples.dt, self.cutoff) for a, b in samples.bounds])
+        times = recordings.parts[0].times
         if len(samples.t) == len(times) and np.array_equal(samples.t, times):
             return found
         inside = np.zeros(len(times), bool)
+        slack = 1e-6 * samples.dt
         for a, b in samples.bounds:
-            inside |= (times >= samples.t[a]) & (times <= samples.t[b - 1])
+            inside |= (times >= samples.t[a] - slack) & (times <= samples.t[b - 1] + slack)
         if not inside.all():
             row = int(np.argmin(inside))
             raise ArgumentError(
-                f"predict: row {row} at t = {times[row]:.6g} s stands too far from others to have a velocity, expected "
-                f"a log without such rows: leave it out."
+                f"predict: row {row} at t = {np.asarray(t, dtype=float)[row]:.6g} s is too far from others to have a "
+                f"velocity, expected a log without such rows: leave it out."
             )
         return np.stack([np.interp(times, samples.t, column) for column in found.T], axis=1)
 
@@ -234,6 +245,7 @@ def identify(
     prior_weight: float = 1.0,
     reference: Logged | None = None,
     control: tuple[ArrayLike, ArrayLike] | None = None,
+    retime: bool | None = None,
 ) -> Fit:
     """Fit the numbers of a robot to measured torques.
 
@@ -261,9 +273,8 @@ def identify(
     remarks = Remarks()
     columns = Columns(robot, unknown, drives, stribeck)
     group = grouping(columns, grouping_by)
-    log = read_log(columns, t, q, tau, qd, weights, remarks)
-    log = _shifted(log, delay, columns)
-    band = choose_cutoff(group, log, slow) if cutoff is None else _checked_cutoff(cutoff, log.dt)
+    recordings = read_log(columns, t, q, tau, qd, weights, remarks, retime)
+    log, band = _in_band(recordings, group, cutoff, slow, delay, remarks)
     samples = samples_of(log, band)
     leave_out(columns, samples, slow, remarks)
     parts = parts_of(samples)
@@ -275,7 +286,7 @@ def identify(
     settings: FitSettings = {
         "cutoff": band, "cutoff_chosen": cutoff is None, "every": count, "slow": slow, "torque": torque,
         "prior_weight": prior_weight, "prior_torque": prior_torque, "rows": len(samples), "dt": log.dt,
-        "sums": int(found.count.sum()),
+        "sums": int(found.count.sum()), "retime": retime,
     }  # fmt: skip
     along = _along(robot, reference, control, t, samples, columns) if method == "iv" else None
     best, scale, physical = _estimated(method, found, samples, prior, settings, parts, along)
@@ -344,6 +355,22 @@ def _prior_share(best: Estimate, group: Grouping, settings: FitSettings) -> np.n
     within = float(settings["prior_torque"] or 0.0) / group.sizes
     shrink = np.linalg.inv(best.root.T @ best.root + np.diag(within**-2.0)) * within**-2.0
     return shrink @ np.diag(within**2) @ shrink.T
+
+
+def _in_band(
+    recordings: Recordings, group: Grouping, cutoff: float | None, slow: float | None, delay: ArrayLike, remarks: Remarks
+) -> tuple[Log, float]:
+    """The log with gaps bridged that are short beside the period of the cut-off, and the cut-off."""
+    if cutoff is not None:
+        band = _checked_cutoff(cutoff, recordings.dt)
+        return _shifted(recordings.log(band, remarks), delay, group.columns), band
+    band = None
+    for _ in range(3):  # a lower cut-off bridges longer gaps, which makes lower cut-offs possible
+        log = _shifted(recordings.log(band, Remarks(quiet=True)), delay, group.columns)
+        band = choose_cutoff(group, log, slow)
+        if len(recordings.log(band, Remarks(quiet=True)).stretches) == len(log.stretches):
+            break
+    return _shifted(recordings.log(band, remarks), delay, group.columns), band
 
 
 def _shifted(log: Log, delay: ArrayLike, columns: Columns) -> Log:

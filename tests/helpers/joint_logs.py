@@ -1,0 +1,170 @@
+"""Synthetic joint logs of real arms whose truth is known, and ways in which such logs go wrong.
+
+A log is simulated from a robot that differs from its description: masses, friction, armature and offsets. Positions are
+those of encoders, torques carry noise. `CORRUPTIONS` has the errors that people make, `polled` the errors of a program
+that asks a controller for its state without knowing its clock.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from oracles import FILES
+
+import linksweep as ls
+
+HELD = {
+    "panda": ("finger",), "kinova": ("finger",), "ur5": (), "ur3": (), "ur10": (), "xarm7": ("drive_joint", "finger", "knuckle"),
+    "z1": ("jointGripper",), "talos_left_arm": ("gripper",), "so100": ("gripper", "Jaw", "6"),
+}  # fmt: skip
+NAMES = {"ur5": "ur5_robot", "ur3": "ur3_robot", "ur10": "ur10_robot"}
+
+
+@functools.cache
+def arm(name: str) -> ls.Robot:
+    """A bundled arm, or one of example-robot-data with its fingers locked."""
+    if name in ("puma560", "stanford", "six_axis"):
+        return getattr(ls.robots, name)()
+    path = next(path for file, path in FILES.items() if file.endswith(f"/{NAMES.get(name, name)}.urdf"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ls.ModelWarning)
+        robot = ls.load(path)
+        held = [joint for joint in robot.joint_names if any(word in joint for word in HELD[name])]
+        return robot.lock(held) if held else robot
+
+
+@dataclass(frozen=True)
+class JointLog:
+    """robot: the description. t (rows,), q, qd, tau (rows, nv): as measured. exact_tau: torques without noise."""
+
+    robot: ls.Robot
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    tau: np.ndarray
+    exact_tau: np.ndarray
+    period: float
+
+    def rows(self, which: slice | np.ndarray) -> JointLog:
+        return replace(
+            self, t=self.t[which], q=self.q[which], qd=self.qd[which], tau=self.tau[which],
+            exact_tau=self.exact_tau[which],
+        )  # fmt: skip
+
+    def arrays(self, velocities: bool = False) -> tuple[np.ndarray, ...]:
+        return (self.t, self.q, self.tau, self.qd) if velocities else (self.t, self.q, self.tau)
+
+
+def motion(robot: ls.Robot, t: np.ndarray, rng: np.random.Generator, speed: float) -> tuple[np.ndarray, ...]:
+    """q, qd, qdd of a finite Fourier series per joint, inside position limits and `speed` times the velocity limits."""
+    lower, upper, velocity, _ = robot.limits
+    wide = ~(np.isfinite(lower) & np.isfinite(upper)) | (upper - lower > 2.0 * np.pi)
+    middle = np.where(wide, rng.uniform(-1.0, 1.0, robot.nv), 0.5 * np.where(wide, 0.0, lower + upper))
+    half = np.where(wide, 0.9 * np.pi, 0.45 * np.where(wide, 0.0, upper - lower))
+    velocity = np.where(np.isfinite(velocity) & (velocity > 0.0), velocity, 2.0)
+    q, qd, qdd = np.zeros((3, len(t), robot.nv))
+    for joint in range(robot.nv):
+        w = 2.0 * np.pi * 0.1 * np.arange(1, 6) * rng.uniform(0.9, 1.1)
+        a, phase = rng.normal(size=5) / np.arange(1, 6) ** 0.5, rng.uniform(0.0, 2.0 * np.pi, 5)
+        angle = w * t[:, None] + phase
+        own = np.sin(angle) @ a, np.cos(angle) @ (a * w), -np.sin(angle) @ (a * w * w)
+        size = min(half[joint] / np.abs(own[0]).max(), speed * velocity[joint] / np.abs(own[1]).max())
+        for into, part in zip((q, qd, qdd), own, strict=True):
+            into[:, joint] = size * part
+    return q + middle, qd, qdd
+
+
+def true_robot(robot: ls.Robot, rng: np.random.Generator, spread: float, dry: float, armature: bool) -> ls.Robot:
+    """The arm that is logged: every mass off by a factor of about 1 + spread, friction, armature, and offsets apart."""
+    bodies = {}
+    for index in robot.model.document_order:
+        link = robot.model.links[index]
+        k = robot.link_names.index(link.name)
+        bodies[link.name] = robot.standard_parameters[10 * k : 10 * k + 10] * np.exp(spread * rng.normal())
+    true = robot.with_inertia({name: ten for name, ten in bodies.items() if ten[0] > 0})
+    return true.with_armature(rng.uniform(0.05, 0.3, robot.nv) if armature else robot.armature)
+
+
+def clean_log(
+    name: str, seed: int = 0, *, rate: float = 1000.0, duration: float = 20.0, noise: float = 0.02, dry: float = 0.1,
+    spread: float = 0.1, speed: float = 0.5, encoder: float = 2.0 * np.pi / 2**17, armature: bool = True,
+    truth: int | None = None, offset: bool = True, model: str = "sign",
+) -> JointLog:  # fmt: skip
+    """A log without faults.
+
+    noise: of torques, in parts of each joint's rms torque. dry: Coulomb friction in the same unit, and as much viscous
+    friction at the largest velocity. truth: seed of the true robot; logs with the same one are of the same arm.
+    model: of dry friction, "sign" or "tanh".
+    """
+    robot = arm(name)
+    of_robot, rng = np.random.default_rng([seed if truth is None else truth, 1]), np.random.default_rng([seed, 2])
+    true = true_robot(robot, of_robot, spread, dry, armature)
+    size_of = motion(robot, np.linspace(0.0, 10.0, 400), np.random.default_rng(5), speed)
+    torque = np.sqrt(np.mean(np.square(true.inverse_dynamics(*size_of)), axis=0))
+    torque = np.maximum(torque, 0.02 * torque.max())
+    coulomb = dry * torque * of_robot.uniform(0.5, 1.5, robot.nv)
+    viscous = dry * torque / np.abs(size_of[1]).max(axis=0) * of_robot.uniform(0.5, 1.5, robot.nv)
+    shift = 0.05 * torque * of_robot.normal(size=robot.nv) * offset
+    t = np.arange(round(duration * rate)) / rate
+    q, qd, qdd = motion(robot, t, rng, speed)
+    side = np.sign(qd) if model == "sign" else np.tanh(qd / (0.01 * np.abs(qd).max(axis=0)))
+    exact = true.inverse_dynamics(q, qd, qdd) + viscous * qd + coulomb * side + shift
+    tau = exact + noise * torque * rng.normal(size=q.shape)
+    seen = np.round(q / encoder) * encoder if encoder else q
+    rates = qd + 0.002 * np.abs(qd).max(axis=0) * rng.normal(size=q.shape)
+    return JointLog(robot, t, seen, rates, tau, exact, 1.0 / rate)
+
+
+# ---- a polled controller ---------------------------------------------------------------------------------------------
+
+
+def polled(log: JointLog, seed: int = 0, *, repeated: float = 0.06, gap: float = 0.008, every: float = 0.5) -> JointLog:
+    """Rows as a client gets them that polls the controller at its own rate and stamps them with its own clock.
+
+    Each poll takes the controller's last row; about `repeated` of the polls find the same row again, as many rows are
+    skipped, and every `every` seconds or so the client stalls for `gap` seconds.
+    """
+    rng = np.random.default_rng(seed)
+    count, period = len(log.t), log.period
+    jitter = _jitter_for(repeated)
+    wanted = (np.arange(count) + 0.5 + jitter * rng.normal(size=count)) * period
+    stamps = np.maximum.accumulate(wanted)
+    stamps += 1e-6 * np.arange(count) * period  # no two at the same time
+    stalls = np.cumsum(rng.uniform(0.5, 1.5, int(count * period / every) + 1) * every)
+    keep = np.ones(count, bool)
+    for at in stalls:
+        keep &= (stamps < at) | (stamps >= at + gap)
+    stamps = stamps[keep]
+    source = np.clip((stamps / period).astype(int), 0, count - 1)
+    found = log.rows(source)
+    return replace(found, t=stamps + log.t[0])
+
+
+def _jitter_for(repeated: float) -> float:
+    """Jitter of polls, in periods, at which this part of them finds a row again."""
+    rng = np.random.default_rng(0)
+    unit = rng.normal(size=40_000)
+    low, high = 0.0, 2.0
+    for _ in range(30):
+        size = 0.5 * (low + high)
+        ticks = np.floor(np.maximum.accumulate(np.arange(len(unit)) + 0.5 + size * unit))
+        low, high = (size, high) if np.mean(np.diff(ticks) == 0) < repeated else (low, size)
+    return high
+
+
+def held(log: JointLog, seed: int = 0, *, repeated: float = 0.06, gap: float = 0.008, every: float = 0.5) -> JointLog:
+    """Rows on the controller's own even times, some of which hold what the row before holds, and some are missing."""
+    rng = np.random.default_rng(seed)
+    source = np.arange(len(log.t))
+    stale = rng.uniform(size=len(source)) < repeated
+    stale[0] = False
+    source = np.maximum.accumulate(np.where(stale, 0, source))
+    found = replace(log.rows(source), t=log.t)
+    keep = np.ones(len(log.t), bool)
+    for at in np.cumsum(rng.uniform(0.5, 1.5, int(log.t[-1] / every) + 1) * every):
+        keep &= (log.t < at) | (log.t >= at + gap - 0.5 * log.period)
+    return found.rows(keep)
