@@ -46,20 +46,25 @@ def remark_units(found: Triangles, prior: np.ndarray, columns: Columns, remarks:
         remarks("signs", f"torques of {', '.join(names)} go against those of the description; check their sign.")
 
 
-def remark_delay(group: Grouping, samples: Samples, best: Estimate, remarks: Remarks) -> None:
-    exact = best.noise <= ROUNDING * np.sqrt(np.mean(np.square(samples.tau), axis=0))
-    late = np.where(exact, 0.0, delays_of(group, samples, best.noise))
-    moved = np.abs(late) >= 0.5 * samples.dt
+def remark_delay(
+    group: Grouping, samples: Samples, best: Estimate, parts: list[list[tuple[int, int]]], remarks: Remarks
+) -> None:
+    """Torques that are late or early against positions."""
+    rms = np.sqrt(np.mean(np.square(samples.tau), axis=0))
+    if (best.noise <= ROUNDING * rms).all():
+        return
+    late = delays_of(group, samples, best, parts)
+    moved = late != 0.0
     if not moved.any():
         return
-    if np.ptp(late) <= 2.0 * samples.dt:
+    if moved.all() and np.ptp(late) <= max(2.0 * samples.dt, 0.2 * np.abs(late).max()):
         where, give = _milliseconds(late.mean()), f"delay={late.mean():.4g}"
     else:
         names = np.array(group.columns.robot.joint_names)[moved]
         each = ", ".join(f"{name} {_milliseconds(x)}" for name, x in zip(names, late[moved], strict=True))
         where = f"at other times ({each})"
         give = f"delay={np.round(late * moved, 5).tolist()}"
-    remarks("delay", f"torques fit better when they are taken {where}: give {give} if they stand late or early.")
+    remarks("delay", f"torques fit better when they are taken {where}: give {give} if they are late or early.")
 
 
 def _milliseconds(late: float) -> str:

@@ -17,7 +17,7 @@ from linksweep.identification.estimate.least_squares import Estimate, estimate, 
 from linksweep.identification.estimate.prediction import checked_against, predicted
 from linksweep.identification.estimate.robust import huber
 from linksweep.identification.estimate.spread import coloured
-from linksweep.identification.estimate.triangles import Triangles, parts_of, triangles
+from linksweep.identification.estimate.triangles import Triangles, blocks_of, parts_of, triangles
 from linksweep.identification.log.filters import low_passed
 from linksweep.identification.log.reading import Log, Recordings, Remarks, read_log
 from linksweep.identification.log.signals import Samples, leave_out, samples_of
@@ -279,7 +279,8 @@ def identify(
     leave_out(columns, samples, slow, remarks)
     parts = parts_of(samples)
     count = every_of(log.dt, band) if every is None else int(every)
-    found = triangles(group, samples, count, parts)
+    blocks, owner = blocks_of(parts, count, log.dt)
+    found = triangles(group, samples, count, blocks)
     _check_enough(group, found)
     prior = group.matrix @ columns.prior
     torque = float(np.sqrt(np.mean(np.square(samples.tau), axis=0)).max())
@@ -289,14 +290,14 @@ def identify(
         "sums": int(found.count.sum()), "retime": retime,
     }  # fmt: skip
     along = _along(robot, reference, control, t, samples, columns) if method == "iv" else None
-    best, scale, physical = _estimated(method, found, samples, prior, settings, parts, along)
+    best, scale, physical = _estimated(method, found, samples, prior, settings, blocks, along)
     covariance = best.covariance if method == "iv" else coloured(found, samples, best, scale)
     if method == "ridge":
         covariance = covariance + _prior_share(best, group, settings)
     remark_units(found, prior, columns, remarks)
-    remark_delay(group, samples, best, remarks)
+    remark_delay(group, samples, best, parts, remarks)
     remark_unknown(group, best, remarks)
-    torques, rms, validation = checked_against(found, samples, prior, torque, parts, best)
+    torques, rms, validation = checked_against(found, samples, prior, torque, parts, owner, best)
     remark_misfit(columns, samples, torques, remarks)
     return Fit(
         columns, group, method, best, covariance, samples, torques, rms, validation, dict(remarks.said), settings,

@@ -1,98 +1,155 @@
-"""Whether torques stand at the times of the positions: how well all of them fit when they are shifted.
+"""Whether torques are logged at the times of the positions.
 
-A shift by a few milliseconds, from another clock or a filter in the drive, looks like armature and friction. The misfit
-of least squares as a function of the shift, joint by joint, needs one decomposition of the joint's regressor and a
-product for each shift.
+A shift by a few milliseconds, from another clock or a filter in the drive, looks like armature and friction. If torques
+of joint j are late by d_j, then tau_j(t) = (Y x)_j(t - d_j), to first order Y x - d_j d/dt (Y x). The d_j are estimated
+as further unknowns beside x, and their standard errors from blocks of the log (`blocks.py`). Larger shifts are found by
+Gauss's and Newton's method: torques are shifted by the estimate, and what is left is estimated again.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.ndimage import minimum_filter1d
 
+from linksweep.identification.estimate.band import every_of
+from linksweep.identification.estimate.blocks import bar, error_of_sum
+from linksweep.identification.estimate.least_squares import Estimate, estimate
+from linksweep.identification.estimate.prediction import predicted
+from linksweep.identification.estimate.triangles import Triangles, blocks_of, triangles
+from linksweep.identification.log.filters import derivative, low_passed
 from linksweep.identification.log.signals import Samples
 from linksweep.identification.model.grouping import Grouping
 
+Pieces = list[list[tuple[int, int]]]
 LONGEST = 0.1  # seconds, either way
-MOST_SHIFTS = 50  # either way
-MOST_ROWS = 12_000
-GAIN_OF_ALL, GAIN_OF_ONE = 1.05, 1.2  # of the mean squared misfit; what no shift explains makes less
+MOST = 12_000  # sums of rows
+ROUNDS = 6
+LEAST = 0.1  # of a row: clocks are not more exact
+NEAR = 0.03  # seconds from rows that were left out: where friction turns round, any shift helps or hurts
+FEWEST = 5  # blocks
+PART, SLOWEST = 0.25, 2.0  # of the cut-off, and Hz: the band in which shifts are estimated
+DRY = ("coulomb", "coulomb+", "coulomb-", "stribeck")
 
 
-def delays_of(grouping: Grouping, samples: Samples, noise: np.ndarray) -> np.ndarray:
-    """Seconds (nv,) by which the torques of each joint stand late, positive, or early; 0 where no shift fits clearly
-    better: of all joints alike, in one fit, or of a joint that is fitted by itself.
-    """
-    columns = grouping.columns
-    reach = max(2, int(LONGEST / samples.dt))
-    stride = max(1, reach // MOST_SHIFTS)
-    shifts = np.arange(-(reach // stride), reach // stride + 1) * stride
-    step, late = stride * samples.dt, np.zeros(columns.nv)
-    rows = _rows(samples, int(shifts[-1]))
-    if len(rows) < 50:
+def delays_of(grouping: Grouping, samples: Samples, best: Estimate, parts: Pieces) -> np.ndarray:
+    """Seconds (nv,) by which the torques of each joint are late, positive, or early; 0 where none is significant."""
+    late = np.zeros(grouping.columns.nv)
+    here = _narrowed(samples)
+    every = every_of(here.dt, here.cutoff)
+    blocks, _ = blocks_of(parts, every, here.dt)
+    pieces = _shortened(blocks, every)
+    if len(pieces) < FEWEST:
         return late
-    here = columns.at(samples.q[rows], samples.qd[rows], samples.qdd[rows])
-    known = here.known() if columns.has_known else np.zeros((len(rows), columns.nv))
-    whole = _Sums(len(grouping), len(shifts))
-    count = 0
-    for joint, (seen, pivots) in enumerate(zip(grouping.seen, grouping.seen_pivots, strict=True)):
-        # no row left out within reach: where friction turns round, any shift helps or hurts
-        near = minimum_filter1d((samples.weight[:, joint] > 0.0).view(np.uint8), 2 * int(shifts[-1]) + 1)
-        used = near[rows] > 0
-        X = here.of_joint(joint, pivots)[:, used] / noise[joint]
-        tau = (samples.tau[rows[used][:, None] + shifts, joint] - known[used, joint][:, None]) / noise[joint]
-        whole.add(seen, X, tau)
-        count += len(tau)
-        if len(tau) > 2 * len(pivots) + 50:
-            alone = _Sums(len(pivots), len(shifts))
-            alone.add(np.ones(len(pivots), bool), X, tau)
-            late[joint] = step * _best_shift(alone.misfit(), GAIN_OF_ONE)
-    together = step * _best_shift(whole.misfit(), GAIN_OF_ALL) if count > 2 * len(grouping) + 50 else 0.0
-    return np.where(late == 0.0, together, late)
+    values = estimate(triangles(grouping, here, every, pieces), best.values, torque=float(np.abs(samples.tau).max())).values
+    slopes = _slopes(grouping, here, values)
+    measured, groups = here, None
+    for _ in range(ROUNDS):
+        found = triangles(grouping, here, every, pieces, extra=-slopes)
+        if groups is None:
+            groups = _groups(found, best.noise, LEAST * samples.dt)
+            if groups is None:
+                break
+        shifts, _ = _shifts(found, best.noise, groups)
+        step = np.where(groups >= 0, shifts[groups], 0.0)
+        late = np.clip(late + step, -LONGEST, LONGEST)
+        if np.abs(step).max() < 0.02 * samples.dt:
+            break
+        here = replace(here, tau=_shifted(measured, late))
+    return late
 
 
-class _Sums:
-    """Normal equations for several right sides, the shifted torques."""
+def _narrowed(samples: Samples) -> Samples:
+    """The same log in a narrower band, without rows near others that were left out.
 
-    def __init__(self, unknowns: int, shifts: int) -> None:
-        self.normal, self.right = np.zeros((unknowns, unknowns)), np.zeros((unknowns, shifts))
-        self.square = np.zeros(shifts)
-
-    def add(self, seen: np.ndarray, X: np.ndarray, tau: np.ndarray) -> None:
-        """X: (unknowns seen, rows); tau: (rows, shifts)."""
-        self.normal[np.ix_(seen, seen)] += X @ X.T
-        self.right[seen] += X @ tau
-        self.square += np.sum(np.square(tau), axis=0)
-
-    def misfit(self) -> np.ndarray:
-        """What least squares leaves of each right side, (shifts,)."""
-        unit = 1.0 / np.sqrt(np.maximum(np.diag(self.normal), 1e-300))
-        sizes, vectors = np.linalg.eigh(self.normal * unit[:, None] * unit)
-        shown = sizes > 1e-10 * sizes[-1]
-        inside = (vectors[:, shown] / np.sqrt(sizes[shown])).T @ (self.right * unit[:, None])
-        return np.maximum(self.square - np.sum(np.square(inside), axis=0), 1e-12 * self.square + 1e-300)
+    Slow motion shows a shift; noise in accelerations, differentiated once more, would drown it.
+    """
+    band = min(samples.cutoff, max(PART * samples.cutoff, SLOWEST)) if np.isfinite(samples.cutoff) else np.inf
+    q, qd, qdd = (
+        np.concatenate([low_passed(x[a:b], samples.dt, band) for a, b in samples.bounds])
+        for x in (samples.q, samples.qd, samples.qdd)
+    )
+    return replace(samples, q=q, qd=qd, qdd=qdd, weight=_away_from_others(samples), cutoff=band)
 
 
-def _best_shift(misfit: np.ndarray, gain: float) -> float:
-    """In steps from the middle; 0 where none is clearly better than no shift."""
-    best, middle = int(np.argmin(misfit)), len(misfit) // 2
-    # a least misfit with worse ones on both sides: what only falls towards an end is no delay
-    if min(misfit[0], misfit[middle], misfit[-1]) < gain * misfit[best]:
-        return 0.0
-    return best - middle + _vertex(misfit, best)
+def _shortened(blocks: Pieces, every: int) -> Pieces:
+    """The first rows of each block, MOST sums in all."""
+    most = max(16, MOST // max(1, len(blocks))) * every
+    return [[(a, min(b, a + most)) for a, b in pieces] for pieces in blocks]
 
 
-def _vertex(misfit: np.ndarray, best: int) -> float:
-    """Where the parabola through the least misfit and its neighbours is lowest, in parts of a shift."""
-    if not 0 < best < len(misfit) - 1:
-        return 0.0
-    before, at, after = misfit[best - 1 : best + 2]
-    bend = before - 2.0 * at + after
-    return float(0.5 * (before - after) / bend) if bend > 0.0 else 0.0
+def _slopes(grouping: Grouping, samples: Samples, values: np.ndarray) -> np.ndarray:
+    """Derivatives (rows, nv) of the predicted torques in time, without dry friction."""
+    dry = np.array([column.what in DRY for column in grouping.columns.columns])
+    torques = predicted(grouping, samples, values, without=dry)
+    return np.concatenate([derivative(torques[a:b], samples.dt, 1) for a, b in samples.bounds])
 
 
-def _rows(samples: Samples, reach: int) -> np.ndarray:
-    """Rows that may be shifted within their stretch, MOST_ROWS at most."""
-    pieces = [np.arange(a + reach, b - reach) for a, b in samples.bounds if b - a > 2 * reach]
-    rows = np.concatenate(pieces) if pieces else np.empty(0, int)
-    return rows if len(rows) <= MOST_ROWS else rows[:: -(-len(rows) // MOST_ROWS)]
+def _away_from_others(samples: Samples) -> np.ndarray:
+    """Weights of rows that have no row near them that was left out, nor the end of a stretch."""
+    reach = max(5, round(NEAR / samples.dt))
+    found = samples.weight.copy()
+    for a, b in samples.bounds:
+        near = minimum_filter1d((found[a:b] > 0.0).view(np.uint8), 2 * reach + 1, axis=0, mode="constant")
+        found[a:b] *= near
+    return found
+
+
+def _groups(found: Triangles, noise: np.ndarray, least: float) -> np.ndarray | None:
+    """(nv,) which joints are shifted alike, -1 for those that are not; None where no shift is significant.
+
+    One shift of all is the simplest explanation; joints that contradict it have their own, and the others share one.
+    """
+    nv = len(noise)
+    late, errors = _shifts(found, noise, np.arange(nv))
+    joint_bar, one_bar = bar(found.parts, nv), bar(found.parts)
+    common, its_error = (x[0] for x in _shifts(found, noise, np.zeros(nv, int)))
+    alike = abs(common) > one_bar * its_error and abs(common) >= least
+    own = np.abs(late - common) > joint_bar * errors
+    if alike and not own.any():
+        return np.zeros(nv, int)
+    clear = (np.abs(late) > joint_bar * errors) & (np.abs(late) >= least)
+    if not clear.any():
+        return None
+    groups = np.where(clear, np.cumsum(clear) - 1, clear.sum())
+    if clear.all():
+        return groups
+    joined, its_errors = _shifts(found, noise, groups)
+    rest = abs(joined[-1]) > one_bar * its_errors[-1] and abs(joined[-1]) >= least
+    return groups if rest else np.where(clear, groups, -1)
+
+
+def _shifts(found: Triangles, noise: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Shifts of groups of joints and their standard errors, infinite where the log does not show them."""
+    base, count = len(found.grouping), int(groups.max()) + 1
+    size = base + count
+    each = np.zeros((found.parts, size, size + 1))
+    for part in range(found.parts):
+        for joint, group in enumerate(groups):
+            G = found.gram(part, joint) / noise[joint] ** 2
+            at = [*range(base), base + group] if group >= 0 else list(range(base))
+            kept = [*range(len(at)), -1]
+            each[part][np.ix_(at, [*at, size])] += G[np.ix_(kept[:-1], kept)]
+    total = each.sum(axis=0)
+    normal, right = total[:, :-1], total[:, -1]
+    unit = 1.0 / np.sqrt(np.maximum(np.diag(normal), 1e-300))
+    sizes, vectors = np.linalg.eigh(normal * unit[:, None] * unit)
+    inverse = np.where(sizes > 1e-11 * sizes[-1], 1.0 / np.maximum(sizes, 1e-300), 0.0)
+    inverse = (vectors * inverse) @ vectors.T * unit[:, None] * unit
+    x = inverse @ right
+    scores = each[:, :, -1] - each[:, :, :-1] @ x  # (parts, size)
+    moved = scores @ inverse[:, base:]
+    errors = np.sqrt(np.diag(error_of_sum(moved)) * found.parts / max(1, found.parts - 1))
+    shown = np.diag(normal)[base:] > 0.0
+    return x[base:], np.where(shown & (errors > 0.0), errors, np.inf)
+
+
+def _shifted(samples: Samples, late: np.ndarray) -> np.ndarray:
+    """Torques taken as many seconds later as they are late."""
+    found = samples.tau.copy()
+    for a, b in samples.bounds:
+        t = samples.t[a:b]
+        for joint in np.flatnonzero(late):
+            found[a:b, joint] = np.interp(t + late[joint], t, samples.tau[a:b, joint])
+    return found
