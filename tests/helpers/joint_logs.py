@@ -63,8 +63,9 @@ def motion(robot: ls.Robot, t: np.ndarray, rng: np.random.Generator, speed: floa
     """q, qd, qdd of a finite Fourier series per joint, inside position limits and `speed` times the velocity limits."""
     lower, upper, velocity, _ = robot.limits
     wide = ~(np.isfinite(lower) & np.isfinite(upper)) | (upper - lower > 2.0 * np.pi)
-    middle = np.where(wide, rng.uniform(-1.0, 1.0, robot.nv), 0.5 * np.where(wide, 0.0, lower + upper))
-    half = np.where(wide, 0.9 * np.pi, 0.45 * np.where(wide, 0.0, upper - lower))
+    low, high = np.where(wide, -1.0, lower), np.where(wide, 1.0, upper)
+    middle = np.where(wide, rng.uniform(-1.0, 1.0, robot.nv), 0.5 * (low + high))
+    half = np.where(wide, 0.9 * np.pi, 0.45 * (high - low))
     velocity = np.where(np.isfinite(velocity) & (velocity > 0.0), velocity, 2.0)
     q, qd, qdd = np.zeros((3, len(t), robot.nv))
     for joint in range(robot.nv):
@@ -168,3 +169,44 @@ def held(log: JointLog, seed: int = 0, *, repeated: float = 0.06, gap: float = 0
     for at in np.cumsum(rng.uniform(0.5, 1.5, int(log.t[-1] / every) + 1) * every):
         keep &= (log.t < at) | (log.t >= at + gap - 0.5 * log.period)
     return found.rows(keep)
+
+
+# ---- errors that people make -----------------------------------------------------------------------------------------
+
+
+def late(log: JointLog, seconds: float, joints: list[int] | None = None) -> JointLog:
+    """Torques that are late; their noise stays."""
+    tau, noise = log.exact_tau.copy(), log.tau - log.exact_tau
+    for joint in range(tau.shape[1]) if joints is None else joints:
+        tau[:, joint] = np.interp(log.t - seconds, log.t, tau[:, joint])
+    return replace(log, tau=tau + noise, exact_tau=tau)
+
+
+def scaled_torques(log: JointLog, factor: float | np.ndarray) -> JointLog:
+    return replace(log, tau=log.tau * factor, exact_tau=log.exact_tau * factor)
+
+
+def flipped_torque(log: JointLog, joint: int) -> JointLog:
+    return scaled_torques(log, np.where(np.arange(log.q.shape[1]) == joint, -1.0, 1.0))
+
+
+def flipped_position(log: JointLog, joint: int) -> JointLog:
+    sign = np.where(np.arange(log.q.shape[1]) == joint, -1.0, 1.0)
+    return replace(log, q=log.q * sign, qd=log.qd * sign)
+
+
+def swapped(log: JointLog, a: int, b: int, what: str = "both") -> JointLog:
+    """Two joints in the place of each other: in "both" positions and torques, in "torques" or in "positions" alone."""
+    order = np.arange(log.q.shape[1])
+    order[[a, b]] = b, a
+    q, qd = (log.q, log.qd) if what == "torques" else (log.q[:, order], log.qd[:, order])
+    tau, exact = (log.tau, log.exact_tau) if what == "positions" else (log.tau[:, order], log.exact_tau[:, order])
+    return replace(log, q=q, qd=qd, tau=tau, exact_tau=exact)
+
+
+def scaled_time(log: JointLog, factor: float) -> JointLog:
+    """t in another unit; measured velocities stay as they are."""
+    return replace(log, t=log.t * factor, period=log.period * factor)
+
+
+CORRUPTIONS: dict[str, Callable[[JointLog], JointLog]] = {}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
-from linksweep.identification.doubts import remark_delay, remark_misfit, remark_units, remark_unknown
+from linksweep.identification.doubts.remarks import remark_fit
 from linksweep.identification.estimate.band import choose_cutoff, every_of
 from linksweep.identification.estimate.essential import essential
 from linksweep.identification.estimate.least_squares import Estimate, estimate, ordinary
@@ -294,11 +294,9 @@ def identify(
     covariance = best.covariance if method == "iv" else coloured(found, samples, best, scale)
     if method == "ridge":
         covariance = covariance + _prior_share(best, group, settings)
-    remark_units(found, prior, columns, remarks)
-    remark_delay(group, samples, best, parts, remarks)
-    remark_unknown(group, best, remarks)
     torques, rms, validation = checked_against(found, samples, prior, torque, parts, owner, best)
-    remark_misfit(columns, samples, torques, remarks)
+    deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    remark_fit(group, samples, best, deviations, torques, parts, remarks)
     return Fit(
         columns, group, method, best, covariance, samples, torques, rms, validation, dict(remarks.said), settings,
         physical,

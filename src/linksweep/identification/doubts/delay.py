@@ -11,72 +11,39 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.ndimage import minimum_filter1d
 
-from linksweep.identification.estimate.band import every_of
-from linksweep.identification.estimate.blocks import bar, error_of_sum
-from linksweep.identification.estimate.least_squares import Estimate, estimate
+from linksweep.identification.doubts.blocks import bar, error_of_sum
+from linksweep.identification.doubts.evidence import Evidence
 from linksweep.identification.estimate.prediction import predicted
-from linksweep.identification.estimate.triangles import Triangles, blocks_of, triangles
-from linksweep.identification.log.filters import derivative, low_passed
+from linksweep.identification.estimate.triangles import Triangles, triangles
+from linksweep.identification.log.filters import derivative
 from linksweep.identification.log.signals import Samples
 from linksweep.identification.model.grouping import Grouping
 
-Pieces = list[list[tuple[int, int]]]
 LONGEST = 0.1  # seconds, either way
-MOST = 12_000  # sums of rows
 ROUNDS = 6
 LEAST = 0.1  # of a row: clocks are not more exact
-NEAR = 0.03  # seconds from rows that were left out: where friction turns round, any shift helps or hurts
-FEWEST = 5  # blocks
-PART, SLOWEST = 0.25, 2.0  # of the cut-off, and Hz: the band in which shifts are estimated
 DRY = ("coulomb", "coulomb+", "coulomb-", "stribeck")
 
 
-def delays_of(grouping: Grouping, samples: Samples, best: Estimate, parts: Pieces) -> np.ndarray:
+def delays_of(evidence: Evidence) -> np.ndarray:
     """Seconds (nv,) by which the torques of each joint are late, positive, or early; 0 where none is significant."""
+    grouping, samples, noise = evidence.grouping, evidence.samples, evidence.best.noise
     late = np.zeros(grouping.columns.nv)
-    here = _narrowed(samples)
-    every = every_of(here.dt, here.cutoff)
-    blocks, _ = blocks_of(parts, every, here.dt)
-    pieces = _shortened(blocks, every)
-    if len(pieces) < FEWEST:
-        return late
-    values = estimate(triangles(grouping, here, every, pieces), best.values, torque=float(np.abs(samples.tau).max())).values
-    slopes = _slopes(grouping, here, values)
-    measured, groups = here, None
+    slopes = _slopes(grouping, samples, evidence.best.values)
+    here, groups = samples, None
     for _ in range(ROUNDS):
-        found = triangles(grouping, here, every, pieces, extra=-slopes)
+        found = triangles(grouping, here, evidence.every, evidence.blocks, extra=-slopes)
+        groups = _groups(found, noise, LEAST * samples.dt) if groups is None else groups
         if groups is None:
-            groups = _groups(found, best.noise, LEAST * samples.dt)
-            if groups is None:
-                break
-        shifts, _ = _shifts(found, best.noise, groups)
+            break
+        shifts, _ = _shifts(found, noise, groups)
         step = np.where(groups >= 0, shifts[groups], 0.0)
         late = np.clip(late + step, -LONGEST, LONGEST)
         if np.abs(step).max() < 0.02 * samples.dt:
             break
-        here = replace(here, tau=_shifted(measured, late))
+        here = replace(samples, tau=_shifted(samples, late))
     return late
-
-
-def _narrowed(samples: Samples) -> Samples:
-    """The same log in a narrower band, without rows near others that were left out.
-
-    Slow motion shows a shift; noise in accelerations, differentiated once more, would drown it.
-    """
-    band = min(samples.cutoff, max(PART * samples.cutoff, SLOWEST)) if np.isfinite(samples.cutoff) else np.inf
-    q, qd, qdd = (
-        np.concatenate([low_passed(x[a:b], samples.dt, band) for a, b in samples.bounds])
-        for x in (samples.q, samples.qd, samples.qdd)
-    )
-    return replace(samples, q=q, qd=qd, qdd=qdd, weight=_away_from_others(samples), cutoff=band)
-
-
-def _shortened(blocks: Pieces, every: int) -> Pieces:
-    """The first rows of each block, MOST sums in all."""
-    most = max(16, MOST // max(1, len(blocks))) * every
-    return [[(a, min(b, a + most)) for a, b in pieces] for pieces in blocks]
 
 
 def _slopes(grouping: Grouping, samples: Samples, values: np.ndarray) -> np.ndarray:
@@ -84,16 +51,6 @@ def _slopes(grouping: Grouping, samples: Samples, values: np.ndarray) -> np.ndar
     dry = np.array([column.what in DRY for column in grouping.columns.columns])
     torques = predicted(grouping, samples, values, without=dry)
     return np.concatenate([derivative(torques[a:b], samples.dt, 1) for a, b in samples.bounds])
-
-
-def _away_from_others(samples: Samples) -> np.ndarray:
-    """Weights of rows that have no row near them that was left out, nor the end of a stretch."""
-    reach = max(5, round(NEAR / samples.dt))
-    found = samples.weight.copy()
-    for a, b in samples.bounds:
-        near = minimum_filter1d((found[a:b] > 0.0).view(np.uint8), 2 * reach + 1, axis=0, mode="constant")
-        found[a:b] *= near
-    return found
 
 
 def _groups(found: Triangles, noise: np.ndarray, least: float) -> np.ndarray | None:
