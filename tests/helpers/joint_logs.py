@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from oracles import FILES
+from scipy.signal import lfilter
 
 import linksweep as ls
 
@@ -59,24 +60,43 @@ class JointLog:
         return (self.t, self.q, self.tau, self.qd) if velocities else (self.t, self.q, self.tau)
 
 
-def motion(robot: ls.Robot, t: np.ndarray, rng: np.random.Generator, speed: float) -> tuple[np.ndarray, ...]:
-    """q, qd, qdd of a finite Fourier series per joint, inside position limits and `speed` times the velocity limits."""
+def motion(
+    robot: ls.Robot, t: np.ndarray, rng: np.random.Generator, speed: float, pace: float = 0.1, kind: str = "fourier"
+) -> tuple[np.ndarray, ...]:
+    """q, qd, qdd inside position limits and `speed` times the velocity limits.
+
+    kind: "fourier", a series of five multiples of about `pace` Hz for each joint, or "moves" from pose to pose by
+    quintics, each of about 0.3 / pace seconds.
+    """
     lower, upper, velocity, _ = robot.limits
     wide = ~(np.isfinite(lower) & np.isfinite(upper)) | (upper - lower > 2.0 * np.pi)
     low, high = np.where(wide, -1.0, lower), np.where(wide, 1.0, upper)
     middle = np.where(wide, rng.uniform(-1.0, 1.0, robot.nv), 0.5 * (low + high))
     half = np.where(wide, 0.9 * np.pi, 0.45 * (high - low))
     velocity = np.where(np.isfinite(velocity) & (velocity > 0.0), velocity, 2.0)
-    q, qd, qdd = np.zeros((3, len(t), robot.nv))
-    for joint in range(robot.nv):
-        w = 2.0 * np.pi * 0.1 * np.arange(1, 6) * rng.uniform(0.9, 1.1)
-        a, phase = rng.normal(size=5) / np.arange(1, 6) ** 0.5, rng.uniform(0.0, 2.0 * np.pi, 5)
-        angle = w * t[:, None] + phase
-        own = np.sin(angle) @ a, np.cos(angle) @ (a * w), -np.sin(angle) @ (a * w * w)
-        size = min(half[joint] / np.abs(own[0]).max(), speed * velocity[joint] / np.abs(own[1]).max())
-        for into, part in zip((q, qd, qdd), own, strict=True):
-            into[:, joint] = size * part
-    return q + middle, qd, qdd
+    if kind == "fourier":
+        q, qd, qdd = np.zeros((3, len(t), robot.nv))
+        for joint in range(robot.nv):
+            w = 2.0 * np.pi * pace * np.arange(1, 6) * rng.uniform(0.9, 1.1)
+            a, phase = rng.normal(size=5) / np.arange(1, 6) ** 0.5, rng.uniform(0.0, 2.0 * np.pi, 5)
+            angle = w * t[:, None] + phase
+            q[:, joint], qd[:, joint] = np.sin(angle) @ a, np.cos(angle) @ (a * w)
+            qdd[:, joint] = -np.sin(angle) @ (a * w * w)
+    else:
+        q, qd, qdd = _moves(t - t[0], rng, robot.nv, 0.3 / pace)
+    size = np.minimum(half / np.abs(q).max(axis=0), speed * velocity / np.abs(qd).max(axis=0))
+    return size * q + middle, size * qd, size * qdd
+
+
+def _moves(t: np.ndarray, rng: np.random.Generator, nv: int, duration: float) -> tuple[np.ndarray, ...]:
+    times = np.concatenate([[0.0], np.cumsum(rng.uniform(0.7, 1.3, int(t[-1] / duration / 0.7) + 2) * duration)])
+    poses = rng.uniform(-1.0, 1.0, (len(times), nv))
+    k = np.searchsorted(times, t, side="right") - 1
+    T = np.diff(times)[k]
+    s = (t - times[k]) / T
+    step = np.diff(poses, axis=0)[k]
+    shape = s**3 * (10 - 15 * s + 6 * s**2), 30 * s**2 * (1 - s) ** 2 / T, 60 * s * (1 - s) * (1 - 2 * s) / T**2
+    return poses[k] + step * shape[0][:, None], step * shape[1][:, None], step * shape[2][:, None]
 
 
 def true_robot(robot: ls.Robot, rng: np.random.Generator, spread: float, dry: float, armature: bool) -> ls.Robot:
@@ -93,13 +113,15 @@ def true_robot(robot: ls.Robot, rng: np.random.Generator, spread: float, dry: fl
 def clean_log(
     name: str, seed: int = 0, *, rate: float = 1000.0, duration: float = 20.0, noise: float = 0.02, dry: float = 0.1,
     spread: float = 0.1, speed: float = 0.5, encoder: float = 2.0 * np.pi / 2**17, armature: bool = True,
-    truth: int | None = None, offset: bool = True, model: str = "sign",
+    truth: int | None = None, offset: bool = True, model: str = "sign", pace: float = 0.1, kind: str = "fourier",
+    colour: float = 0.0,
 ) -> JointLog:  # fmt: skip
     """A log without faults.
 
     noise: of torques, in parts of each joint's rms torque. dry: Coulomb friction in the same unit, and as much viscous
     friction at the largest velocity. truth: seed of the true robot; logs with the same one are of the same arm.
-    model: of dry friction, "sign" or "tanh".
+    model: of dry friction, "sign", "tanh" or "stribeck". pace, kind: of the motion. colour: seconds over which the
+    noise of torques is correlated.
     """
     robot = arm(name)
     of_robot, rng = np.random.default_rng([seed if truth is None else truth, 1]), np.random.default_rng([seed, 2])
@@ -111,10 +133,17 @@ def clean_log(
     viscous = dry * torque / np.abs(size_of[1]).max(axis=0) * of_robot.uniform(0.5, 1.5, robot.nv)
     shift = 0.05 * torque * of_robot.normal(size=robot.nv) * offset
     t = np.arange(round(duration * rate)) / rate
-    q, qd, qdd = motion(robot, t, rng, speed)
-    side = np.sign(qd) if model == "sign" else np.tanh(qd / (0.01 * np.abs(qd).max(axis=0)))
+    q, qd, qdd = motion(robot, t, rng, speed, pace, kind)
+    slow = 0.01 * np.abs(qd).max(axis=0)
+    side = np.sign(qd) if model == "sign" else np.tanh(qd / slow)
+    if model == "stribeck":
+        side = side * (1.0 + 0.3 * np.exp(-np.square(qd / (3.0 * slow))))
     exact = true.inverse_dynamics(q, qd, qdd) + viscous * qd + coulomb * side + shift
-    tau = exact + noise * torque * rng.normal(size=q.shape)
+    white = rng.normal(size=q.shape)
+    if colour:
+        keep = np.exp(-1.0 / (rate * colour))
+        white = lfilter([np.sqrt(1.0 - keep**2)], [1.0, -keep], white, axis=0)
+    tau = exact + noise * torque * white
     seen = np.round(q / encoder) * encoder if encoder else q
     rates = qd + 0.002 * np.abs(qd).max(axis=0) * rng.normal(size=q.shape)
     return JointLog(robot, t, seen, rates, tau, exact, 1.0 / rate)

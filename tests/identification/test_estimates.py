@@ -134,7 +134,7 @@ def test_a_part_left_out_is_predicted_by_the_others():
 
 
 @pytest.mark.filterwarnings(
-    "ignore:misfit:linksweep.errors.LogWarning"
+    "ignore:(misfit|signs|impossible):linksweep.errors.LogWarning"
 )  # the described friction is not in these torques
 def test_several_trajectories_are_left_out_in_turn():
     logs = [case("puma560", seed=seed) for seed in (0, 1, 2)]

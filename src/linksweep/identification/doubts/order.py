@@ -93,7 +93,8 @@ class _Trial:
         base, nv = len(self.grouping), rest.shape[1]
         normal = [(X[k] * weight[:, k]) @ X[k].T for k in range(nv)]
         right = [X[k] @ (weight[:, k] * rest[:, k]) for k in range(nv)]
-        noise = np.sqrt(np.maximum(np.sum(weight * np.square(rest), axis=0), 1e-300))
+        noise = np.sqrt(np.sum(weight * np.square(rest), axis=0))
+        noise = np.where(noise > 0.0, noise, 1.0)  # a joint without rows
         for _ in range(ROUNDS):
             N, b = np.zeros((base, base)), np.zeros(base)
             for seen, own, its_right, size in zip(self.grouping.seen, normal, right, noise, strict=True):
@@ -103,6 +104,6 @@ class _Trial:
             x = np.linalg.solve(N + np.diag(1e-10 * np.maximum(unit, 1e-12 * unit.max(initial=1e-300))), b)
             left = np.stack([rest[:, k] - x[seen] @ X[k] for k, seen in enumerate(self.grouping.seen)], axis=1)
             left = weight * np.square(left)
-            noise = np.sqrt(np.maximum(left.sum(axis=0), 1e-12 * np.square(noise)))
+            noise = np.maximum(np.sqrt(left.sum(axis=0)), 1e-6 * noise)
         count = int(self.block.max()) + 1
         return np.stack([np.bincount(self.block, own, count) for own in left.T], axis=1)

@@ -33,7 +33,7 @@ def remark_fit(
     evidence = evidence_of(group, samples, best, parts)
     if evidence is not None:
         _remark_log(evidence, _driven(group, best, negative), _slow_residual(samples, torques), remarks)
-    _remark_impossible(group, best, deviations, negative, remarks)
+    _remark_impossible(group, best, deviations, negative, evidence, remarks)
     remark_unknown(group, best, remarks)
     remark_misfit(columns, samples, torques, remarks)
 
@@ -87,17 +87,17 @@ def impossible(group: Grouping, best: Estimate, deviations: np.ndarray) -> list[
 
 
 def _remark_impossible(
-    group: Grouping, best: Estimate, deviations: np.ndarray, negative: list[int], remarks: Remarks
-) -> None:
+    group: Grouping, best: Estimate, deviations: np.ndarray, negative: list[int], evidence: Evidence | None,
+    remarks: Remarks,
+) -> None:  # fmt: skip
     if not negative:
         return
     order = sorted(negative, key=lambda k: best.values[k] / deviations[k])
     each = [f"{group.names[k]} = {best.values[k]:.3g} ± {deviations[k]:.2g}" for k in order]
-    remarks(
-        "impossible",
-        f"no robot has {_some(each)}, which cannot be negative; check signs, order and times of the log, and what is "
-        f"missing in the model.",
-    )
+    advice = "check signs, order and times of the log, and what is missing in the model"
+    if evidence is not None and (evidence.best.values[negative] >= 0.0).all():
+        advice = f"noise of the positions may be the reason: try cutoff={evidence.samples.cutoff:.2g}"
+    remarks("impossible", f"no robot has {_some(each)}, which cannot be negative; {advice}.")
 
 
 def _remark_order(exchange: Exchange | None, names: tuple[str, ...], remarks: Remarks) -> None:

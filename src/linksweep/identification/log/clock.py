@@ -44,12 +44,12 @@ def stale_rows(q: np.ndarray, *others: np.ndarray) -> np.ndarray:
     are logged.
     """
     signals = (q, *others)
-    found = np.logical_and.reduce([_repeats(signal) for signal in signals]) & _moving(q, REACH, 2.0 * REACH * QUANTA)
+    fast = _moving(q, REACH, 2.0 * REACH * QUANTA)
+    found = np.logical_and.reduce([_repeats(signal) for signal in signals]) & fast
     if others:
-        moving = _moving(q, FAR, QUANTA)  # slower than an encoder shows from row to row: torques have to tell
-        found |= _held(np.concatenate(signals, axis=1), moving & ~found, 0.0)
+        found |= _held(np.concatenate(signals, axis=1), _moving(q, FAR, QUANTA) & ~found, 0.0)
         for signal in signals:
-            found |= _held(signal, moving & ~found, OFTEN)
+            found |= _held(signal, fast & ~found, OFTEN)
     return found
 
 

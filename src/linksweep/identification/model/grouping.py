@@ -11,6 +11,7 @@ first joint with ZZ1).
 
 from __future__ import annotations
 
+import copy
 import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from linksweep.robot.robot import Robot
 
 SAMPLES = 40
+ROUNDED = 1e-3  # entries of joint rotations that are this close to 0 and 1 are taken for these
 SMALL = 1e-9  # a share of a number below this is rounding
 
 
@@ -84,6 +86,7 @@ def grouping(columns: Columns, method: str = "rule") -> Grouping:
     """The base form by "rule" or by "qr". Where no link is wholly unknown, and where both disagree, it is QR's."""
     if method not in ("rule", "qr"):
         raise ArgumentError(f"grouping is {shown(method)}, expected 'rule' or 'qr'.")
+    columns, given = _exact(columns), columns
     Y = _sampled(columns)
     sizes = _natural_sizes(columns, np.sqrt(np.mean(np.square(Y), axis=(0, 1))))
     order = _preferred(columns)
@@ -99,9 +102,22 @@ def grouping(columns: Columns, method: str = "rule") -> Grouping:
     chosen = Y[..., pivots]
     unit = np.sqrt(np.mean(np.square(chosen @ from_base), axis=(0, 1)))
     return Grouping(
-        columns, method, names, matrix, tuple(pivots), from_base, np.where(unit > 0, unit, 1.0),
+        given, method, names, matrix, tuple(pivots), from_base, np.where(unit > 0, unit, 1.0),
         np.abs(chosen).max(axis=0) > 0.0,
     )  # fmt: skip
+
+
+def _exact(columns: Columns) -> Columns:
+    """The same unknowns of the robot whose axes a file rounded (1.5708 for a right angle).
+
+    By rounding alone, numbers that belong together would be told apart, and no log is that exact.
+    """
+    full = columns.full.snapped(ROUNDED)
+    if full.model == columns.full.model:
+        return columns
+    found = copy.copy(columns)
+    found.full = full
+    return found
 
 
 def _sampled(columns: Columns) -> np.ndarray:
