@@ -105,7 +105,7 @@ def _leave_out_slow(columns: Columns, samples: Samples, slow: float | None, stil
     step = 1 << 16
     for a in range(0, len(samples), step):
         largest = np.maximum(largest, np.abs(columns.drive_rates(samples.qd[a : a + step])).max(axis=0))
-    least = SLOW * largest if slow is None else np.full(len(acts), float(slow))
+    least = np.minimum(SLOW * largest, columns.slowest) if slow is None else np.full(len(acts), float(slow))
     columns.slow = RAMP * least
     for a in range(0, len(samples), step):
         rates = np.abs(columns.drive_rates(samples.qd[a : a + step]))

@@ -136,6 +136,12 @@ class Columns:
         return self.robot.expand_rates(qd) @ self.rates.T
 
     @property
+    def slowest(self) -> np.ndarray:
+        """(drives,) rates that must be part of a fit: a quarter of the speed of an unknown Stribeck term, or infinity."""
+        wanted = {c.place for c in self.columns if c.what == "stribeck"}
+        return np.array([0.25 * self.speeds[d] if d in wanted else np.inf for d in range(len(self.drive_names))])
+
+    @property
     def acts(self) -> np.ndarray:
         """(drives, nv): whether a drive acts on a coordinate of the log."""
         return np.abs(self.rates) @ np.abs(self.into) != 0.0
@@ -187,8 +193,14 @@ class Columns:
             found += self._of_kind(kind, where)
         if len(set(found)) < len(found):
             raise ArgumentError(f"unknown names one number twice in {shown(unknown)}, expected each once.")
-        if any(c.what == "stribeck" for c in found) and not np.isfinite(self.speeds).all():
+        asked = any(c.what == "stribeck" for c in found)
+        if asked and not np.isfinite(self.speeds).all():
             raise ArgumentError("unknown has 'stribeck', expected its speed: give stribeck= in rad/s or m/s.")
+        if not asked and np.isfinite(self.speeds).any():
+            raise ArgumentError(
+                f"stribeck= is given, but unknown is {shown(unknown)}, expected 'stribeck' in it: add it, or leave out "
+                f"stribeck=."
+            )
         return tuple(sorted(found, key=lambda c: KINDS.index(c.kind)))
 
     def _of_kind(self, kind: str, where: str) -> list[Column]:

@@ -125,7 +125,10 @@ def _sampled(columns: Columns) -> np.ndarray:
     rng = np.random.default_rng(21)
     count = max(SAMPLES, -(-4 * len(columns) // columns.nv))
     q = rng.uniform(-np.pi, np.pi, (count, columns.nv))
-    qd, qdd = rng.normal(size=(2, count, columns.nv)) * np.array([2.0, 6.0])[:, None, None]  # lively: rad/s, rad/s^2
+    qd, qdd = rng.normal(size=(2, count, columns.nv)) * np.array([2.0, 6.0])[:, None, None]  # rad/s, rad/s^2
+    if "stribeck" in columns.terms:  # it is zero at such rates: half of the motions as slow as it acts
+        acts = np.where(columns.acts, np.where(np.isfinite(columns.speeds), columns.speeds, np.inf)[:, None], np.inf)
+        qd[::2] *= 0.5 * np.minimum(acts.min(axis=0), 2.0)
     return columns.regressor(q, qd, qdd)
 
 
