@@ -63,7 +63,9 @@ class Joint:
 
     `placement` puts the joint frame into the parent link's frame; at q = 0 the link frame is the joint frame.
     `axis` is a unit vector in the joint frame. `damping` (N m s) and `friction` (N m, Coulomb) are the
-    papers' dissipative term; `armature` (kg m^2) is the motor inertia seen at the joint.
+    papers' dissipative term; `armature` (kg m^2) is the motor inertia seen at the joint. `torque_offset` (N m) is a
+    constant torque that the drive has to make besides, of cables, springs or a sensor's zero; it counts where friction
+    does.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Joint:
     friction: float = 0.0
     limits: Limits = Limits()
     pitch: float = 0.0
+    torque_offset: float = 0.0
 
     @property
     def type(self) -> Kind:

@@ -212,6 +212,7 @@ class _Reader:
             friction=0.0 if dynamics is None else self.number(dynamics, "friction", 0.0),
             armature=0.0 if dynamics is None else self.number(dynamics, "armature", 0.0),  # ours, see to_urdf
             limits=self.limits(element, kind),
+            torque_offset=0.0 if dynamics is None else self.number(dynamics, "torque_offset", 0.0),  # ours too
         )
         return Part(child, parent, joint, self.inertial(links[child]), element.line)
 

@@ -14,6 +14,7 @@ from linksweep.errors import ArgumentError
 from linksweep.formats.left_out import warn_of_gravity, warn_of_ties
 
 NO_BOUND = 1e308  # URDF has no infinity
+DYNAMICS = ("damping", "friction", "armature", "torque_offset")  # attributes of <dynamics>; the last two are ours
 
 
 def to_urdf(model: Model) -> str:
@@ -99,8 +100,7 @@ def _joint(joint: Joint, parent: str, child: str, law: Coupling | None = None) -
             if not (unbounded and key in ("lower", "upper"))
         }
         lines.append(f"    <limit {_attributes(limits)}/>")
-    dynamics = {"damping": joint.damping, "friction": joint.friction, "armature": joint.armature}
-    dynamics = {key: value for key, value in dynamics.items() if value}
+    dynamics = {key: getattr(joint, key) for key in DYNAMICS if getattr(joint, key)}
     if dynamics:
         lines.append(f"    <dynamics {_attributes(dynamics)}/>")
     if law is not None:

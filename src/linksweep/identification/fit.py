@@ -202,7 +202,7 @@ class Fit:
 
     @lazy
     def robot_rms(self) -> np.ndarray:
-        """(nv,) as `rms`, of the consistent numbers (with those that a Robot has no place for)."""
+        """(nv,) as `rms`, of the consistent parameters (with those that a Robot cannot store)."""
         torques = predicted(self.grouping, self.samples, self.grouping.matrix @ self.physical_numbers.x)
         used = self.samples.weight > 0
         count = used.sum(axis=0)

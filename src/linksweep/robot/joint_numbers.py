@@ -3,7 +3,8 @@
 Arrays are in the order of `joint_names`, with an entry for each coordinate or rate: positions like q, (nq,), everything
 else like qd, (nv,). For joints of one freedom that is one number each. A ball joint or a free base has one velocity
 limit, effort limit, damping, friction and armature for all of its rates, which is repeated, and no position limits. A
-joint that others follow has its own limits, and the damping, friction and armature that its rate meets in all.
+joint that others follow has its own limits, and the damping, friction, armature and torque offset that its rate meets
+in all.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ..support.notebook import html_table
 from ..support.numbers import Named
 
 _SIDES, _SIZES = ("lower", "upper"), ("velocity", "effort")
-_SHARED = ("damping", "friction", "armature")
+_SHARED = ("damping", "friction", "armature", "torque_offset")
 
 
 class AmbiguousEnd(ArgumentError, AttributeError):
@@ -52,14 +53,14 @@ def limits_of(model: Model) -> JointLimits:
 
 
 def of_rates(model: Model, what: str) -> np.ndarray:
-    """What each rate (nv,) meets, "damping", "friction" or "armature": of a joint and those that follow it."""
+    """What each rate (nv,) meets, "damping", "friction", "armature" or "torque_offset": of a joint and its followers."""
     joints = model.joints
     found = np.array([getattr(joint, what) for joint in joints for _ in range(joint.type.nv)], dtype=float)
     own = {link.joint.name: link.joint for link in model.links}
     starts = np.cumsum([0, *(joint.type.nv for joint in joints)])
     place = {joint.name: start for joint, start in zip(joints, starts.tolist(), strict=False)}
     for law in model.couplings:
-        ratio = abs(law.multiplier) if what == "friction" else law.multiplier**2
+        ratio = {"friction": abs(law.multiplier), "torque_offset": law.multiplier}.get(what, law.multiplier**2)
         found[place[law.leader]] += ratio * getattr(own[law.joint], what)
     return found
 
@@ -78,7 +79,7 @@ def with_limits(model: Model, given: Mapping[str, Named | None]) -> Model:
 
 
 def with_sizes(model: Model, given: Mapping[str, Named | None]) -> Model:
-    """`model` with other "damping", "friction" or "armature", where they are not None."""
+    """`model` with other "damping", "friction", "armature" or "torque_offset", where they are not None."""
     changes: dict[str, dict[str, float]] = {}
     for what, values in given.items():
         for name, value in _by_joint(model, what, values).items():
@@ -228,8 +229,10 @@ def _numbers(what: str, value: ArrayLike) -> np.ndarray:
 
 
 def _checked_size(what: str, name: str, value: float) -> float:
-    if not 0.0 <= value <= LARGEST:
-        raise ArgumentError(f"{what} of joint {name!r} is {value:g}, expected a finite number, zero or more.")
+    least = -LARGEST if what == "torque_offset" else 0.0
+    if not least <= value <= LARGEST:
+        more = "" if least else ", zero or more"
+        raise ArgumentError(f"{what} of joint {name!r} is {value:g}, expected a finite number{more}.")
     return value + 0.0
 
 

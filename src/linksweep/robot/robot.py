@@ -94,7 +94,7 @@ class Robot:
         ----------
         rows : one for each joint, base first
             (alpha, a, d, theta) in radians and metres, or a mapping of these and of `joint` ("revolute", ...), `name`,
-            `link`, `mass`, `com`, `inertia` about it, `armature`, `damping`, `friction` and limits.
+            `link`, `mass`, `com`, `inertia` about it, `armature`, `damping`, `friction`, `torque_offset` and limits.
         convention : "modified" or "standard"
             Must be said.
         **options
@@ -187,6 +187,11 @@ class Robot:
         return joint_numbers.of_rates(self.model, "armature")
 
     @property
+    def torque_offset(self) -> np.ndarray:
+        """The constant torque that each drive makes besides (nv,), N m or N; part of `dissipation=True`."""
+        return joint_numbers.of_rates(self.model, "torque_offset")
+
+    @property
     def has_inertia(self) -> bool:
         """Whether any link has mass: without it there are poses and Jacobians, but no dynamics."""
         return self._core.has_inertia
@@ -262,15 +267,21 @@ class Robot:
         given = {"lower": lower, "upper": upper, "velocity": velocity, "effort": effort}
         return self._edited(joint_numbers.with_limits(self.model, given))
 
-    def with_dissipation(self, damping: Named | None = None, friction: Named | None = None) -> Robot:
-        """The same robot with other damping or Coulomb friction; what is not given stays.
+    def with_dissipation(
+        self, damping: Named | None = None, friction: Named | None = None, torque_offset: Named | None = None
+    ) -> Robot:
+        """The same robot with other damping, Coulomb friction or torque offsets; what is omitted stays.
 
         Parameters
         ----------
         damping, friction : {joint: number}, a number for all, or an array
             One number for each joint or rate (N m s, N s/m; N m, N).
+        torque_offset : the same
+            A constant torque (N m, N) of any sign that the drive makes besides: `inverse_dynamics(...,
+            dissipation=True)` adds it, and `forward_dynamics` takes it off the torques.
         """
-        return self._edited(joint_numbers.with_sizes(self.model, {"damping": damping, "friction": friction}))
+        given = {"damping": damping, "friction": friction, "torque_offset": torque_offset}
+        return self._edited(joint_numbers.with_sizes(self.model, given))
 
     def with_armature(self, armature: Named) -> Robot:
         """The same robot with other motor inertias.
@@ -444,7 +455,7 @@ class Robot:
         out : (..., nv)
             An array that takes the result.
         dissipation : bool
-            Add damping and Coulomb friction.
+            Add damping, Coulomb friction and torque offsets.
         base_motion : (..., 9)
             The base's angular velocity, angular acceleration and linear acceleration, in its own frame.
         details : bool
@@ -630,7 +641,7 @@ class Robot:
         f_ext, base_motion : bool
             Take them as further arguments.
         dissipation : bool
-            Add damping and Coulomb friction.
+            Add damping, Coulomb friction and torque offsets.
         dtype : "float64", "float32", or None to follow the arguments
         threads : int
             Split large batches over so many (None: LINKSWEEP_THREADS, or 1).
@@ -1382,7 +1393,7 @@ class Robot:
             Standard deviations of the wrench as expected beforehand; needed where the joints do not show all of it.
         reference : as of Jacobians
         dissipation : bool
-            With damping and friction in the model.
+            With damping, friction and torque offsets in the model.
 
         Returns
         -------
@@ -1405,7 +1416,7 @@ class Robot:
         gain : 1/s
             How fast it follows.
         dissipation : bool
-            With damping and friction in the model.
+            With damping, friction and torque offsets in the model.
         """
         from ..analysis.wrench import MomentumObserver
 

@@ -61,8 +61,7 @@ def compared(evidence: Evidence) -> Described | None:
     gravity = robot.gravity_forces(samples.q[rows])
     whole = robot.inverse_dynamics(samples.q[rows], samples.qd[rows], samples.qdd[rows])
     moving = whole - gravity - samples.qdd[rows] * robot.armature
-    friction = (here.qd * columns.known_damping + np.sign(here.qd) * columns.known_friction) @ columns.into
-    tau = samples.tau[rows] - friction
+    tau = samples.tau[rows] - here.known_losses() @ columns.into
     drives = np.array([k for k, column in enumerate(columns.columns) if not column.is_body], int)
     against, found, slight = [], {"g": [], "i": []}, []
     for joint in range(columns.nv):
