@@ -3,6 +3,7 @@
 Every message is one sentence that says what was wrong, what was got, what was expected and what to do.
 """
 
+import contextlib
 import os
 import sys
 import warnings
@@ -43,8 +44,11 @@ class SingularWarning(UserWarning):
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn of the line outside this package that led here, however deep in it the reason was found."""
+    """Warn of the line outside this package that led here, however deep in it the reason was found.
+
+    Frames of contextlib between those of the package belong to it: it calls functions that a context manager decorates.
+    """
     depth, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((_PACKAGE, contextlib.__file__)):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(message, category, stacklevel=depth)

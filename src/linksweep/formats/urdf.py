@@ -70,6 +70,11 @@ def read_urdf(
     return _Reader(source).model(parse(data, source, encoding), gravity, rigid, couple)
 
 
+def inertial_of(link: Element, source: str) -> Inertial:
+    """What a <link> of the file `source` says of its own inertia."""
+    return _Reader(source).inertial(link)
+
+
 def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Matrix:
     """Rz(yaw) Ry(pitch) Rx(roll): turns about the fixed axes x, y, z, in this order."""
     (cr, sr), (cp, sp), (cy, sy) = ((math.cos(t), math.sin(t)) for t in (roll, pitch, yaw))

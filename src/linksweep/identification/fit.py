@@ -56,6 +56,18 @@ class FitSettings(TypedDict):
 
 
 @dataclass(frozen=True)
+class Validation:
+    """A log that was not fitted: predicted torques (rows, nv), and (nv,) the rms of measured less predicted torques
+    and of the measured ones.
+    """
+
+    joints: tuple[str, ...]
+    predicted: np.ndarray
+    rms: np.ndarray
+    torque: np.ndarray
+
+
+@dataclass(frozen=True)
 class Fit:
     """Base parameters found from a log. Arrays follow `names`; numbers of joints follow `robot.joint_names`.
 
@@ -209,11 +221,26 @@ class Fit:
         square = np.sum(np.square(self.samples.tau - torques), axis=0, where=used)
         return np.sqrt(square / np.where(count, count, np.nan))
 
-    def report(self, out: str | Path | None = None) -> str:
-        """What was found, in Markdown; with `out`, a folder, also tables, plots and the robot as files in it."""
+    def validate(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, qd: ArrayLike | None = None) -> Validation:
+        """Compare the torques of another log with those that this fit predicts; arguments as of `identify`."""
+        measured = np.asarray(tau, dtype=float)
+        predicted_ = self.predict(t, q, qd)
+        if measured.shape != predicted_.shape:
+            raise ArgumentError(f"tau has shape {measured.shape}, expected {predicted_.shape}: a row for each of q.")
+        used = np.isfinite(measured)
+        count = np.maximum(used.sum(axis=0), 1)
+        rest = np.where(used, measured - predicted_, 0.0)
+        sizes = (np.sqrt(np.sum(np.square(x), axis=0) / count) for x in (rest, np.where(used, measured, 0.0)))
+        return Validation(self.columns.robot.joint_names, predicted_, *sizes)
+
+    def report(self, out: str | Path | None = None, validated: Mapping[str, Validation] | None = None) -> str:
+        """Report the fit in Markdown; with `out`, a folder, also tables, plots and the robot as files in it.
+
+        validated: results of `validate` to report, by the names of their logs.
+        """
         from linksweep.identification.report import report
 
-        return report(self, out)
+        return report(self, out, validated)
 
     def __repr__(self) -> str:
         shown_ = int(self.determined.sum())

@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike
 
 from ..catalogue.parameters import TEN
 from ..description.assembly import LARGEST, check_body, find_frame
-from ..description.model import Inertial, Joint, Limits, Model, moved, symmetric
+from ..description.model import Inertial, Joint, Limits, Model, moved
+from ..description.quantities import from_ten
 from ..description.tips import tips, tools
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
@@ -264,12 +265,7 @@ def _body(name: str, ten: np.ndarray) -> Inertial:
         raise ArgumentError(
             f"inertia of {name!r} has a first moment and no mass, expected both or neither: correct it."
         )
-    com = h / m if m else np.zeros(3)
-    xx, yy, zz, xy, xz, yz = ten[4:]
-    about_com = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - m * (com @ com * np.eye(3) - np.outer(com, com))
-    i = about_com.tolist()
-    x, y, z = com.tolist()
-    return Inertial(m, (x, y, z), symmetric(i[0][0], i[1][1], i[2][2], i[0][1], i[0][2], i[1][2]))
+    return from_ten(ten)
 
 
 def _listed(names: tuple[str, ...], most: int = 12) -> str:

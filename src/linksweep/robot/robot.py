@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -364,11 +365,23 @@ class Robot:
             robot.snapping = moved
         return robot
 
-    def to_urdf(self) -> str:
-        """URDF text of the same dynamics; gravity is not part of it, and motor inertia is an attribute of our own.
+    def to_urdf(self, original: str | os.PathLike[str] | None = None) -> str:
+        """URDF text of the same dynamics.
 
-        A link whose frame stands away from its joint is a body "<link>_body" at the joint, with that frame on it.
+        Gravity is not part of it; motor inertia and torque offsets are attributes of our own. A link whose frame is not
+        at its joint becomes a body "<link>_body" at the joint, with that frame on it.
+
+        Parameters
+        ----------
+        original : path of the URDF file that the robot was loaded from
+            Its text is returned with this robot's inertias, damping, friction and motor inertias; visuals, collisions,
+            transmissions and comments stay. Inertias of links on fixed joints are merged into the link that carries
+            them. Motor inertia is also written as `rotor_inertia` of <dynamics> and into actuators, for Drake.
         """
+        if original is not None:
+            from ..formats.urdf_edit import edited_urdf
+
+            return edited_urdf(self.model, original)
         from ..formats.urdf_writer import to_urdf
 
         return to_urdf(self.model)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linksweep.catalogue.parameters import TEN
+from linksweep.description.quantities import from_ten
 from linksweep.identification.estimate.least_squares import Estimate
 from linksweep.identification.model.columns import NOT_NEGATIVE, Columns
 from linksweep.identification.model.grouping import Grouping
@@ -128,8 +129,8 @@ def _with_numbers(columns: Columns, x: np.ndarray) -> Robot:
     robot = robot.with_dissipation(damping, friction, offset)
     for owner, places in zip(owners, bodies, strict=True):
         if kinds[owner] == "payload":
-            mass, com, about = _body(x[places])
-            robot = robot.with_payload(owner, mass, com.tolist(), about)
+            load = from_ten(x[places])
+            robot = robot.with_payload(owner, load.mass, load.com, load.inertia)
     return robot
 
 
@@ -148,10 +149,3 @@ def _of_joints(columns: Columns, by_name: Mapping[str, float], what: str, descri
             found[joint] = described[joint]
     return found
 
-
-def _body(ten: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, mass centre and the inertia about it."""
-    m, com = float(ten[0]), ten[1:4] / ten[0]
-    xx, yy, zz, xy, xz, yz = ten[4:]
-    about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - m * (com @ com * np.eye(3) - np.outer(com, com))
-    return m, com, about
