@@ -11,6 +11,7 @@ import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from oracles import FILES
@@ -19,8 +20,8 @@ from scipy.signal import lfilter
 import linksweep as ls
 
 HELD = {
-    "panda": ("finger",), "kinova": ("finger",), "ur5": (), "ur3": (), "ur10": (), "xarm7": ("drive_joint", "finger", "knuckle"),
-    "z1": ("jointGripper",), "talos_left_arm": ("gripper",), "so100": ("gripper", "Jaw", "6"),
+    "panda": ("finger",), "kinova": ("finger",), "ur5": (), "ur3": (), "ur10": (), "z1": ("jointGripper",),
+    "xarm7": ("drive_joint", "finger", "knuckle"), "talos_left_arm": ("gripper",), "so100": ("gripper", "Jaw", "6"),
 }  # fmt: skip
 NAMES = {"ur5": "ur5_robot", "ur3": "ur3_robot", "ur10": "ur10_robot"}
 
@@ -126,11 +127,11 @@ def clean_log(
     robot = arm(name)
     of_robot, rng = np.random.default_rng([seed if truth is None else truth, 1]), np.random.default_rng([seed, 2])
     true = true_robot(robot, of_robot, spread, dry, armature)
-    size_of = motion(robot, np.linspace(0.0, 10.0, 400), np.random.default_rng(5), speed)
-    torque = np.sqrt(np.mean(np.square(true.inverse_dynamics(*size_of)), axis=0))
+    usual_q, usual_qd, usual_qdd = motion(robot, np.linspace(0.0, 10.0, 400), np.random.default_rng(5), speed)
+    torque = np.sqrt(np.mean(np.square(true.inverse_dynamics(usual_q, usual_qd, usual_qdd)), axis=0))
     torque = np.maximum(torque, 0.02 * torque.max())
     coulomb = dry * torque * of_robot.uniform(0.5, 1.5, robot.nv)
-    viscous = dry * torque / np.abs(size_of[1]).max(axis=0) * of_robot.uniform(0.5, 1.5, robot.nv)
+    viscous = dry * torque / np.abs(usual_qd).max(axis=0) * of_robot.uniform(0.5, 1.5, robot.nv)
     shift = 0.05 * torque * of_robot.normal(size=robot.nv) * offset
     t = np.arange(round(duration * rate)) / rate
     q, qd, qdd = motion(robot, t, rng, speed, pace, kind)
@@ -216,7 +217,8 @@ def scaled_torques(log: JointLog, factor: float | np.ndarray) -> JointLog:
 
 
 def flipped_torque(log: JointLog, joint: int) -> JointLog:
-    return scaled_torques(log, np.where(np.arange(log.q.shape[1]) == joint, -1.0, 1.0))
+    nv = log.q.shape[1]
+    return scaled_torques(log, np.where(np.arange(nv) == joint % nv, -1.0, 1.0))
 
 
 def flipped_position(log: JointLog, joint: int) -> JointLog:
@@ -238,4 +240,99 @@ def scaled_time(log: JointLog, factor: float) -> JointLog:
     return replace(log, t=log.t * factor, period=log.period * factor)
 
 
-CORRUPTIONS: dict[str, Callable[[JointLog], JointLog]] = {}
+def held_torques(log: JointLog, rows: int) -> JointLog:
+    """Torques that are updated less often than positions."""
+    source = np.arange(len(log.t)) // rows * rows
+    return replace(log, tau=log.tau[source], exact_tau=log.exact_tau[source])
+
+
+def degrees(log: JointLog, what: str) -> JointLog:
+    return replace(log, **{what: np.degrees(getattr(log, what))})
+
+
+# ---- the logs of the test: forty with a fault, forty without -------------------------------------------------------------
+
+ARMS = ("ur5", "panda", "ur3", "kinova", "z1", "puma560", "stanford", "ur10", "six_axis", "xarm7")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A log to fit. names: the remarks of which one must be made, "error" for an error; none: none may be made."""
+
+    label: str
+    arm: str
+    options: dict[str, Any]
+    velocities: bool
+    cutoff: float | None
+    fault: Callable[[JointLog], JointLog] = lambda log: log
+    names: frozenset[str] = frozenset()
+
+    def log(self) -> JointLog:
+        return self.fault(clean_log(self.arm, **self.options))
+
+
+def _options(k: int, seed: int) -> tuple[str, dict[str, Any], bool, float | None]:
+    """An arm, and how it is logged: rates, noise, friction and motions as they are found."""
+    rng = np.random.default_rng([k, seed])
+    options = {
+        "seed": int(rng.integers(1 << 30)), "rate": float(rng.choice([100, 125, 250, 500, 1000])),
+        "duration": float(rng.choice([15, 20, 30])), "noise": float(rng.choice([0.005, 0.01, 0.02, 0.05])),
+        "dry": float(rng.choice([0.05, 0.1, 0.2])), "spread": float(rng.choice([0.0, 0.1, 0.2])),
+        "speed": float(rng.choice([0.4, 0.6])), "encoder": 2.0 * np.pi / 2 ** int(rng.choice([16, 18, 20])),
+        "armature": bool(rng.integers(2)), "model": str(rng.choice(["sign", "tanh", "stribeck"])),
+        "pace": float(rng.choice([0.1, 0.15])), "colour": float(rng.choice([0.0, 0.01])),
+    }  # fmt: skip
+    return ARMS[k % len(ARMS)], options, bool(rng.integers(2)), [None, 10.0, 15.0][int(rng.integers(3))]
+
+
+def clean_cases(count: int = 40, seed: int = 1) -> list[Case]:
+    cases = []
+    for k in range(count):
+        name, options, velocities, cutoff = _options(k, seed)
+        cases.append(Case(f"clean-{k}-{name}", name, options, velocities, cutoff))
+    return cases
+
+
+SIGNS, ORDER, DELAY = frozenset({"signs"}), frozenset({"order"}), frozenset({"delay"})
+SCALE, TIME, STALE = frozenset({"scale"}), frozenset({"time", "rates", "speeds"}), frozenset({"stale"})
+FAULTS: tuple[tuple[str, Callable[[JointLog], JointLog], frozenset[str]], ...] = (
+    ("last torque turned round", lambda log: flipped_torque(log, -1), SIGNS),
+    ("torque before the last turned round", lambda log: flipped_torque(log, -2), SIGNS),
+    ("third torque turned round", lambda log: flipped_torque(log, 2), SIGNS),
+    ("all torques turned round", lambda log: scaled_torques(log, -1.0), SIGNS),
+    ("third position turned round", lambda log: flipped_position(log, 2), SIGNS),
+    ("joints 2 and 3 swapped", lambda log: swapped(log, 1, 2), ORDER),
+    ("joints 1 and 2 swapped", lambda log: swapped(log, 0, 1), ORDER),
+    ("torques of joints 2 and 3 swapped", lambda log: swapped(log, 1, 2, "torques"), ORDER),
+    ("positions of joints 2 and 3 swapped", lambda log: swapped(log, 1, 2, "positions"), ORDER),
+    ("torques of the last two joints swapped", lambda log: swapped(log, -2, -1, "torques"), ORDER),
+    ("torques 2 ms late", lambda log: late(log, 0.002), DELAY),
+    ("torques 4 ms late", lambda log: late(log, 0.004), DELAY),
+    ("torques 8 ms early", lambda log: late(log, -0.008), DELAY),
+    ("torques 20 ms late", lambda log: late(log, 0.020), DELAY),
+    ("torques 30 ms late", lambda log: late(log, 0.030), DELAY),
+    ("torque of joint 2 10 ms late", lambda log: late(log, 0.010, [1]), DELAY),
+    ("time x 10", lambda log: scaled_time(log, 10.0), TIME),
+    ("time / 10", lambda log: scaled_time(log, 0.1), TIME),
+    ("torques x 0.3", lambda log: scaled_torques(log, 0.3), SCALE),
+    ("torques in N mm", lambda log: scaled_torques(log, 1000.0), SCALE),
+    ("torques before the gear", lambda log: scaled_torques(log, 0.01), SCALE),
+    ("torque of joint 2 x 3", lambda log: scaled_torques(log, np.where(np.arange(log.q.shape[1]) == 1, 3, 1)), SCALE),
+    ("time in milliseconds", lambda log: scaled_time(log, 1000.0), frozenset({"error"})),
+    ("velocities in degrees", lambda log: degrees(log, "qd"), frozenset({"rates"})),
+    ("polled", polled, STALE),
+    ("held rows", held, STALE),
+    ("held torques", lambda log: held_torques(log, 5), STALE),
+)
+
+
+def corrupted_cases(count: int = 40, seed: int = 2) -> list[Case]:
+    cases = []
+    for k in range(count):
+        name, options, velocities, cutoff = _options(k, seed)
+        label, fault, names = FAULTS[k % len(FAULTS)]
+        factor = {"time x 10": 10.0, "time / 10": 0.1}.get(label, 1.0)
+        velocities = velocities or label == "velocities in degrees"
+        cutoff = None if cutoff is None else cutoff / factor
+        cases.append(Case(f"{label}-{k}-{name}", name, options, velocities, cutoff, fault, names))
+    return cases

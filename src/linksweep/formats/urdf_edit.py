@@ -246,9 +246,7 @@ class _Edit:
         else:
             start = self.data.rfind(b"\n", 0, element.stop) + 1
             alone = not self.data[start : element.stop].strip()
-            self.edits.append(
-                (start, start, f"{indent}  {text}\n") if alone else (element.stop, element.stop, text)
-            )
+            self.edits.append((start, start, f"{indent}  {text}\n") if alone else (element.stop, element.stop, text))
 
 
 def _all(element: Element) -> Iterator[Element]:

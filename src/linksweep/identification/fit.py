@@ -20,7 +20,7 @@ from linksweep.identification.estimate.spread import coloured
 from linksweep.identification.estimate.triangles import Triangles, blocks_of, parts_of, triangles
 from linksweep.identification.log.filters import low_passed
 from linksweep.identification.log.reading import Log, Recordings, Remarks, read_log
-from linksweep.identification.log.signals import Samples, leave_out, samples_of
+from linksweep.identification.log.signals import Samples, leave_out, remark_speeds, samples_of
 from linksweep.identification.model.columns import USUAL, Columns
 from linksweep.identification.model.grouping import Grouping, grouping
 from linksweep.identification.physical.bodies import Physical, consistent
@@ -166,9 +166,7 @@ class Fit:
         return tuple(self.names[k] for k in kept)
 
     @one_thread()
-    def predict(
-        self, t: ArrayLike, q: ArrayLike, qd: ArrayLike | None = None, *, filtered: bool = True
-    ) -> np.ndarray:
+    def predict(self, t: ArrayLike, q: ArrayLike, qd: ArrayLike | None = None, *, filtered: bool = True) -> np.ndarray:
         """Torques (rows, nv) at the rows of another log, whose positions are filtered as this one's were.
 
         filtered: torques without what is above the cut-off, as low-passed torques are: noise of the accelerations, and
@@ -297,12 +295,15 @@ def identify(
         ("prior_torque", prior_torque, 1e-300),
     ):  # fmt: skip
         _check_number(name, value, least)
+    if retime not in (None, True, False):
+        raise ArgumentError(f"retime is {shown(retime)}, expected True, False or None.")
     remarks = Remarks()
     columns = Columns(robot, unknown, drives, stribeck)
     group = grouping(columns, grouping_by)
     recordings = read_log(columns, t, q, tau, qd, weights, remarks, retime)
     log, band = _in_band(recordings, group, cutoff, slow, delay, remarks)
     samples = samples_of(log, band)
+    remark_speeds(columns, samples, remarks)
     leave_out(columns, samples, slow, remarks)
     parts = parts_of(samples)
     count = every_of(log.dt, band) if every is None else int(every)
@@ -384,17 +385,22 @@ def _prior_share(best: Estimate, group: Grouping, settings: FitSettings) -> np.n
 
 
 def _in_band(
-    recordings: Recordings, group: Grouping, cutoff: float | None, slow: float | None, delay: ArrayLike, remarks: Remarks
+    recordings: Recordings,
+    group: Grouping,
+    cutoff: float | None,
+    slow: float | None,
+    delay: ArrayLike,
+    remarks: Remarks,
 ) -> tuple[Log, float]:
     """The log with gaps bridged that are short beside the period of the cut-off, and the cut-off."""
     if cutoff is not None:
         band = _checked_cutoff(cutoff, recordings.dt)
         return _shifted(recordings.log(band, remarks), delay, group.columns), band
-    band = None
+    log = recordings.log(None, Remarks(quiet=True))
     for _ in range(3):  # a lower cut-off bridges longer gaps, which makes lower cut-offs possible
-        log = _shifted(recordings.log(band, Remarks(quiet=True)), delay, group.columns)
-        band = choose_cutoff(group, log, slow)
-        if len(recordings.log(band, Remarks(quiet=True)).stretches) == len(log.stretches):
+        band = choose_cutoff(group, _shifted(log, delay, group.columns), slow)
+        before, log = log, recordings.log(band, Remarks(quiet=True))
+        if len(log.stretches) == len(before.stretches):
             break
     return _shifted(recordings.log(band, remarks), delay, group.columns), band
 

@@ -54,7 +54,7 @@ def limits_of(model: Model) -> JointLimits:
 
 
 def of_rates(model: Model, what: str) -> np.ndarray:
-    """What each rate (nv,) meets, "damping", "friction", "armature" or "torque_offset": of a joint and its followers."""
+    """The "damping", "friction", "armature" or "torque_offset" at each rate (nv,): of a joint and its followers."""
     joints = model.joints
     found = np.array([getattr(joint, what) for joint in joints for _ in range(joint.type.nv)], dtype=float)
     own = {link.joint.name: link.joint for link in model.links}

@@ -1,9 +1,9 @@
 """Tests on blocks of a log, for residuals of any colour.
 
-A sum over the rows of a log has a standard error that grows with the autocorrelation of the rows. Sums over blocks that
-are long beside the memory of the noise are nearly independent, and their own spread measures that error; what neighbours
-share is counted as by Newey and West ("A simple, positive semi-definite, heteroskedasticity and autocorrelation
-consistent covariance matrix", 1987).
+A sum over the rows of a log has a standard error that grows with the autocorrelation of the rows. Sums over blocks
+that are long compared with the correlation time of the noise are nearly independent, and their own spread measures that
+error. Correlation between neighbouring blocks is counted as by W. K. Newey and K. D. West, "A simple, positive
+semi-definite, heteroskedasticity and autocorrelation consistent covariance matrix" (1987).
 """
 
 from __future__ import annotations

@@ -50,7 +50,8 @@ def evidence_of(grouping: Grouping, samples: Samples, best: Estimate, parts: Pie
         return None
     most = max(16, MOST // len(blocks)) * every
     blocks = [[(a, min(b, a + most)) for a, b in pieces] for pieces in blocks]
-    narrow = replace(samples, q=q, qd=qd, qdd=qdd, weight=_away_from_reversals(grouping.columns, samples, band), cutoff=band)
+    weight = _away_from_reversals(grouping.columns, samples, band)
+    narrow = replace(samples, q=q, qd=qd, qdd=qdd, weight=weight, cutoff=band)
     found = triangles(grouping, narrow, every, blocks)
     torque = float(np.sqrt(np.mean(np.square(samples.tau), axis=0)).max())
     return Evidence(grouping, narrow, every, blocks, found, estimate(found, best.values, torque=torque))

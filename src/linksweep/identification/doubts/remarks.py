@@ -57,8 +57,8 @@ def _remark_log(evidence: Evidence, driven: list[int], slow: np.ndarray, remarks
     elif described is not None and described.slight:
         remarks(
             "time",
-            f"inertia is less than 1/{TIME:.0f} of the model's, measured by gravity; t seems to be too short: check its "
-            f"unit.",
+            f"inertia is less than 1/{TIME:.0f} of the model's, measured by gravity; t seems to be too short: check "
+            f"its unit.",
         )
     elif described is not None and described.unit is not None and described.unit.beyond(UNIT):
         remarks(
@@ -83,7 +83,7 @@ def impossible(group: Grouping, best: Estimate, deviations: np.ndarray) -> list[
     only = ((shares >= 0.0) & (positive | (np.abs(shares) < 1e-9))).all(axis=1)
     bar = max(MANY, float(norm.isf(DOUBT / max(1, int(only.sum())))))
     size = np.maximum(deviations, ROUNDING * np.max(best.noise) / group.sizes)
-    return [k for k in np.flatnonzero(only & best.known) if best.values[k] < -bar * size[k]]
+    return np.flatnonzero(only & best.known & (best.values < -bar * size)).tolist()
 
 
 def _remark_impossible(

@@ -12,9 +12,7 @@ from linksweep.identification.log.signals import Samples
 from linksweep.identification.model.grouping import Grouping
 
 
-def predicted(
-    group: Grouping, samples: Samples, *values: np.ndarray, without: np.ndarray | None = None
-) -> np.ndarray:
+def predicted(group: Grouping, samples: Samples, *values: np.ndarray, without: np.ndarray | None = None) -> np.ndarray:
     """Torques (rows, nv) of base parameters along samples; several sets of them give (sets, rows, nv).
 
     without: (columns,) unknowns that are taken as 0.

@@ -53,7 +53,7 @@ class Triangles:
         return Triangles(self.grouping, (R,), self.count[parts].sum(axis=0, keepdims=True), self.every)
 
     def gram(self, part: int, joint: int) -> np.ndarray:
-        """[X tau]^T [X tau] of a part and joint, with rows and columns for all pivots (and extra unknowns), then tau."""
+        """[X tau]^T [X tau] of a part and joint, with rows and columns for all pivots, extra unknowns, and tau last."""
         seen, R = self.grouping.seen[joint], self.R[part][joint]
         at = np.concatenate([np.flatnonzero(seen), np.arange(len(seen), len(seen) + R.shape[1] - int(seen.sum()))])
         found = np.zeros((at[-1] + 1, at[-1] + 1))

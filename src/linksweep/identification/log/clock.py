@@ -16,7 +16,7 @@ from linksweep.identification.log.filters import derivative, low_passed
 
 REACH, FAR = 5, 50  # rows on either side over which motion is measured
 QUANTA = 2.0  # a joint that moves this many encoder steps per row cannot repeat its position
-SMOOTH, PART = 10.0, 0.02  # Hz, and part of the rate of the rows: what is below both is motion, the rest noise and jitter
+SMOOTH, PART = 10.0, 0.02  # Hz, and part of the rate of the rows: below is motion, the rest is noise and jitter
 WINDOW = 200  # rows over which the phase of the controller's clock is averaged
 COHERENT = 0.5  # mean resultant length of the phase: the ticks are known to a fifth of a period
 CLEAR = 4.0  # standard deviations

@@ -17,6 +17,7 @@ from linksweep.identification.model.columns import Columns
 
 SLOW = 0.02  # of a drive's largest rate: below, the sign of a rate is a guess
 RAMP = 0.5  # of that: in predictions, dry friction grows to its full size up to there
+FAST = 2.0  # of the velocity limit
 SATURATED = 0.99  # of the effort limit
 NOTHING = 1e-15  # N m or N
 STILL = 2e-3  # of the largest range among the joints
@@ -74,6 +75,19 @@ def _with_rates(one: Stretch, dt: float, cutoff: float) -> tuple[np.ndarray, np.
         return q, derivative(q, dt, 1), derivative(q, dt, 2)
     qd = low_passed(one.qd, dt, cutoff)
     return q, qd, derivative(qd, dt, 1)
+
+
+def remark_speeds(columns: Columns, samples: Samples, remarks: Remarks) -> None:
+    """Velocities that the drives cannot reach: by the limits of the model."""
+    limits = {link.joint.name: link.joint.limits.velocity for link in columns.full.model.links}
+    fast = []
+    for k, name in enumerate(columns.robot.joint_names):
+        peak = float(np.abs(samples.qd[:, k]).max())
+        if peak > FAST * limits[name] > 0.0:
+            fast.append(f"{name} ({peak:.4g} of {limits[name]:.4g})")
+    if fast:
+        shown = ", ".join(fast[:4]) + (f" and {len(fast) - 4} more" if len(fast) > 4 else "")
+        remarks("speeds", f"velocities are more than twice the model's limit: {shown}; check the units of t and q.")
 
 
 def leave_out(columns: Columns, samples: Samples, slow: float | None, remarks: Remarks) -> tuple[str, ...]:

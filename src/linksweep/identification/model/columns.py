@@ -140,7 +140,7 @@ class Columns:
 
     @property
     def slowest(self) -> np.ndarray:
-        """(drives,) rates that must be part of a fit: a quarter of the speed of an unknown Stribeck term, or infinity."""
+        """(drives,) rates that a fit must include: a quarter of the speed of an unknown Stribeck term, or infinity."""
         wanted = {c.place for c in self.columns if c.what == "stribeck"}
         return np.array([0.25 * self.speeds[d] if d in wanted else np.inf for d in range(len(self.drive_names))])
 

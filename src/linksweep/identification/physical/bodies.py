@@ -135,8 +135,8 @@ def _with_numbers(columns: Columns, x: np.ndarray) -> Robot:
 
 
 def _of_joints(columns: Columns, by_name: Mapping[str, float], what: str, described: np.ndarray) -> np.ndarray:
-    """A drive's number at each joint: the diagonal of T^T diag(number) T, of offsets T^T number; the description's where
-    none is unknown.
+    """A drive's number at each joint: the diagonal of T^T diag(number) T, of offsets T^T number; the model's where none
+    is unknown.
     """
     values = np.array([by_name.get(f"{name}.{what}", np.nan) for name in columns.drive_names])
     found = np.zeros(len(described))
@@ -148,4 +148,3 @@ def _of_joints(columns: Columns, by_name: Mapping[str, float], what: str, descri
         if not len(acting):
             found[joint] = described[joint]
     return found
-
