@@ -250,7 +250,7 @@ def degrees(log: JointLog, what: str) -> JointLog:
     return replace(log, **{what: np.degrees(getattr(log, what))})
 
 
-# ---- the logs of the test: forty with a fault, forty without -------------------------------------------------------------
+# ---- forty logs with a fault, and forty without ------------------------------------------------------------------------
 
 ARMS = ("ur5", "panda", "ur3", "kinova", "z1", "puma560", "stanford", "ur10", "six_axis", "xarm7")
 

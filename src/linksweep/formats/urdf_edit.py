@@ -134,14 +134,20 @@ class _Edit:
     def _replace_inertial(self, name: str, new: Inertial | None) -> None:
         link = self.links[name]
         old = next(link.all("inertial"), None)
-        if old is None and new is None:
+        if new is None:
+            if old is not None:
+                self.edits.append((*self._span(old), ""))
             return
-        indent = self._indent(link) + "  "
-        lines = [] if new is None else inertial_lines(new, indent)
-        if old is not None:
-            self.edits.append((*self._span(old), "\n".join(lines).strip()))
-        else:
+        lines = inertial_lines(new, self._indent(link) + "  ")
+        if old is None:
             self._insert_first(link, lines)
+            return
+        for tag, line in zip(("origin", "mass", "inertia"), lines[1:-1], strict=True):  # comments between them stay
+            own = next(old.all(tag), None)
+            if own is not None:
+                self.edits.append((*self._span(own), line.strip()))
+            else:
+                self._insert_last(old, line.strip())
 
     # friction and motors
 

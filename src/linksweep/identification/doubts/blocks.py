@@ -32,13 +32,3 @@ def bar(blocks: int, tests: int = 1) -> float:
 
     return float(t.isf(0.5 * DOUBT / max(1, tests), max(1, blocks - 1)))
 
-
-def surplus(first: np.ndarray, second: np.ndarray) -> float:
-    """By how many standard errors the squares (blocks,) of one fit exceed those of another in every block alike.
-
-    Q. H. Vuong, "Likelihood ratio tests for model selection and non-nested hypotheses", 1989.
-    """
-    apart = first - second
-    mean = apart.mean()
-    error = np.sqrt(error_of_sum((apart - mean)[:, None])[0, 0])
-    return float(apart.sum() / max(error, 1e-300))
