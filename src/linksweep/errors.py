@@ -46,7 +46,10 @@ class SingularWarning(UserWarning):
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn of the line outside this package that led here, however deep in it the reason was found."""
+    """Warn of the line outside this package that led here, however deep in it the reason was found.
+
+    Frames of contextlib between those of the package belong to it: it calls functions that a context manager decorates.
+    """
     depth, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED_OVER):
         depth, frame = depth + 1, frame.f_back

@@ -180,12 +180,13 @@ def test_info_shows_limits_damping_friction_and_axis(run):
     assert lines[2].split() == ["joint", "kind", "axis", "lower", "upper", "velocity", "effort"]
     assert lines[3].split() == ["slide", "prismatic", "0", "1", "0", "-1", "1", "2", "9"]
     assert lines[4].split() == ["turn", "revolute", "0", "0.6", "0.8", "–", "–", "–", "–"]
-    assert lines[7].split() == ["joint", "parent", "link", "mass", "damping", "friction", "armature"]
-    assert lines[8].split() == ["slide", "arm", "hand", "1.5", "0.4", "0.2", "0"]
+    assert lines[7].split() == ["joint", "parent", "link", "mass", "damping", "friction", "armature", "torque_offset"]
+    assert lines[8].split() == ["slide", "arm", "hand", "1.5", "0.4", "0.2", "0", "0"]
     facts = json.loads(run("info", "arm.urdf", "--json").out)
     assert facts["joints"][0] == {
         "name": "slide", "kind": "prismatic", "axis": [0.0, 1.0, 0.0], "parent": "arm", "link": "hand", "mass": 1.5,
         "lower": -1.0, "upper": 1.0, "velocity": 2.0, "effort": 9.0, "damping": 0.4, "friction": 0.2, "armature": 0.0,
+        "torque_offset": 0.0,
     }  # fmt: skip
     assert facts["tips"] == ["camera", "side"] and facts["tool"] is None and facts["tools"] == ["camera", "side"]
 

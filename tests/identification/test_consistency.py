@@ -178,14 +178,14 @@ def test_the_robot_is_consistent_and_can_be_written(method: str, tmp_path: Path)
     physical: Physical = fit.physical_numbers
     assert min(physical.smallest.values()) > 0.0
     assert (fit.robot.armature >= 0).all() and (fit.robot.damping >= 0).all() and (fit.robot.friction >= 0).all()
-    # the robot's own torques, and the offsets that it has no place for, are the prediction
-    offsets = [fit.parameters[f"{name}.offset"] for name in own.robot.joint_names]
+    # the robot's own torques, offsets included, are the prediction
     moving = np.abs(own.qd) > 0.03 * np.abs(own.qd).max(axis=0)
     for robot in (fit.robot, again):
-        torques = robot.inverse_dynamics(own.q, own.qd, own.qdd, dissipation=True) + offsets
+        torques = robot.inverse_dynamics(own.q, own.qd, own.qdd, dissipation=True)
         assert np.sqrt(np.mean(np.square((torques - own.tau) * moving))) < 0.1
     assert (fit.robot_rms < 1.03 * fit.rms).all()
-    assert "joint.offset" in {name.split("_")[-1] for name in physical.left_out}
+    offsets = [fit.parameters[f"{name}.offset"] for name in own.robot.joint_names]
+    assert not physical.left_out and np.allclose(fit.robot.torque_offset, offsets)
 
 
 def test_without_noise_the_robot_is_the_one_that_was_logged():

@@ -33,7 +33,8 @@ def test_gradients_are_exact(kind: str, criterion: str):
     columns = Columns(
         robot, ("inertia", "armature", "viscous", "coulomb"), {"pair": {"panda_joint6": 1, "panda_joint7": 1}}
     )
-    limits = _limits(robot, None, None, None, BOX)
+    limits = _limits(robot, None, None, None, BOX, 0.1, [((0.3, 0.3, 0.0), (0.6, 0.6, 0.4))])
+    assert limits.floor[0] and limits.keep_out[0]
     worth = Worth(grouping(columns), criterion, limits, np.linspace(0.5, 2.0, 7))
     barrier = Barrier(columns, limits, worth, 0.01)
     basis = basis_of(kind, 4, 8.0)
@@ -70,6 +71,40 @@ def test_limits_are_kept_everywhere_and_the_ends_are_at_rest(kind: str, boxed: b
         assert (place > BOX["panda_hand"][0]).all() and (place < BOX["panda_hand"][1]).all()
     # derivatives belong together; central differences at 1 kHz miss h^2 / 6 of the third one, some 100 rad/s^3
     assert np.allclose(np.gradient(q, t, axis=0)[1:-1], qd[1:-1], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["ur5", "puma560"])
+def test_the_arm_stays_above_the_floor_and_out_of_its_base(name: str):
+    robot = arm(name)
+    options = {"starts": 1, "iterations": 5, "duration": 5.0}
+    found, free = ls.excite(robot, **options), ls.excite(robot, floor=None, keep_out=(), **options)
+    assert free.lowest < -0.1 and not free.limits.floor[0]
+    _, q, _, _ = found.samples(500.0)
+    places = robot.poses(q)[:, :, :3, 3]
+    rows, height = found.limits.floor
+    tips = [robot.frame_names.index(tip) for tip in robot.tips]
+    assert set(tips) <= set(rows) and height == 0.05 and (places[:, rows, 2] > height).all()
+    rows, boxes = found.limits.keep_out
+    for lower, upper in boxes:
+        assert set(tips) <= set(rows) and not ((places > lower) & (places < upper)).all(axis=2)[:, rows].any()
+    assert bool(boxes) == (name == "ur5")  # the base frame of this PUMA is at its shoulder
+    assert "self-collision not checked" in repr(found)
+
+
+def test_boxes_that_no_frame_enters():
+    robot = arm("ur5")
+    wall = ((0.3, -2.0, -1.0), (2.0, 2.0, 2.0))
+    found = ls.excite(robot, 5.0, starts=1, iterations=5, keep_out=[wall], floor=-2.0)
+    _, q, _, _ = found.samples(500.0)
+    places = robot.poses(q)[:, :, :3, 3]
+    assert len(found.limits.keep_out[0]) >= 5 and places[..., 0].max() < 0.3
+    for wrong, sentence in (([((1, 1, 1), (0, 0, 0))], r"keep_out\[0\] is"), ([1.0], r"keep_out\[0\] is")):
+        with pytest.raises(ls.ArgumentError, match=sentence):
+            ls.excite(robot, keep_out=wrong)
+    with pytest.raises(ls.ArgumentError, match="floor is 'low', expected a height"):
+        ls.excite(robot, floor="low")
+    with pytest.raises(ls.ArgumentError, match="finds no pose"):
+        ls.excite(robot, floor=0.8)
 
 
 @pytest.mark.slow

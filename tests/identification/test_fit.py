@@ -6,6 +6,7 @@ import functools
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from arms import arm, case
 
 import linksweep as ls
 from linksweep import studies
+from linksweep.identification.estimate.essential import essential
+from linksweep.identification.estimate.least_squares import Estimate
+from linksweep.identification.report import percent
 from linksweep.tables import block_columns, write_table
 
 
@@ -56,7 +60,7 @@ def test_predictions_stand_at_the_times_that_were_asked_for():
     assert np.abs((some - whole[keep]) * ~slow[keep])[40:-40].max() < 0.1
     keep[100:500] = False
     keep[300] = True
-    with pytest.raises(ls.ArgumentError, match=r"row 98 at t = 1.5 s stands too far from others"):
+    with pytest.raises(ls.ArgumentError, match=r"row 98 at t = 1.5 s is too far from others"):
         fitted().predict(t[keep], q[keep])
 
 
@@ -72,18 +76,58 @@ def test_a_fit_says_what_it_is():
 def test_a_report_is_a_folder(tmp_path: Path):
     text = fitted().report(tmp_path / "out")
     written = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert written == ["parameters.csv", "parameters.png", "report.md", "robot.urdf", "spectra.png", "torques.png"]
+    assert written == [
+        "parameters.csv", "parameters.png", "report.md", "robot.srdf", "robot.urdf", "spectra.png", "torques.png",
+    ]  # fmt: skip
     assert (tmp_path / "out" / "report.md").read_text(encoding="utf-8") == text
-    for name in ("joint6.offset", "ZZ1 *", "least eigenvalue", "A Robot has no place for joint1.offset"):
+    for name in ("joint6.offset", "ZZ1 *", "smallest eigenvalue", "torque offset"):
         assert name in text
     rows = (tmp_path / "out" / "parameters.csv").read_text(encoding="utf-8").splitlines()
-    assert len(rows) == 59 and rows[0].startswith("number,value,deviation")
+    assert len(rows) == 59 and rows[0].startswith("parameter,value,deviation")
     robot = ls.load(tmp_path / "out" / "robot.urdf")
     assert np.allclose(robot.armature, fitted().robot.armature)
+    assert np.allclose(robot.torque_offset, fitted().robot.torque_offset)
     assert fitted().report() in text  # without a folder: the same, but for the files
     (tmp_path / "file").write_text("")
     with pytest.raises(ls.ArgumentError, match="is a file, expected a folder"):
         fitted().report(tmp_path / "file")
+
+
+def test_a_report_keeps_the_file_of_the_robot(tmp_path: Path):
+    own = case("panda", duration=6.0)
+    source = Path(own.robot.model.source)
+    with pytest.warns(ls.LogWarning):
+        fit = ls.identify(own.robot, own.t, own.q, own.tau + 5.0 * own.qd, cutoff=20.0, unknown=("viscous", "coulomb"))
+    text = fit.report(tmp_path / "out")
+    written = (tmp_path / "out" / "robot.urdf").read_text(encoding="utf-8")
+    original = source.read_text(encoding="utf-8")
+    assert str(source) in text and written.count("<collision>") == original.count("<collision>") > 0
+    assert written.count("<visual>") == original.count("<visual>") and written.count("<inertial>") > 5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ls.ModelWarning)
+        again = ls.load(tmp_path / "out" / "robot.urdf")
+    assert np.allclose(again.damping[:7], fit.robot.damping) and "panda_finger_joint1" in again.joint_names
+
+
+def test_percentages_say_something():
+    assert [percent(*x) for x in ((1.0, 8.0), (25.0, 1.0), (1.0, 0.0), (np.inf, 1.0))] == ["12.5 %", ">100 %", "", ""]
+    fit = fitted()
+    assert "e+" not in "".join(line for line in fit.report().splitlines() if "%" in line)
+    essential = set(fit.essential())
+    certain = np.abs(fit.values) > fit.deviations
+    assert essential and all(certain[k] for k, name in enumerate(fit.names) if name in essential)
+
+
+def test_essential_numbers_are_certain():
+    """Two numbers that a log hardly tells apart: one of them stands in for both, and neither is certain."""
+    rng = np.random.default_rng(0)
+    root = np.array([[100.0, 100.0, 0.0], [0.0, 0.01, 0.0], [0.0, 0.0, 50.0]])
+    target = root @ np.array([1.0, 1.0, 1.0]) + rng.normal(size=3)
+    covariance = np.linalg.inv(root.T @ root)
+    values = np.linalg.solve(root, target)
+    found = Estimate(values, covariance, np.ones(1), np.ones(1), np.ones(3, bool), root, target, np.ones(1), 1.0)
+    kept = essential(found, covariance, 1000, 0.3)
+    assert kept == [2] or all(values[k] ** 2 > covariance[k, k] for k in kept)
 
 
 def test_a_robot_whose_joints_mimic_others():
@@ -137,6 +181,36 @@ def test_identify_from_files(tmp_path: Path):
     facts = json.loads(done.stdout)
     assert facts["method"] == "entropic" and "pair.coulomb" in facts["parameters"]
     assert abs(facts["parameters"]["joint1.viscous"]["value"] - case("puma560").viscous[0]) < 0.05
+
+
+@pytest.mark.slow
+def test_identify_validates_with_another_file(tmp_path: Path):
+    write_log(tmp_path / "a.csv")
+    write_log(tmp_path / "b.csv", 5)
+    words = [
+        "identify",
+        "puma560",
+        "a.csv",
+        "--out",
+        "one",
+        "--cutoff",
+        20,
+        "--validate",
+        "b.csv",
+        "--validate",
+        "a.csv",
+    ]
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (
+        "b.csv, not fitted:" in done.stdout and "## Validation: b.csv" in (tmp_path / "one" / "report.md").read_text()
+    )
+    facts = json.loads(run(*words, "--json", cwd=tmp_path).stdout)
+    same, other = facts["validated"]["a.csv"], facts["validated"]["b.csv"]
+    # the other log is of an arm with other friction: worse than the one that was fitted
+    assert same["joint1"]["rms"] < 0.2 < other["joint1"]["rms"] and set(other) == set(facts["rms"])
+    done = run(*words, "--validate", "none.csv", cwd=tmp_path)
+    assert done.returncode == 2 and "cannot be read" in done.stderr
 
 
 @pytest.mark.slow

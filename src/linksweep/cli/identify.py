@@ -1,4 +1,4 @@
-"""`linksweep identify`: the numbers of a robot from logged torques."""
+"""`linksweep identify`: the parameters of a robot from logged torques."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linksweep.errors import ArgumentError
 if TYPE_CHECKING:
     import numpy as np
 
-    from linksweep.identification import Fit
+    from linksweep.identification.fit import Fit, Validation
     from linksweep.robot.robot import Robot
 
 METHODS = ("weighted", "ordinary", "huber", "ridge", "entropic", "log_cholesky")
@@ -25,32 +25,38 @@ UNKNOWN = "inertia,armature,viscous,coulomb,offset"
 def identify(
     robot: AskedRobot,
     logs: Annotated[
-        list[Path], typer.Argument(metavar="LOG...", help="CSV: t, q.NAME, tau.NAME and, if there, qd.NAME.")
+        list[Path], typer.Argument(metavar="LOG...", help="CSV: t, q.NAME, tau.NAME and, if measured, qd.NAME.")
     ],
     output: OutputFolder = Path("out"),
     method: Annotated[
         str, typer.Option(metavar="METHOD", help=", ".join(METHODS) + ".", autocompletion=complete_from(METHODS))
     ] = "weighted",
     cutoff: Annotated[
-        float | None, typer.Option(metavar="HZ", help="Up to which the motion is believed; unless said, chosen.")
+        float | None, typer.Option(metavar="HZ", help="Low-pass cut-off; default: chosen by cross-validation.")
     ] = None,
     unknown: Annotated[
         str,
         typer.Option(
-            metavar="NAMES", help="What is fitted; also coulomb_sides, stribeck, payload:FRAME, inertia:LINK."
+            metavar="NAMES", help="Unknown parameters; also coulomb_sides, stribeck, payload:FRAME, inertia:LINK."
         ),
     ] = UNKNOWN,
     drive: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=JOINT+JOINT", help="A drive that turns with several joints, as motor_6=joint_5+joint_6."
+            metavar="NAME=JOINT+JOINT", help="Drive that turns with several joints, as motor_6=joint_5+joint_6."
         ),
     ] = None,
-    stribeck: Annotated[float | None, typer.Option(metavar="SPEED", help="Of Stribeck friction, rad/s.")] = None,
+    stribeck: Annotated[float | None, typer.Option(metavar="SPEED", help="Speed of Stribeck friction, rad/s.")] = None,
     slow: Annotated[
-        float | None, typer.Option(metavar="SPEED", help="Below which dry friction is not believed, rad/s.")
+        float | None, typer.Option(metavar="SPEED", help="Ignore rows in which a drive is slower than this, rad/s.")
     ] = None,
-    delay: Annotated[float, typer.Option(metavar="SECONDS", help="By which torques stand late.")] = 0.0,
+    delay: Annotated[float, typer.Option(metavar="SECONDS", help="Delay of the torques.")] = 0.0,
+    retime: Annotated[
+        bool | None, typer.Option("--retime/--no-retime", help="Move rows of a polled log to the controller's clock.")
+    ] = None,
+    validate: Annotated[
+        list[Path] | None, typer.Option(metavar="LOG", help="Log that is not fitted: report how well it is predicted.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit inertias, armatures and friction to logged torques: a report, plots, tables and the robot as URDF."""
@@ -62,19 +68,21 @@ def identify(
         raise ArgumentError(f"--method is {method!r}, expected one of {', '.join(METHODS)}.")
     arm = find_robot(robot)
     read = [read_log_file(arm, path) for path in logs]
+    others = {str(path): read_log_file(arm, path) for path in validate or []}
     names = tuple(name.strip() for name in unknown.split(",") if name.strip())
     t, q, tau, qd = (list(column) for column in zip(*read, strict=True))
     rates = None if any(one is None for one in qd) else qd  # where only some have velocities, none
     several = (t, q, tau, rates) if len(read) > 1 else read[0]
     fit = fitted(
         arm, *several, method=method, cutoff=cutoff, unknown=names, drives=_drives(drive), stribeck=stribeck,
-        slow=slow, delay=delay,
+        slow=slow, delay=delay, retime=retime,
     )  # fmt: skip
-    fit.report(output)
+    validated = {name: fit.validate(*log) for name, log in others.items()}
+    fit.report(output, validated)
     if as_json:
-        print(json.dumps(_facts(fit, output), indent=2, ensure_ascii=False, allow_nan=False))
+        print(json.dumps(_facts(fit, output, validated), indent=2, ensure_ascii=False, allow_nan=False))
     else:
-        _print(fit, output)
+        _print(fit, output, validated)
 
 
 def read_log_file(arm: Robot, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
@@ -107,7 +115,7 @@ def _drives(words: list[str] | None) -> dict[str, dict[str, float]] | None:
     return found or None
 
 
-def _facts(fit: Fit, output: Path) -> dict[str, object]:
+def _facts(fit: Fit, output: Path, validated: dict[str, Validation]) -> dict[str, object]:
     import math
 
     def number(x: float) -> float | None:
@@ -125,12 +133,21 @@ def _facts(fit: Fit, output: Path) -> dict[str, object]:
             name: {"value": float(value), "deviation": number(spread), "determined": bool(known)}
             for name, value, spread, known in rows
         },
+        "validated": {
+            path: {
+                name: {"rms": number(x), "measured": number(size)}
+                for name, x, size in zip(own.joints, own.rms, own.torque, strict=True)
+            }
+            for path, own in validated.items()
+        },
         "remarks": dict(fit.remarks),
         "folder": str(output),
     }
 
 
-def _print(fit: Fit, output: Path) -> None:
+def _print(fit: Fit, output: Path, validated: dict[str, Validation]) -> None:
+    from linksweep.identification.report import percent
+
     band = "unfiltered" if fit.cutoff == float("inf") else f"{fit.cutoff:.4g} Hz"
     print(
         f"{fit.columns.full.name}: {int(fit.determined.sum())} of {len(fit.names)} base parameters from "
@@ -138,6 +155,10 @@ def _print(fit: Fit, output: Path) -> None:
     )
     for name, x, apart in zip(fit.columns.robot.joint_names, fit.rms, fit.validation.T, strict=True):
         known = apart[apart == apart]
-        unseen = f", {known.mean():.4g} in parts that were not fitted" if len(known) else ""
-        print(f"  {name}: {x:.4g} left over{unseen}")
+        unseen = f" ({known.mean():.4g} cross-validated)" if len(known) else ""
+        print(f"  {name}: RMS residual {x:.4g}{unseen}")
+    for path, own in validated.items():
+        print(f"{path}, not fitted:")
+        for name, x, size in zip(own.joints, own.rms, own.torque, strict=True):
+            print(f"  {name}: RMS residual {x:.4g}, {percent(x, size)} of {size:.4g}")
     print(f"Written into {output}: {' '.join(sorted(path.name for path in output.iterdir() if path.is_file()))}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 LIMITS: Final = ("lower", "upper", "velocity", "effort")
-LOSSES: Final = ("damping", "friction", "armature")
+LOSSES: Final = ("damping", "friction", "armature", "torque_offset")
 
 
 class JointFacts(TypedDict):
@@ -32,6 +32,7 @@ class JointFacts(TypedDict):
     damping: float
     friction: float
     armature: float
+    torque_offset: float
 
 
 class MimicFacts(TypedDict):
@@ -104,6 +105,7 @@ def _facts(found: Robot) -> Facts:
                 "damping": joint.damping,
                 "friction": joint.friction,
                 "armature": joint.armature,
+                "torque_offset": joint.torque_offset,
             }
         )
     may_be_tools = list(tools(model))

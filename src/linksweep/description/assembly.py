@@ -284,6 +284,7 @@ def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
             )
 
     numbers["pitch of joint"] = np.array([p.joint.pitch for p in parts], dtype=float)
+    numbers["torque_offset of joint"] = np.array([p.joint.torque_offset for p in parts], dtype=float)
     for what, values in numbers.items():
         flat = values.reshape(len(parts), -1)
         fine = np.abs(flat) <= LARGEST  # false for NaN too

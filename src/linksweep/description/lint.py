@@ -73,7 +73,7 @@ def _not_finite(link: Link) -> bool:
     joint, inertial = link.joint, link.inertial
     numbers = [
         *joint.axis, *joint.placement.position, *np.ravel(joint.placement.rotation), joint.armature, joint.damping,
-        joint.friction, inertial.mass, *inertial.com, *np.ravel(inertial.inertia),
+        joint.friction, joint.torque_offset, inertial.mass, *inertial.com, *np.ravel(inertial.inertia),
     ]  # fmt: skip
     return not np.isfinite(np.array(numbers, dtype=float)).all()
 

@@ -63,8 +63,10 @@ class Joint:
 
     `placement` puts the joint frame into the parent link's frame; at q = 0 the link frame is the joint frame.
     `axis` is a unit vector in the joint frame. `damping` (N m s) and `friction` (N m, Coulomb) are the
-    papers' dissipative term; `armature` (kg m^2) is the motor inertia seen at the joint. `actuated`: a motor drives it;
-    free joints have none, whatever is said here.
+    papers' dissipative term; `armature` (kg m^2) is the motor inertia seen at the joint. `torque_offset` (N m) is a
+    constant torque that the drive has to make besides, of cables, springs or a sensor's zero; it counts where friction
+    does.
+    `actuated`: a motor drives it; free joints have none, whatever is said here.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Joint:
     limits: Limits = Limits()
     pitch: float = 0.0
     actuated: bool = True
+    torque_offset: float = 0.0
 
     @property
     def type(self) -> Kind:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from linksweep.description.model import Matrix, Vector, symmetric
+from linksweep.description.model import Inertial, Matrix, Vector, symmetric
 from linksweep.errors import DescriptionError
 from linksweep.support.foreign import refuse_foreign
 from linksweep.support.messages import shown
@@ -54,6 +54,23 @@ def as_inertia(value: object, what: str = "inertia") -> Matrix:
             "write it in one of these ways."
         )
     return symmetric(*(as_number(item, what) for item in items))
+
+
+def ten_of(inertial: Inertial) -> np.ndarray:
+    """The ten numbers of a body: m, m c, and the inertia about the origin (xx, yy, zz, xy, xz, yz)."""
+    m, c = float(inertial.mass), np.array(inertial.com, dtype=float)
+    i = np.array(inertial.inertia, dtype=float) + m * (c @ c * np.eye(3) - np.outer(c, c))
+    return np.array([m, *(m * c), i[0, 0], i[1, 1], i[2, 2], i[0, 1], i[0, 2], i[1, 2]])
+
+
+def from_ten(ten: np.ndarray) -> Inertial:
+    """Mass, center of mass and the inertia about it, from the ten numbers of a body."""
+    m = float(ten[0])
+    com = ten[1:4] / m if m else np.zeros(3)
+    xx, yy, zz, xy, xz, yz = ten[4:]
+    about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - m * (com @ com * np.eye(3) - np.outer(com, com))
+    i, (x, y, z) = about.tolist(), com.tolist()
+    return Inertial(m, (x, y, z), symmetric(i[0][0], i[1][1], i[2][2], i[0][1], i[0][2], i[1][2]))
 
 
 def _items(value: object) -> list[object] | None:

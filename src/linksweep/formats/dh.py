@@ -29,7 +29,7 @@ JOINTS = {
 }  # fmt: skip
 GEOMETRY = ("alpha", "a", "d", "theta")
 LIMITS = ("lower", "upper", "velocity", "effort")
-DISSIPATION = ("armature", "damping", "friction")
+DISSIPATION = ("armature", "damping", "friction", "torque_offset")
 KEYS = (*GEOMETRY, "joint", "name", "link", "mass", "com", "inertia", *DISSIPATION, *LIMITS, "measured")
 
 
@@ -50,10 +50,10 @@ def from_dh(
     A row is (alpha, a, d, theta), in radians and metres, or a mapping of these (missing ones are 0) and of:
     `joint` ("revolute", "prismatic", "cylindrical" or "universal", also "R", "P", "C", "U"), `name` (of the joint),
     `link`, `mass`, `com` (3, in the DH frame of the link), `inertia` (about the com, along that frame's axes;
-    3, 6 or 3x3, see `as_inertia`), `armature`, `damping`, `friction`, `lower`, `upper`, `velocity`, `effort`, and
-    `measured` (true: an inertia that no rigid body has is accepted silently, because measurements have errors). `theta`
-    of a revolute and `d` of a prismatic joint are offsets, added to q; a cylindrical joint has both. A universal
-    one turns about z and then about x.
+    3, 6 or 3x3, see `as_inertia`), `armature`, `damping`, `friction`, `torque_offset`, `lower`, `upper`, `velocity`,
+    `effort`, and `measured` (true: an inertia that no rigid body has is accepted silently, because measurements have
+    errors). `theta` of a revolute and `d` of a prismatic joint are offsets, added to q; a cylindrical joint has both. A
+    universal one turns about z and then about x.
 
     Frames are named after the links; "tool" is the last one, or stands at `tool` in it. The table starts at the base,
     or at `mount` in it. `base_inertial` is the base's own, which counts when it is set free.
@@ -72,7 +72,9 @@ def from_dh(
         before, after = (compose(at, turn), Placement()) if convention == "modified" else (at, turn)
         kind = _kind(values, where)
         limits = Limits(**{key: as_number(values[key], f"{where}: {key!r}") for key in LIMITS if key in values})
-        armature, damping, friction = (as_number(values.get(key, 0.0), f"{where}: {key!r}") for key in DISSIPATION)
+        armature, damping, friction, offset = (
+            as_number(values.get(key, 0.0), f"{where}: {key!r}") for key in DISSIPATION
+        )
         joint = Joint(
             values.get("name", f"joint{number}"),
             kind,
@@ -81,6 +83,7 @@ def from_dh(
             damping=damping,
             friction=friction,
             limits=limits,
+            torque_offset=offset,
         )
         inertial = moved(_inertial(values, where), after)
         link = values.get("link", f"link{number}")

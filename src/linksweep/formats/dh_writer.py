@@ -63,6 +63,7 @@ class DHRow(TypedDict):
     armature: NotRequired[float]
     damping: NotRequired[float]
     friction: NotRequired[float]
+    torque_offset: NotRequired[float]
     lower: NotRequired[float]
     upper: NotRequired[float]
     velocity: NotRequired[float]

@@ -132,7 +132,7 @@ FIELDS: dict[type, dict[str, Reader]] = {
     Joint: {
         "name": _text, "kind": _text, "axis": as_vector, "placement": _part(Placement), "armature": as_number,
         "damping": as_number, "friction": as_number, "limits": _part(Limits), "pitch": as_number,
-        "actuated": _flag,
+        "actuated": _flag, "torque_offset": as_number,
     },
     Link: {"name": _text, "parent": _index, "joint": _part(Joint), "inertial": _part(Inertial)},
     Frame: {"name": _text, "link": _index, "placement": _part(Placement), "on": _optional},

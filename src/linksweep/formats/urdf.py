@@ -70,6 +70,11 @@ def read_urdf(
     return _Reader(source).model(parse(data, source, encoding), gravity, rigid, couple)
 
 
+def inertial_of(link: Element, source: str) -> Inertial:
+    """What a <link> of the file `source` says of its own inertia."""
+    return _Reader(source).inertial(link)
+
+
 def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Matrix:
     """Rz(yaw) Ry(pitch) Rx(roll): turns about the fixed axes x, y, z, in this order."""
     (cr, sr), (cp, sp), (cy, sy) = ((math.cos(t), math.sin(t)) for t in (roll, pitch, yaw))
@@ -222,6 +227,7 @@ class _Reader:
             friction=0.0 if dynamics is None else self.number(dynamics, "friction", 0.0),
             armature=0.0 if dynamics is None else self.number(dynamics, "armature", 0.0),  # ours, see to_urdf
             limits=self.limits(element, kind),
+            torque_offset=0.0 if dynamics is None else self.number(dynamics, "torque_offset", 0.0),  # ours too
         )
         return Part(child, parent, joint, self.inertial(links[child]), element.line)
 

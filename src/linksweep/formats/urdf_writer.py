@@ -1,7 +1,7 @@
 """A Model as URDF text: links with inertials, joints with limits and dynamics, frames as fixed joints.
 
-Numbers are written with all their digits. URDF has no motor inertia: `armature` of `<dynamics>` is read back here and
-overlooked by others. It has no gravity either.
+Numbers are written with all their digits. URDF has no motor inertia and no torque offset: `armature` and
+`torque_offset` of `<dynamics>` are read back here and overlooked by others. It has no gravity either.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from linksweep.errors import ArgumentError
 from linksweep.formats.left_out import warn_of_gravity, warn_of_ties
 
 NO_BOUND = 1e308  # URDF has no infinity
+DYNAMICS = ("damping", "friction", "armature", "torque_offset")  # attributes of <dynamics>; the last two are ours
 
 
 def to_urdf(model: Model) -> str:
@@ -47,6 +48,19 @@ def to_urdf(model: Model) -> str:
     return "\n".join([*lines, "</robot>", ""])
 
 
+def to_srdf(model: Model) -> str:
+    """SRDF text with the motor inertias of `model`, seen at the joints, as Pinocchio's loadRotorParameters reads it."""
+    rows = [
+        f'    <joint name={_text(joint.name)} mass="{float(joint.armature)!r}" gear_ratio="1.0"/>'
+        for joint in (model.links[index].joint for index in model.document_order)
+        if joint.armature
+    ]
+    return "\n".join(
+        ['<?xml version="1.0"?>', f"<robot name={_text(model.name)}>", "  <rotor_params>", *rows, "  </rotor_params>",
+         "</robot>", ""]
+    )  # fmt: skip
+
+
 def rpy_from_rotation(rotation: Matrix) -> Vector:
     """Roll, pitch and yaw with Rz(yaw) Ry(pitch) Rx(roll) = rotation, exact near pitch = +-pi/2 too."""
     yaw = math.atan2(rotation[1][0], rotation[0][0])
@@ -61,16 +75,19 @@ def rpy_from_rotation(rotation: Matrix) -> Vector:
 def _link(name: str, inertial: Inertial) -> list[str]:
     if inertial == Inertial():
         return [f"  <link name={_text(name)}/>"]
+    return [f"  <link name={_text(name)}>", *inertial_lines(inertial, "    "), "  </link>"]
+
+
+def inertial_lines(inertial: Inertial, indent: str) -> list[str]:
+    """The <inertial> of a link."""
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertial.inertia
     moments = {"ixx": xx, "iyy": yy, "izz": zz, "ixy": xy, "ixz": xz, "iyz": yz}
     return [
-        f"  <link name={_text(name)}>",
-        "    <inertial>",
-        f'      <origin xyz="{_numbers(inertial.com)}"/>',
-        f'      <mass value="{float(inertial.mass)!r}"/>',
-        f"      <inertia {_attributes(moments)}/>",
-        "    </inertial>",
-        "  </link>",
+        f"{indent}<inertial>",
+        f'{indent}  <origin xyz="{_numbers(inertial.com)}"/>',
+        f'{indent}  <mass value="{float(inertial.mass)!r}"/>',
+        f"{indent}  <inertia {_attributes(moments)}/>",
+        f"{indent}</inertial>",
     ]
 
 
@@ -99,8 +116,7 @@ def _joint(joint: Joint, parent: str, child: str, law: Coupling | None = None) -
             if not (unbounded and key in ("lower", "upper"))
         }
         lines.append(f"    <limit {_attributes(limits)}/>")
-    dynamics = {"damping": joint.damping, "friction": joint.friction, "armature": joint.armature}
-    dynamics = {key: value for key, value in dynamics.items() if value}
+    dynamics = {key: getattr(joint, key) for key in DYNAMICS if getattr(joint, key)}
     if dynamics:
         lines.append(f"    <dynamics {_attributes(dynamics)}/>")
     if law is not None:

@@ -19,12 +19,17 @@ MOST_ELEMENTS = 500_000
 
 @dataclass(slots=True)
 class Element:
-    """A tag with its attributes, children and the line where it opens. Text between tags is not kept."""
+    """A tag with its attributes, children and the line where it opens. Text between tags is not kept.
+
+    start, stop: where in the bytes its opening and its closing tag begin; the same for one that closes itself.
+    """
 
     tag: str
     attributes: dict[str, str]
     line: int
     children: list[Element] = field(default_factory=list)
+    start: int = 0
+    stop: int = 0
 
     def all(self, tag: str) -> Iterator[Element]:
         return (child for child in self.children if child.tag == tag)
@@ -39,9 +44,8 @@ def parse(data: bytes, source: str, encoding: str | None = None) -> Element:
     if b"\0" in data[:1000] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DescriptionError(f"{source}: this is a binary file, expected XML text: give the description itself.")
     body = data.lstrip(b" \t\r\n")
-    blank = (
-        data[: len(data) - len(body)].count(b"\n") if body.startswith(b"<?xml") else 0
-    )  # lines that XML does not allow
+    lead = len(data) - len(body) if body.startswith(b"<?xml") else 0  # what XML does not allow there
+    blank = data[:lead].count(b"\n")
     parser = expat.ParserCreate(encoding)
     open_elements: list[Element] = []
     roots: list[Element] = []
@@ -57,12 +61,12 @@ def parse(data: bytes, source: str, encoding: str | None = None) -> Element:
             refuse(f"there are more than {MOST_ELEMENTS} elements, expected a robot: is this the right file?")
         if len(open_elements) >= DEEPEST:
             refuse(f"elements are nested deeper than {DEEPEST}, expected a robot: is this the right file?")
-        element = Element(tag, attributes, parser.CurrentLineNumber + blank)
+        element = Element(tag, attributes, parser.CurrentLineNumber + blank, [], parser.CurrentByteIndex + lead)
         (open_elements[-1].children if open_elements else roots).append(element)
         open_elements.append(element)
 
     def end(_tag: str) -> None:
-        open_elements.pop()
+        open_elements.pop().stop = parser.CurrentByteIndex + lead
 
     def refuse_declaration(*_: object) -> None:
         refuse("a document type or entity is declared, which is not read for safety: remove the declaration.")
@@ -73,7 +77,7 @@ def parse(data: bytes, source: str, encoding: str | None = None) -> Element:
     parser.EntityDeclHandler = refuse_declaration
     parser.ExternalEntityRefHandler = refuse_declaration  # type: ignore[assignment]
     try:
-        parser.Parse(body if blank else data, True)
+        parser.Parse(data[lead:], True)
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise DescriptionError(

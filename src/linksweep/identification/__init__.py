@@ -1,6 +1,6 @@
-"""From logged torques to a robot: `identify` fits its numbers, `excite` makes the motions that show them."""
+"""From logged torques to a robot: `identify` fits its parameters, `excite` makes motions that determine them."""
 
 from .excitation import Excitation, excite
-from .fit import Fit, identify
+from .fit import Fit, Validation, identify
 
-__all__ = ["Excitation", "Fit", "excite", "identify"]
+__all__ = ["Excitation", "Fit", "Validation", "excite", "identify"]

@@ -10,16 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
-from linksweep.identification.doubts import remark_delay, remark_misfit, remark_units, remark_unknown
+from linksweep.identification.doubts.remarks import remark_fit
 from linksweep.identification.estimate.band import choose_cutoff, every_of
 from linksweep.identification.estimate.essential import essential
 from linksweep.identification.estimate.least_squares import Estimate, estimate, ordinary
 from linksweep.identification.estimate.prediction import checked_against, predicted
 from linksweep.identification.estimate.robust import huber
 from linksweep.identification.estimate.spread import coloured
-from linksweep.identification.estimate.triangles import Triangles, parts_of, triangles
-from linksweep.identification.log.reading import Log, Remarks, read_log
-from linksweep.identification.log.signals import Samples, leave_out, samples_of
+from linksweep.identification.estimate.triangles import Triangles, blocks_of, parts_of, triangles
+from linksweep.identification.log.filters import low_passed
+from linksweep.identification.log.reading import Log, Recordings, Remarks, read_log
+from linksweep.identification.log.signals import Samples, leave_out, remark_speeds, samples_of
 from linksweep.identification.model.columns import USUAL, Columns
 from linksweep.identification.model.grouping import Grouping, grouping
 from linksweep.identification.physical.bodies import Physical, consistent
@@ -51,6 +52,19 @@ class FitSettings(TypedDict):
     rows: int
     dt: float
     sums: int  # of rows, of all joints
+    retime: bool | None
+
+
+@dataclass(frozen=True)
+class Validation:
+    """A log that was not fitted: predicted torques (rows, nv), and (nv,) the rms of measured less predicted torques
+    and of the measured ones.
+    """
+
+    joints: tuple[str, ...]
+    predicted: np.ndarray
+    rms: np.ndarray
+    torque: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -152,22 +166,29 @@ class Fit:
         return tuple(self.names[k] for k in kept)
 
     @one_thread()
-    def predict(self, t: ArrayLike, q: ArrayLike, qd: ArrayLike | None = None) -> np.ndarray:
-        """Torques (rows, nv) at the rows of another log, whose positions are filtered as this one's were."""
-        log = read_log(self.columns, t, q, np.zeros(np.shape(q)), qd, None, Remarks(quiet=True))
-        samples = samples_of(log, self.cutoff)
+    def predict(self, t: ArrayLike, q: ArrayLike, qd: ArrayLike | None = None, *, filtered: bool = True) -> np.ndarray:
+        """Torques (rows, nv) at the rows of another log, whose positions are filtered as this one's were.
+
+        filtered: torques without what is above the cut-off, as low-passed torques are: noise of the accelerations, and
+        the steps of dry friction. Rows that repeat the row before (a polled log) have the torques of that row.
+        """
+        recordings = read_log(self.columns, t, q, None, qd, None, Remarks(quiet=True), self.settings["retime"])
+        samples = samples_of(recordings.log(self.cutoff, Remarks(quiet=True)), self.cutoff)
         found = predicted(self.grouping, samples, self.values)
-        times = np.asarray(t, dtype=float)
+        if filtered:
+            found = np.concatenate([low_passed(found[a:b], samples.dt, self.cutoff) for a, b in samples.bounds])
+        times = recordings.parts[0].times
         if len(samples.t) == len(times) and np.array_equal(samples.t, times):
             return found
         inside = np.zeros(len(times), bool)
+        slack = 1e-6 * samples.dt
         for a, b in samples.bounds:
-            inside |= (times >= samples.t[a]) & (times <= samples.t[b - 1])
+            inside |= (times >= samples.t[a] - slack) & (times <= samples.t[b - 1] + slack)
         if not inside.all():
             row = int(np.argmin(inside))
             raise ArgumentError(
-                f"predict: row {row} at t = {times[row]:.6g} s stands too far from others to have a velocity, expected "
-                f"a log without such rows: leave it out."
+                f"predict: row {row} at t = {np.asarray(t, dtype=float)[row]:.6g} s is too far from others to have a "
+                f"velocity, expected a log without such rows: leave it out."
             )
         return np.stack([np.interp(times, samples.t, column) for column in found.T], axis=1)
 
@@ -191,18 +212,33 @@ class Fit:
 
     @lazy
     def robot_rms(self) -> np.ndarray:
-        """(nv,) as `rms`, of the consistent numbers (with those that a Robot has no place for)."""
+        """(nv,) as `rms`, of the consistent parameters (with those that a Robot cannot store)."""
         torques = predicted(self.grouping, self.samples, self.grouping.matrix @ self.physical_numbers.x)
         used = self.samples.weight > 0
         count = used.sum(axis=0)
         square = np.sum(np.square(self.samples.tau - torques), axis=0, where=used)
         return np.sqrt(square / np.where(count, count, np.nan))
 
-    def report(self, out: str | Path | None = None) -> str:
-        """What was found, in Markdown; with `out`, a folder, also tables, plots and the robot as files in it."""
+    def validate(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, qd: ArrayLike | None = None) -> Validation:
+        """Compare the torques of another log with those that this fit predicts; arguments as of `identify`."""
+        measured = np.asarray(tau, dtype=float)
+        predicted_ = self.predict(t, q, qd)
+        if measured.shape != predicted_.shape:
+            raise ArgumentError(f"tau has shape {measured.shape}, expected {predicted_.shape}: a row for each of q.")
+        used = np.isfinite(measured)
+        count = np.maximum(used.sum(axis=0), 1)
+        rest = np.where(used, measured - predicted_, 0.0)
+        sizes = (np.sqrt(np.sum(np.square(x), axis=0) / count) for x in (rest, np.where(used, measured, 0.0)))
+        return Validation(self.columns.robot.joint_names, predicted_, *sizes)
+
+    def report(self, out: str | Path | None = None, validated: Mapping[str, Validation] | None = None) -> str:
+        """Report the fit in Markdown; with `out`, a folder, also tables, plots and the robot as files in it.
+
+        validated: results of `validate` to report, by the names of their logs.
+        """
         from linksweep.identification.report import report
 
-        return report(self, out)
+        return report(self, out, validated)
 
     def __repr__(self) -> str:
         shown_ = int(self.determined.sum())
@@ -234,6 +270,7 @@ def identify(
     prior_weight: float = 1.0,
     reference: Logged | None = None,
     control: tuple[ArrayLike, ArrayLike] | None = None,
+    retime: bool | None = None,
 ) -> Fit:
     """Fit the numbers of a robot to measured torques.
 
@@ -258,35 +295,36 @@ def identify(
         ("prior_torque", prior_torque, 1e-300),
     ):  # fmt: skip
         _check_number(name, value, least)
+    if retime not in (None, True, False):
+        raise ArgumentError(f"retime is {shown(retime)}, expected True, False or None.")
     remarks = Remarks()
     columns = Columns(robot, unknown, drives, stribeck)
     group = grouping(columns, grouping_by)
-    log = read_log(columns, t, q, tau, qd, weights, remarks)
-    log = _shifted(log, delay, columns)
-    band = choose_cutoff(group, log, slow) if cutoff is None else _checked_cutoff(cutoff, log.dt)
+    recordings = read_log(columns, t, q, tau, qd, weights, remarks, retime)
+    log, band = _in_band(recordings, group, cutoff, slow, delay, remarks)
     samples = samples_of(log, band)
+    remark_speeds(columns, samples, remarks)
     leave_out(columns, samples, slow, remarks)
     parts = parts_of(samples)
     count = every_of(log.dt, band) if every is None else int(every)
-    found = triangles(group, samples, count, parts)
+    blocks, owner = blocks_of(parts, count, log.dt)
+    found = triangles(group, samples, count, blocks)
     _check_enough(group, found)
     prior = group.matrix @ columns.prior
     torque = float(np.sqrt(np.mean(np.square(samples.tau), axis=0)).max())
     settings: FitSettings = {
         "cutoff": band, "cutoff_chosen": cutoff is None, "every": count, "slow": slow, "torque": torque,
         "prior_weight": prior_weight, "prior_torque": prior_torque, "rows": len(samples), "dt": log.dt,
-        "sums": int(found.count.sum()),
+        "sums": int(found.count.sum()), "retime": retime,
     }  # fmt: skip
     along = _along(robot, reference, control, t, samples, columns) if method == "iv" else None
-    best, scale, physical = _estimated(method, found, samples, prior, settings, parts, along)
+    best, scale, physical = _estimated(method, found, samples, prior, settings, blocks, along)
     covariance = best.covariance if method == "iv" else coloured(found, samples, best, scale)
     if method == "ridge":
         covariance = covariance + _prior_share(best, group, settings)
-    remark_units(found, prior, columns, remarks)
-    remark_delay(group, samples, best, remarks)
-    remark_unknown(group, best, remarks)
-    torques, rms, validation = checked_against(found, samples, prior, torque, parts, best)
-    remark_misfit(columns, samples, torques, remarks)
+    torques, rms, validation = checked_against(found, samples, prior, torque, parts, owner, best)
+    deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    remark_fit(group, samples, best, deviations, torques, parts, remarks)
     return Fit(
         columns, group, method, best, covariance, samples, torques, rms, validation, dict(remarks.said), settings,
         physical,
@@ -344,6 +382,27 @@ def _prior_share(best: Estimate, group: Grouping, settings: FitSettings) -> np.n
     within = float(settings["prior_torque"] or 0.0) / group.sizes
     shrink = np.linalg.inv(best.root.T @ best.root + np.diag(within**-2.0)) * within**-2.0
     return shrink @ np.diag(within**2) @ shrink.T
+
+
+def _in_band(
+    recordings: Recordings,
+    group: Grouping,
+    cutoff: float | None,
+    slow: float | None,
+    delay: ArrayLike,
+    remarks: Remarks,
+) -> tuple[Log, float]:
+    """The log with gaps bridged that are short beside the period of the cut-off, and the cut-off."""
+    if cutoff is not None:
+        band = _checked_cutoff(cutoff, recordings.dt)
+        return _shifted(recordings.log(band, remarks), delay, group.columns), band
+    log = recordings.log(None, Remarks(quiet=True))
+    for _ in range(3):  # a lower cut-off bridges longer gaps, which makes lower cut-offs possible
+        band = choose_cutoff(group, _shifted(log, delay, group.columns), slow)
+        before, log = log, recordings.log(band, Remarks(quiet=True))
+        if len(log.stretches) == len(before.stretches):
+            break
+    return _shifted(recordings.log(band, remarks), delay, group.columns), band
 
 
 def _shifted(log: Log, delay: ArrayLike, columns: Columns) -> Log:

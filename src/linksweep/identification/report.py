@@ -1,9 +1,9 @@
-"""What a fit found, in Markdown, with tables, plots and the robot as files."""
+"""The report of a fit, in Markdown, with tables, plots and the robot as files."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,20 +14,24 @@ from linksweep.errors import ArgumentError, LinksweepError
 from linksweep.support.files import write_atomically
 
 if TYPE_CHECKING:
-    from linksweep.identification.fit import Fit
+    from linksweep.identification.fit import Fit, Validation
 
 SHOWN = 10_000  # rows of torques that a plot has room for
 FIGURES = {
     "torques": "Measured and predicted torques, and their difference where rows were used.",
-    "spectra": "Where in frequency the torque lies, and what is left of it; dotted: the cut-off.",
-    "parameters": "The numbers in torque at a lively motion (2 rad/s, 6 rad/s² in every joint), with 95 % intervals.",
+    "spectra": "Amplitude densities of the measured torques and of the residual; dotted: the cut-off.",
+    "parameters": "Parameters, scaled to torque at a reference motion (2 rad/s, 6 rad/s² in every joint), with 95 % "
+    "confidence intervals.",
 }
 
 
-def report(fit: Fit, out: str | Path | None) -> str:
-    """The report; written as report.md into the folder `out`, beside parameters.csv, robot.urdf and plots."""
+def report(fit: Fit, out: str | Path | None, validated: Mapping[str, Validation] | None = None) -> str:
+    """The report; written as report.md into the folder `out`, beside parameters.csv, robot.urdf and plots.
+
+    validated: what the fit is worth on other logs, by their names.
+    """
     drawn = out is not None and find_spec("matplotlib") is not None
-    lines = [*_head(fit), *_remarks(fit), *_torques(fit), *_parameters(fit), *_bodies(fit)]
+    lines = [*_head(fit), *_remarks(fit), *_torques(fit), *_validated(validated), *_parameters(fit), *_bodies(fit)]
     if out is None:
         return "\n".join(lines)
     folder = Path(out)
@@ -36,17 +40,11 @@ def report(fit: Fit, out: str | Path | None) -> str:
     lines += [
         "## Files",
         "",
-        "[parameters.csv](parameters.csv): every number, its standard deviation and interval.",
+        "[parameters.csv](parameters.csv): every parameter with its standard deviation and confidence interval.",
         "",
     ]
     _write_parameters(fit, folder / "parameters.csv")
-    try:
-        full = getattr(fit.robot, "robot", fit.robot)
-        text = full.to_urdf()
-        write_atomically(folder / "robot.urdf", lambda to: _write(to, text))
-        lines += ["[robot.urdf](robot.urdf): the robot with these numbers.", ""]
-    except LinksweepError as reason:  # a joint that URDF does not have
-        lines += [f"No URDF of the robot: {reason}", ""]
+    lines += _write_robot(fit, folder)
     if drawn:
         for name, caption in FIGURES.items():
             _draw(fit, name, folder / f"{name}.png")
@@ -56,6 +54,38 @@ def report(fit: Fit, out: str | Path | None) -> str:
     text_ = "\n".join(lines)
     write_atomically(folder / "report.md", lambda to: _write(to, text_))
     return text_
+
+
+def _write_robot(fit: Fit, folder: Path) -> list[str]:
+    """The robot as URDF, the user's own file where it was loaded from one, and motor inertias as SRDF."""
+    full = getattr(fit.robot, "robot", fit.robot)
+    source, lines = full.model.source, []
+    try:
+        if source.lower().endswith(".urdf") and Path(source).is_file():
+            from linksweep.formats.urdf_edit import edited_urdf
+
+            try:
+                text = edited_urdf(full.model, source, folder)
+                lines = [f"[robot.urdf](robot.urdf): {source} with these inertias, friction and motor inertias.", ""]
+            except LinksweepError as reason:
+                lines = [f"{source} is not kept in robot.urdf: {reason}", ""]
+        if not lines or "not kept" in lines[0]:
+            text = full.to_urdf()
+            lines += ["[robot.urdf](robot.urdf): the robot with these parameters.", ""]
+        write_atomically(folder / "robot.urdf", lambda to: _write(to, text))
+    except LinksweepError as reason:  # a joint that URDF does not have
+        return [f"No URDF of the robot: {reason}", ""]
+    if full.armature.any():
+        from linksweep.formats.urdf_writer import to_srdf
+
+        motors = to_srdf(full.model)
+        write_atomically(folder / "robot.srdf", lambda to: _write(to, motors))
+        lines += [
+            "[robot.srdf](robot.srdf): motor inertias, which URDF cannot store, for Pinocchio "
+            "(`pinocchio.loadRotorParameters`).",
+            "",
+        ]
+    return lines
 
 
 def _write(to: Path, text: str) -> None:
@@ -73,7 +103,7 @@ def _head(fit: Fit) -> list[str]:
     chosen = " (chosen by how well unseen torques are predicted)" if s["cutoff_chosen"] else ""
     parts = len(samples.bounds)
     return [
-        f"# {fit.columns.full.name}: numbers from {len(samples):,} rows of a log",
+        f"# {fit.columns.full.name}: parameters from {len(samples):,} rows of a log",
         "",
         f"{len(samples) * s['dt']:.4g} s at {1 / s['dt']:.4g} Hz in {parts} stretch{'es' * (parts > 1)}; positions "
         f"{band}{chosen}; {s['every']} row{'s' * (s['every'] > 1)} to a sum, {s['sums']:,} sums of all joints. Method: "
@@ -86,7 +116,7 @@ def _head(fit: Fit) -> list[str]:
 def _remarks(fit: Fit) -> list[str]:
     if not fit.remarks:
         return []
-    return ["## What is doubtful", "", *(f"- **{name}**: {text}" for name, text in fit.remarks.items()), ""]
+    return ["## Remarks", "", *(f"- **{name}**: {text}" for name, text in fit.remarks.items()), ""]
 
 
 def _torques(fit: Fit) -> list[str]:
@@ -96,16 +126,38 @@ def _torques(fit: Fit) -> list[str]:
     for k, name in enumerate(fit.columns.robot.joint_names):
         used = samples.weight[:, k] > 0
         size = float(np.sqrt(np.mean(np.square(samples.tau[used, k])))) if used.any() else np.nan
-        rows.append([name, f"{size:.4g}", f"{fit.rms[k]:.4g}", f"{100 * fit.rms[k] / size:.3g} %", f"{apart[k]:.4g}",
+        rows.append([name, f"{size:.4g}", f"{fit.rms[k]:.4g}", percent(fit.rms[k], size), f"{apart[k]:.4g}",
                      f"{100 * used.mean():.3g} %"])  # fmt: skip
     several = "trajectory" if max(samples.trajectory) else "fifth of the log"
     return [
         "## Torques",
         "",
-        f"Root mean squares in N m (N); *apart*: each {several} as a fit without it predicts it.",
+        f"Root mean squares in N m (N). Cross-validated: each {several} predicted by a fit without it.",
         "",
-        *_table(["joint", "measured", "left over", "of measured", "apart", "rows used"], rows),
+        *_table(["joint", "measured", "residual", "relative", "cross-validated", "rows used"], rows),
     ]
+
+
+def _validated(validated: Mapping[str, Validation] | None) -> list[str]:
+    lines = []
+    for name, own in (validated or {}).items():
+        rows = [
+            [joint, f"{own.torque[k]:.4g}", f"{own.rms[k]:.4g}", percent(own.rms[k], own.torque[k])]
+            for k, joint in enumerate(own.joints)
+        ]
+        lines += [
+            f"## Validation: {name}", "", "Root mean squares in N m (N) of torques that were not fitted.", "",
+            *_table(["joint", "measured", "residual", "relative"], rows),
+        ]  # fmt: skip
+    return lines
+
+
+def percent(part: float, whole: float) -> str:
+    """ "12 %", or ">100 %": beyond, a ratio says no more."""
+    if not (np.isfinite(part) and np.isfinite(whole)) or whole == 0.0:
+        return ""
+    share = 100.0 * abs(part / whole)
+    return ">100 %" if share > 100.0 else f"{share:.3g} %"
 
 
 def _parameters(fit: Fit) -> list[str]:
@@ -115,7 +167,7 @@ def _parameters(fit: Fit) -> list[str]:
     for k, name in enumerate(fit.names):
         known = bool(fit.determined[k])
         spread = fit.deviations[k]
-        share = f"{100 * spread / abs(fit.values[k]):.2g} %" if known and fit.values[k] else ""
+        share = percent(spread, fit.values[k]) if known else ""
         rows.append([
             name + ("" if not known else " *" * (name in essential)), f"{fit.values[k]:.5g}" if known else "unknown",
             f"{spread:.2g}" if known else "", share, f"{prior[k]:.5g}", fit.grouping.text(name),
@@ -123,10 +175,10 @@ def _parameters(fit: Fit) -> list[str]:
     return [
         "## Base parameters",
         "",
-        "SI units. Standard deviations count the colour of what is left over. * essential: without it torques are "
-        "predicted worse. Unknown: the log does not show it, and the description's value stands.",
+        "SI units. Standard deviations account for autocorrelated residuals. * essential: torques are predicted worse "
+        "without it. Unknown: not determined by the log; the value is that of the model.",
         "",
-        *_table(["number", "value", "st. dev.", "relative", "description", "is"], rows),
+        *_table(["parameter", "value", "st. dev.", "relative", "model", "groups"], rows),
     ]
 
 
@@ -135,8 +187,8 @@ def _bodies(fit: Fit) -> list[str]:
     lines = [
         "## The robot",
         "",
-        "Every unknown by its own name, physically consistent and nearest to the description: what torques do not show "
-        f"is as described. Torques are left over by {', '.join(f'{x:.4g}' for x in fit.robot_rms)} N m.",
+        "Physically consistent parameters nearest to the model's: what torques do not determine is as in the model. "
+        f"RMS residuals: {', '.join(f'{x:.4g}' for x in fit.robot_rms)} N m.",
         "",
     ]
     robot = getattr(fit.robot, "robot", fit.robot)
@@ -148,19 +200,19 @@ def _bodies(fit: Fit) -> list[str]:
             com = " ".join(f"{x:.4g}" for x in body.com)
             rows.append([owner, f"{body.mass:.4g}", com, f"{smallest:.2g}"])
     if rows:
-        lines += _table(["link", "mass", "mass centre", "least eigenvalue of pseudo-inertia"], rows)
+        lines += _table(["link", "mass", "center of mass", "smallest eigenvalue of the pseudo-inertia"], rows)
     joints = [
-        [name, *(f"{x[k]:.4g}" for x in (robot.armature, robot.damping, robot.friction))]
+        [name, *(f"{x[k]:.4g}" for x in (robot.armature, robot.damping, robot.friction, robot.torque_offset))]
         for k, name in enumerate(robot.joint_names)
     ]
-    lines += _table(["joint", "armature", "damping", "friction"], joints)
+    lines += _table(["joint", "armature", "damping", "friction", "torque offset"], joints)
     if physical.invented:
         lines += [
-            f"The description has no body that could be one for {', '.join(physical.invented)}: a small ball, or a "
-            "slightly fuller body, stood in for it.", "",
+            f"The model's inertia of {', '.join(physical.invented)} is missing or not physically consistent: a small "
+            "ball, or a slightly fuller body, was used instead.", "",
         ]  # fmt: skip
     if physical.left_out:
-        lines += [f"A Robot has no place for {', '.join(physical.left_out)}: `fit.predict` has them.", ""]
+        lines += [f"A Robot cannot store {', '.join(physical.left_out)}; `fit.predict` uses them.", ""]
     return lines
 
 
@@ -170,7 +222,7 @@ def _write_parameters(fit: Fit, path: Path) -> None:
     def write(to: Path) -> None:
         with to.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["number", "value", "deviation", "low_95", "high_95", "determined", "is"])
+            writer.writerow(["parameter", "value", "deviation", "low_95", "high_95", "determined", "groups"])
             for k, name in enumerate(fit.names):
                 numbers = (fit.values[k], fit.deviations[k], low[k], high[k])
                 writer.writerow(
@@ -198,7 +250,7 @@ def _draw(fit: Fit, name: str, path: Path) -> None:
         half = 0.5 * np.diff(fit.interval(), axis=1)[:, 0] * sizes
         figure = plots.intervals(
             fit.names, fit.values * sizes, half, prior, title=f"{robot.name}: base parameters",
-            x_label="torque at a lively motion (N m)",
+            x_label="torque at a reference motion (N m)",
         )  # fmt: skip
     plots.save(figure, path)
 
@@ -230,7 +282,7 @@ def _spectra(fit: Fit) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     size = min(b - a, 4096, max(64, (b - a) // 4))
     rest = np.where(fit.samples.weight[a:b] > 0, fit.samples.tau[a:b] - fit.predicted[a:b], 0.0)
     curves = {}
-    for name, values in (("measured", fit.samples.tau[a:b]), ("left over", rest)):
+    for name, values in (("measured", fit.samples.tau[a:b]), ("residual", rest)):
         frequencies, power = welch(values, 1.0 / fit.samples.dt, nperseg=size, axis=0)
         curves[name] = np.sqrt(power[1:])
     return frequencies[1:], curves

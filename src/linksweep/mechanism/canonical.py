@@ -114,6 +114,7 @@ def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
                 pitch=_number(link.joint.pitch), mass=m, mp=mp, I=tensor, com=com, I_com=about_com,
                 armature=_number(link.joint.armature) * ratio * ratio,
                 damping=_number(link.joint.damping) * ratio * ratio, friction=_number(link.joint.friction) * abs(ratio),
+                torque_offset=_number(link.joint.torque_offset) * ratio,
                 axes=own[link.name].rotation, origin=own[link.name].position, row=row, q_start=q_start, start=start,
                 leads=law is None, ratio=ratio, shift=zero, actuated=start in driven,
             )

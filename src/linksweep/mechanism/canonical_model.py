@@ -19,9 +19,9 @@ class CanonicalLink:
     inertia about it.
     axes, origin: the link's own frame, as described, in the canonical one. row: the joint's place in the document;
     q_start, start: its first coordinate and its first rate. A joint that follows another shares these with it: it
-    stands at ratio q + shift, so that its H^T is ratio times that of its kind, and armature, damping and friction are
-    what the shared rate meets of them. Where numbers are inputs of a program (catalogue/parameters.py) or exact ones
-    (exact/), these stand in the place of floats.
+    stands at ratio q + shift, so that its H^T is ratio times that of its kind, and armature, damping, friction and
+    torque_offset are what the shared rate meets of them. Where numbers are inputs of a program
+    (catalogue/parameters.py) or exact ones (exact/), these stand in the place of floats.
     """
 
     name: str
@@ -50,6 +50,7 @@ class CanonicalLink:
     ratio: float = 1.0
     shift: float = 0.0
     actuated: bool = True  # a motor drives its joint, or one that shares its rate
+    torque_offset: float = 0.0
 
     @property
     def type(self) -> Kind:

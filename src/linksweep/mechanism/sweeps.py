@@ -65,7 +65,8 @@ class LinkView:
     """
 
     __slots__ = (
-        "H_T", "I_com", "M", "X", "_kept", "_link", "armature", "com", "damping", "friction", "joint", "untaken"
+        "H_T", "I_com", "M", "X", "_kept", "_link", "armature", "com", "damping", "friction", "joint",
+        "torque_offset", "untaken",
     )  # fmt: skip
 
     def __init__(self, link: CanonicalLink, kept: Values, inner: Screw | None = None, still: bool = False):
@@ -91,6 +92,7 @@ class LinkView:
         self.armature = link.armature
         self.damping = link.damping
         self.friction = link.friction
+        self.torque_offset = link.torque_offset
 
     @property
     def foot(self) -> Vec:
@@ -120,10 +122,15 @@ class LinkView:
         return self.H_T.transpose_times(f)
 
     def dissipative_force(self, qd: Coordinates) -> Coordinates:
-        """-phi_d, Angeles, Ma & Rojas (24), (40): what viscous damping and Coulomb friction take from the joint."""
-        if is_zero(self.friction):
-            return qd * self.damping
-        return Coordinates(rate * self.damping + sign(rate) * self.friction for rate in qd)
+        """-phi_d, Angeles, Ma & Rojas (24), (40): what viscous damping and Coulomb friction take from the joint, and
+        its constant torque offset.
+        """
+        lost = qd * self.damping
+        if not is_zero(self.friction):
+            lost = Coordinates(rate * self.damping + sign(rate) * self.friction for rate in qd)
+        if is_zero(self.torque_offset):
+            return lost
+        return Coordinates(force + self.torque_offset for force in lost)
 
     def from_described_frame(self, f: Force) -> Force:
         """A force given in the link frame of the description, in the canonical frame."""

@@ -3,7 +3,8 @@
 Arrays are in the order of `joint_names`, with an entry for each coordinate or rate: positions like q, (nq,), everything
 else like qd, (nv,). For joints of one freedom that is one number each. A ball joint or a free base has one velocity
 limit, effort limit, damping, friction and armature for all of its rates, which is repeated, and no position limits. A
-joint that others follow has its own limits, and the damping, friction and armature that its rate meets in all.
+joint that others follow has its own limits, and the damping, friction, armature and torque offset that its rate meets
+in all.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from numpy.typing import ArrayLike
 
 from ..catalogue.parameters import TEN
 from ..description.assembly import LARGEST, check_body, find_frame
-from ..description.model import Inertial, Joint, Limits, Model, moved, symmetric
+from ..description.model import Inertial, Joint, Limits, Model, moved
+from ..description.quantities import from_ten
 from ..description.tips import tips, tools
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
@@ -27,7 +29,7 @@ from ..support.notebook import html_table
 from ..support.numbers import Named
 
 _SIDES, _SIZES = ("lower", "upper"), ("velocity", "effort")
-_SHARED = ("damping", "friction", "armature")
+_SHARED = ("damping", "friction", "armature", "torque_offset")
 
 
 class AmbiguousEnd(ArgumentError, AttributeError):
@@ -52,14 +54,14 @@ def limits_of(model: Model) -> JointLimits:
 
 
 def of_rates(model: Model, what: str) -> np.ndarray:
-    """What each rate (nv,) meets, "damping", "friction" or "armature": of a joint and those that follow it."""
+    """The "damping", "friction", "armature" or "torque_offset" at each rate (nv,): of a joint and its followers."""
     joints = model.joints
     found = np.array([getattr(joint, what) for joint in joints for _ in range(joint.type.nv)], dtype=float)
     own = {link.joint.name: link.joint for link in model.links}
     starts = np.cumsum([0, *(joint.type.nv for joint in joints)])
     place = {joint.name: start for joint, start in zip(joints, starts.tolist(), strict=False)}
     for law in model.couplings:
-        ratio = abs(law.multiplier) if what == "friction" else law.multiplier**2
+        ratio = {"friction": abs(law.multiplier), "torque_offset": law.multiplier}.get(what, law.multiplier**2)
         found[place[law.leader]] += ratio * getattr(own[law.joint], what)
     return found
 
@@ -78,7 +80,7 @@ def with_limits(model: Model, given: Mapping[str, Named | None]) -> Model:
 
 
 def with_sizes(model: Model, given: Mapping[str, Named | None]) -> Model:
-    """`model` with other "damping", "friction" or "armature", where they are not None."""
+    """`model` with other "damping", "friction", "armature" or "torque_offset", where they are not None."""
     changes: dict[str, dict[str, float]] = {}
     for what, values in given.items():
         for name, value in _by_joint(model, what, values).items():
@@ -236,8 +238,10 @@ def _numbers(what: str, value: ArrayLike) -> np.ndarray:
 
 
 def _checked_size(what: str, name: str, value: float) -> float:
-    if not 0.0 <= value <= LARGEST:
-        raise ArgumentError(f"{what} of joint {name!r} is {value:g}, expected a finite number, zero or more.")
+    least = -LARGEST if what == "torque_offset" else 0.0
+    if not least <= value <= LARGEST:
+        more = "" if least else ", zero or more"
+        raise ArgumentError(f"{what} of joint {name!r} is {value:g}, expected a finite number{more}.")
     return value + 0.0
 
 
@@ -269,12 +273,7 @@ def _body(name: str, ten: np.ndarray) -> Inertial:
         raise ArgumentError(
             f"inertia of {name!r} has a first moment and no mass, expected both or neither: correct it."
         )
-    com = h / m if m else np.zeros(3)
-    xx, yy, zz, xy, xz, yz = ten[4:]
-    about_com = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - m * (com @ com * np.eye(3) - np.outer(com, com))
-    i = about_com.tolist()
-    x, y, z = com.tolist()
-    return Inertial(m, (x, y, z), symmetric(i[0][0], i[1][1], i[2][2], i[0][1], i[0][2], i[1][2]))
+    return from_ten(ten)
 
 
 def _listed(names: tuple[str, ...], most: int = 12) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -99,7 +100,7 @@ class Robot:
         ----------
         rows : one for each joint, base first
             (alpha, a, d, theta) in radians and metres, or a mapping of these and of `joint` ("revolute", ...), `name`,
-            `link`, `mass`, `com`, `inertia` about it, `armature`, `damping`, `friction` and limits.
+            `link`, `mass`, `com`, `inertia` about it, `armature`, `damping`, `friction`, `torque_offset` and limits.
         convention : "modified" or "standard"
             Must be said.
         **options
@@ -206,6 +207,11 @@ class Robot:
         return self._closed.undriven()
 
     @property
+    def torque_offset(self) -> np.ndarray:
+        """The constant torque that each drive makes besides (nv,), N m or N; part of `dissipation=True`."""
+        return joint_numbers.of_rates(self.model, "torque_offset")
+
+    @property
     def has_inertia(self) -> bool:
         """Whether any link has mass: without it there are poses and Jacobians, but no dynamics."""
         return self._core.has_inertia
@@ -281,15 +287,21 @@ class Robot:
         given = {"lower": lower, "upper": upper, "velocity": velocity, "effort": effort}
         return self._edited(joint_numbers.with_limits(self.model, given))
 
-    def with_dissipation(self, damping: Named | None = None, friction: Named | None = None) -> Robot:
-        """The same robot with other damping or Coulomb friction; what is not given stays.
+    def with_dissipation(
+        self, damping: Named | None = None, friction: Named | None = None, torque_offset: Named | None = None
+    ) -> Robot:
+        """The same robot with other damping, Coulomb friction or torque offsets; what is omitted stays.
 
         Parameters
         ----------
         damping, friction : {joint: number}, a number for all, or an array
             One number for each joint or rate (N m s, N s/m; N m, N).
+        torque_offset : the same
+            A constant torque (N m, N) of any sign that the drive makes besides: `inverse_dynamics(...,
+            dissipation=True)` adds it, and `forward_dynamics` takes it off the torques.
         """
-        return self._edited(joint_numbers.with_sizes(self.model, {"damping": damping, "friction": friction}))
+        given = {"damping": damping, "friction": friction, "torque_offset": torque_offset}
+        return self._edited(joint_numbers.with_sizes(self.model, given))
 
     def with_armature(self, armature: Named) -> Robot:
         """The same robot with other motor inertias.
@@ -385,11 +397,23 @@ class Robot:
             robot.snapping = moved
         return robot
 
-    def to_urdf(self) -> str:
-        """URDF text of the same dynamics; gravity is not part of it, and motor inertia is an attribute of our own.
+    def to_urdf(self, original: str | os.PathLike[str] | None = None) -> str:
+        """URDF text of the same dynamics.
 
-        A link whose frame stands away from its joint is a body "<link>_body" at the joint, with that frame on it.
+        Gravity is not part of it; motor inertia and torque offsets are attributes of our own. A link whose frame is not
+        at its joint becomes a body "<link>_body" at the joint, with that frame on it.
+
+        Parameters
+        ----------
+        original : path of the URDF file that the robot was loaded from
+            Its text is returned with this robot's inertias, damping, friction and motor inertias; visuals, collisions,
+            transmissions and comments stay. Inertias of links on fixed joints are merged into the link that carries
+            them. Motor inertia is also written as `rotor_inertia` of <dynamics> and into actuators, for Drake.
         """
+        if original is not None:
+            from ..formats.urdf_edit import edited_urdf
+
+            return edited_urdf(self.model, original)
         from ..formats.urdf_writer import to_urdf
 
         return to_urdf(self.model)
@@ -476,7 +500,7 @@ class Robot:
         out : (..., nv)
             An array that takes the result.
         dissipation : bool
-            Add damping and Coulomb friction.
+            Add damping, Coulomb friction and torque offsets.
         base_motion : (..., 9)
             The base's angular velocity, angular acceleration and linear acceleration, in its own frame.
         details : bool
@@ -676,7 +700,7 @@ class Robot:
         f_ext, base_motion : bool
             Take them as further arguments.
         dissipation : bool
-            Add damping and Coulomb friction.
+            Add damping, Coulomb friction and torque offsets.
         dtype : "float64", "float32", or None to follow the arguments
         threads : int
             Split large batches over so many (None: LINKSWEEP_THREADS, or 1).
@@ -1432,7 +1456,7 @@ class Robot:
             Standard deviations of the wrench as expected beforehand; needed where the joints do not show all of it.
         reference : as of Jacobians
         dissipation : bool
-            With damping and friction in the model.
+            With damping, friction and torque offsets in the model.
 
         Returns
         -------
@@ -1455,7 +1479,7 @@ class Robot:
         gain : 1/s
             How fast it follows.
         dissipation : bool
-            With damping and friction in the model.
+            With damping, friction and torque offsets in the model.
         """
         from ..analysis.wrench import MomentumObserver
 

@@ -282,7 +282,7 @@ def _walk(path: str, record: object) -> Iterator[tuple[str, Node]]:
             keys = cast("tuple[object, ...]", key) if isinstance(key, tuple) else (key,)
             yield from _walk(_join(path, *keys), item)
     elif hasattr(record, "_link"):  # a LinkView: only its tables have no other name
-        for name in ("M", "com", "I_com", "armature", "damping", "friction", "X"):
+        for name in ("M", "com", "I_com", "armature", "damping", "friction", "torque_offset", "X"):
             yield from (entry for entry in _walk(name, getattr(record, name, None)) if entry[1].op == "table")
     elif kind.__module__.startswith("linksweep") and not kind.__module__.startswith("linksweep.tracing"):
         fields = getattr(record, "__dataclass_fields__", None) or getattr(kind, "__slots__", ())

@@ -364,7 +364,7 @@ def _pattern(link: CanonicalLink) -> tuple[object, ...]:
 
 _FIELDS = (
     "factors", "angle", "turn", "slide", "pitch", "mass", "mp", "I", "com", "I_com", "armature", "damping", "friction",
-    "axes", "origin",
+    "torque_offset", "axes", "origin",
 )  # fmt: skip
 
 

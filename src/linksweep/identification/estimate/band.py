@@ -1,7 +1,9 @@
-"""The cut-off, where none is given: of several the one whose fit best predicts torques that it has not seen.
+"""The cut-off, where none is given: the one whose fit best predicts torques that it has not seen.
 
 A low cut-off blurs the motion, a high one lets the positions' noise into the accelerations; both spoil the prediction.
-Half of the log's blocks are fitted and the other half predicted, with the torques as they were measured.
+Every second block of the log is fitted and the others are predicted, with the torques as they were measured. Cut-offs
+between which the blocks do not decide (their errors differ by less than one standard error from those of the best) are
+equally good, and the middle one of them, on a logarithmic scale, is as far from blur as from noise.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from linksweep.identification.estimate.triangles import triangles
+from linksweep.identification.estimate.prediction import predicted
+from linksweep.identification.estimate.triangles import Triangles, triangles
+from linksweep.identification.log.filters import low_passed
 from linksweep.identification.log.reading import Log, Remarks
 from linksweep.identification.log.signals import edge_rows, leave_out, samples_of
 from linksweep.identification.model.grouping import Grouping
@@ -21,7 +25,6 @@ LOWEST, PERIODS = 2.0, 5.0  # Hz, and cut-off periods in a stretch: none lower i
 STEP = 2**0.5  # from one cut-off to the next
 BLOCKS = 16
 CLEAN = 1e-16  # misfit, in squares and parts of the torque, below which positions are without noise
-TIE = 1.02  # of the least misfit, in squares: of what is about as good, the lowest
 
 
 def choose_cutoff(grouping: Grouping, log: Log, slow: float | None) -> float:
@@ -33,10 +36,24 @@ def choose_cutoff(grouping: Grouping, log: Log, slow: float | None) -> float:
         trials.append(cutoff)
         cutoff /= STEP
     edge = edge_rows(log.dt, trials[-1])  # of the lowest: all are tried on the same rows
-    errors = np.array([_error(grouping, part, cutoff, slow, edge) for cutoff in trials])
-    if errors[0] < CLEAN:
+    each = np.array([_errors(grouping, part, cutoff, slow, edge) for cutoff in trials])
+    if each[0].sum() < CLEAN:
         return trials[0]
-    return float(min(np.array(trials)[errors <= TIE * errors.min()]))
+    errors = (each / np.maximum(each.sum(axis=1).min(axis=0), CLEAN)).sum(axis=2)  # of joints in parts of their best
+    total = errors.sum(axis=1)
+    best = int(np.argmin(total))
+    worse = errors - errors[best]
+    blocks = errors.shape[1]
+    margin = np.sqrt(blocks) * np.std(worse, axis=1, ddof=1) if blocks > 1 else np.zeros(len(trials))
+    alike = worse.sum(axis=1) <= margin
+    first = last = best  # the cut-offs next to each other that are as good
+    while first > 0 and alike[first - 1]:
+        first -= 1
+    while last < len(trials) - 1 and alike[last + 1]:
+        last += 1
+    if first == 0 and best == 0:
+        return trials[0]
+    return float(np.sqrt(trials[max(first, 1)] * trials[last]))
 
 
 def _usual_length(log: Log) -> float:
@@ -45,32 +62,48 @@ def _usual_length(log: Log) -> float:
     return log.dt * float(lengths[np.searchsorted(np.cumsum(lengths), 0.5 * lengths.sum())])
 
 
-def _error(grouping: Grouping, log: Log, cutoff: float, slow: float | None, edge: int) -> float:
-    """The misfit of unseen blocks over all joints, each in parts of its own torque."""
+def _errors(grouping: Grouping, log: Log, cutoff: float, slow: float | None, edge: int) -> np.ndarray:
+    """(blocks, nv) the misfit of each block by a fit of other blocks, in parts of each joint's torque, in squares."""
     samples = samples_of(log, cutoff)
-    leave_out(grouping.columns, samples, slow, Remarks(quiet=True))
-    pieces: list[list[tuple[int, int]]] = [[], []]
+    pieces: list[list[tuple[int, int]]] = []
     for a, b in samples.bounds:
         samples.weight[a : a + edge] = samples.weight[max(a, b - edge) : b] = 0.0
-        edges = np.linspace(a, b, BLOCKS + 1).astype(int).tolist()
-        for k, (c, d) in enumerate(pairwise(edges)):
-            pieces[k % 2].append((c, d))
-    both = triangles(grouping, samples, 1, pieces)
-    total = 0.0
-    for seen, unseen in ((0, 1), (1, 0)):
-        blocks, sizes = [], []
-        for R, shown in zip(both.R[seen], grouping.seen, strict=True):
-            size = float(np.linalg.norm(R[:, -1])) or np.inf  # a joint that says nothing takes no part
-            block = np.zeros((len(R), len(grouping) + 1))
-            block[:, :-1][:, shown] = R[:, :-1]
-            block[:, -1] = R[:, -1]
-            blocks.append(block / size)
-            sizes.append(size)
-        stacked = np.concatenate(blocks)
-        scale = np.maximum(np.linalg.norm(stacked[:, :-1], axis=0), 1e-300)
-        x = np.linalg.lstsq(stacked[:, :-1] / scale, stacked[:, -1], rcond=1e-10)[0] / scale
-        total += float(np.sum(both.squares(unseen, x) / np.square(sizes)))
-    return total
+    used = samples.weight > 0.0  # slow rows too: the blur of dry friction where it turns round counts
+    leave_out(grouping.columns, samples, slow, Remarks(quiet=True))
+    used &= samples.weight.any(axis=0)
+    each = max(2, BLOCKS // len(samples.bounds))
+    for a, b in samples.bounds:
+        edges = np.linspace(a, b, each + 1).astype(int).tolist()
+        pieces += [[(c, d)] for c, d in pairwise(edges)]
+    halves = [[own for piece in pieces[k::2] for own in piece] for k in (0, 1)]
+    both = triangles(grouping, samples, 1, halves)
+    fits, sizes = zip(*(_fitted(grouping, both, k) for k in (0, 1)), strict=True)
+    torques = predicted(grouping, samples, *fits)
+    found = np.zeros((len(pieces), samples.tau.shape[1]))
+    for a, b in samples.bounds:
+        for own in torques:
+            own[a:b] = low_passed(own[a:b], log.dt, cutoff)
+    for k, ((a, b),) in enumerate(pieces):
+        rest = np.square(samples.tau[a:b] - torques[1 - k % 2, a:b]) * used[a:b]
+        found[k] = rest.sum(axis=0) / np.square(sizes[1 - k % 2])
+    return found
+
+
+def _fitted(grouping: Grouping, both: Triangles, part: int) -> tuple[np.ndarray, np.ndarray]:
+    """Base parameters by one half of the blocks, with joints weighted by their torque, and (nv,) that torque."""
+    rows, sizes = [], []
+    for R, shown in zip(both.R[part], grouping.seen, strict=True):
+        size = float(np.linalg.norm(R[:, -1])) or np.inf  # a joint without torques takes no part
+        block = np.zeros((len(R), len(grouping) + 1))
+        block[:, :-1] = R[:, :-1] @ grouping.from_base[shown]
+        block[:, -1] = R[:, -1]
+        rows.append(block / size)
+        sizes.append(size)
+    stacked = np.concatenate(rows)
+    norms = np.linalg.norm(stacked[:, :-1], axis=0)
+    scale = np.where(norms > 1e-12 * norms.max(initial=0.0), norms, np.inf)  # what no row shows stays 0
+    values = np.linalg.lstsq(stacked[:, :-1] / scale, stacked[:, -1], rcond=1e-10)[0] / scale
+    return values, np.array(sizes)
 
 
 def every_of(dt: float, cutoff: float) -> int:

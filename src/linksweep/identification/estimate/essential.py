@@ -14,7 +14,8 @@ def essential(found: Estimate, covariance: np.ndarray, sums: int, relative: floa
     """Which numbers are left when those are set to 0, one after the other, without which torques are predicted as well.
 
     Always the one that is least certain for its size goes, as long as it is less certain than `relative` and an F test
-    at 1 % does not miss it. covariance: with the colour of what is left over. sums: rows of the fit.
+    at 1 % does not miss it. covariance: with the colour of what is left over. sums: rows of the fit. A number whose
+    value is less than its standard deviation in the fit of all is none of them, even if it stands in for others.
     """
     from scipy.stats import f as fisher
 
@@ -36,4 +37,5 @@ def essential(found: Estimate, covariance: np.ndarray, sums: int, relative: floa
         if uncertain[worst] < relative or (values[worst] / spread[worst]) ** 2 * colour > bar:
             break
         del kept[worst]
-    return kept
+    certain = np.square(found.values) > np.diag(covariance)
+    return [k for k in kept if certain[k]]

@@ -12,10 +12,15 @@ from linksweep.identification.log.signals import Samples
 from linksweep.identification.model.grouping import Grouping
 
 
-def predicted(group: Grouping, samples: Samples, *values: np.ndarray) -> np.ndarray:
-    """Torques (rows, nv) of base parameters along samples; several sets of them give (sets, rows, nv)."""
+def predicted(group: Grouping, samples: Samples, *values: np.ndarray, without: np.ndarray | None = None) -> np.ndarray:
+    """Torques (rows, nv) of base parameters along samples; several sets of them give (sets, rows, nv).
+
+    without: (columns,) unknowns that are taken as 0.
+    """
     found = np.empty((len(values), *samples.tau.shape))
     x = np.array([group.standard(own) for own in values])
+    if without is not None:
+        x[:, without] = 0.0
     for a in range(0, len(samples), CHUNK):
         rows = slice(a, a + CHUNK)
         here = group.columns.at(samples.q[rows], samples.qd[rows], samples.qdd[rows])
@@ -31,15 +36,19 @@ def checked_against(
     prior: np.ndarray,
     torque: float,
     parts: list[list[tuple[int, int]]],
+    owner: list[int],
     best: Estimate,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Predicted torques, their rms error (nv,), and (parts, nv) that of each part by a weighted fit of all others."""
+    """Predicted torques, their rms error (nv,), and (parts, nv) that of each part by a weighted fit of all others.
+
+    owner: the part to which each block of the triangles belongs.
+    """
     group = found.grouping
     torques = np.empty_like(samples.tau)
     square, count = np.zeros((2, len(parts), len(best.noise)))
     apart = np.full((len(parts), len(best.noise)), np.nan)
     for part, pieces in enumerate(parts):
-        others = [k for k in range(len(parts)) if k != part]
+        others = [k for k, own in enumerate(owner) if own != part]
         enough = bool(others) and found.count[others].sum() > len(group)
         without = estimate(found.joined(others), prior, noise=best.noise, torque=torque) if enough else best
         left = np.zeros(len(best.noise))

@@ -20,6 +20,7 @@ from linksweep.identification.model.grouping import Grouping
 
 CHUNK = 1024  # rows of the log at a time: their regressor stays in the cache
 BUFFER = 4096  # sums, beside the triangle, that are decomposed at once
+MOST_BLOCKS, SHORTEST_BLOCK = 24, 0.4  # seconds: what a model leaves over has forgotten itself by then, or nearly
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,14 @@ class Triangles:
         R = tuple(_triangle(np.concatenate([self.R[part][j] for part in parts])) for j in joints)
         return Triangles(self.grouping, (R,), self.count[parts].sum(axis=0, keepdims=True), self.every)
 
+    def gram(self, part: int, joint: int) -> np.ndarray:
+        """[X tau]^T [X tau] of a part and joint, with rows and columns for all pivots, extra unknowns, and tau last."""
+        seen, R = self.grouping.seen[joint], self.R[part][joint]
+        at = np.concatenate([np.flatnonzero(seen), np.arange(len(seen), len(seen) + R.shape[1] - int(seen.sum()))])
+        found = np.zeros((at[-1] + 1, at[-1] + 1))
+        found[np.ix_(at, at)] = R.T @ R
+        return found
+
     def squares(self, part: int, x: np.ndarray) -> np.ndarray:
         """Sums of squared residuals (nv,) of the pivots' numbers x in one part."""
         found = []
@@ -75,22 +84,47 @@ def parts_of(samples: Samples, fewest: int = 5) -> list[list[tuple[int, int]]]:
     return found
 
 
+def blocks_of(
+    parts: list[list[tuple[int, int]]], every: int, dt: float
+) -> tuple[list[list[tuple[int, int]]], list[int]]:
+    """Parts cut into about MOST_BLOCKS blocks of SHORTEST_BLOCK seconds or more, and to which part each belongs."""
+    total = sum(end - start for pieces in parts for start, end in pieces)
+    size = max(16, round(SHORTEST_BLOCK / dt), -(-total // MOST_BLOCKS))
+    size = -(-size // every) * every
+    found, owner = [], []
+    for index, pieces in enumerate(parts):
+        for start, end in pieces:
+            count = max(1, (end - start) // size)
+            edges = [start + k * ((end - start) // count // every * every) for k in range(count)] + [end]
+            found += [[(a, b)] for a, b in pairwise(edges)]
+            owner += [index] * count
+    return found, owner
+
+
 def chunks(
     grouping: Grouping,
     samples: Samples,
     every: int,
     parts: list[list[tuple[int, int]]],
     scale: np.ndarray | None = None,
+    extra: np.ndarray | None = None,
 ) -> Iterator[Rows]:
-    """All sums of the log. scale: (rows, nv), by what at its first row each sum is multiplied."""
+    """All sums of the log.
+
+    scale: (rows, nv), by what at its first row each sum is multiplied. extra: (rows, nv), the entry in each joint's
+    row of one unknown more, which comes last.
+    """
     size = max(1, CHUNK // every) * every
     for index, pieces in enumerate(parts):
         for start, end in pieces:
             for a in range(start, end, size):
-                yield _chunk(grouping, samples, every, slice(a, min(a + size, end)), index, scale)
+                yield _chunk(grouping, samples, every, slice(a, min(a + size, end)), index, scale, extra)
 
 
-def _chunk(grouping: Grouping, samples: Samples, every: int, rows: slice, part: int, scale: np.ndarray | None) -> Rows:
+def _chunk(
+    grouping: Grouping, samples: Samples, every: int, rows: slice, part: int, scale: np.ndarray | None,
+    extra: np.ndarray | None,
+) -> Rows:  # fmt: skip
     here = grouping.columns.at(samples.q[rows], samples.qd[rows], samples.qdd[rows])
     tau = samples.tau[rows]
     if grouping.columns.has_known:
@@ -102,6 +136,8 @@ def _chunk(grouping: Grouping, samples: Samples, every: int, rows: slice, part: 
         size = _summed(w, every)
         used = size > 0.0
         X = here.of_joint(joint, pivots)
+        if extra is not None:
+            X = np.concatenate([X, extra[None, rows, joint]])
         X *= w
         root = 1.0 / np.sqrt(size[used])  # rows of noise 1 / sqrt(w): the sum of w times them has sqrt(sum w)
         if scale is not None:
@@ -127,13 +163,14 @@ def triangles(
     every: int,
     parts: list[list[tuple[int, int]]],
     scale: np.ndarray | None = None,
+    extra: np.ndarray | None = None,
 ) -> Triangles:
-    """The triangles of the whole log, part by part."""
-    widths = [int(seen.sum()) + 1 for seen in grouping.seen]
+    """The triangles of the whole log, part by part; scale and extra as of `chunks`."""
+    widths = [int(seen.sum()) + 1 + (extra is not None) for seen in grouping.seen]
     found, counts = [], []
     for index in range(len(parts)):
         stacks = [_Stack(width) for width in widths]
-        for rows in chunks(grouping, samples, every, parts[index : index + 1], scale):
+        for rows in chunks(grouping, samples, every, parts[index : index + 1], scale, extra):
             for stack, X, tau in zip(stacks, rows.X, rows.tau, strict=True):
                 stack.add(X, tau)
         found.append(tuple(stack.triangle() for stack in stacks))

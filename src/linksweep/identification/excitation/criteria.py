@@ -18,6 +18,7 @@ from linksweep.identification.model.grouping import Grouping
 
 CRITERIA = ("condition", "determinant")
 SHARPNESS = 6  # s of the Schatten norms: they differ from the largest by a factor below size^(1 / 2s)
+ROOM = 0.5  # m, by which distances to a floor or a box are measured
 SLOW = 0.02  # of the velocity limit: the width of the step in Coulomb friction, which must have a slope here
 
 
@@ -26,7 +27,11 @@ Slack = tuple[np.ndarray, tuple[np.ndarray | None, ...]]  # room to a limit, and
 
 @dataclass(frozen=True)
 class Limits:
-    """Of each joint, (nv,); boxes: frame -> (lower, upper) corners (3,) of where it may be in the base frame."""
+    """Of each joint, (nv,); of frames, in the base frame.
+
+    boxes: frame -> (lower, upper) corners (3,) of where its origin may be. floor: (rows of robot.frame_names, height):
+    which origins stay above which z. keep_out: (rows, ((lower, upper), ...)): which origins stay out of which boxes.
+    """
 
     lower: np.ndarray
     upper: np.ndarray
@@ -34,6 +39,8 @@ class Limits:
     acceleration: np.ndarray
     effort: np.ndarray
     boxes: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    floor: tuple[tuple[int, ...], float] = ((), -np.inf)
+    keep_out: tuple[tuple[int, ...], tuple[tuple[np.ndarray, np.ndarray], ...]] = ((), ())
 
 
 Slopes = tuple[np.ndarray, np.ndarray, np.ndarray]  # by q, qd, qdd
@@ -164,6 +171,9 @@ class Barrier:
             yield from self._efforts(q, qd, qdd, slopes)
         for frame, lower, upper in self.frames:
             yield from self._box(q, frame, lower, upper, slopes)
+        rows = sorted({*self.limits.floor[0], *(self.limits.keep_out[0] if self.limits.keep_out[1] else ())})
+        if rows:
+            yield from self._workspace(q, rows, slopes)
 
     def _efforts(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, slopes: bool) -> Iterator[Slack]:
         step = np.tanh(qd / self.worth.width)
@@ -187,6 +197,27 @@ class Barrier:
             wide = np.where(np.isfinite(upper - lower), 0.5 * (upper - lower), 1.0)[kept]
             slack = sign * (corner[kept] - place[:, kept]) / wide
             yield slack, (None if J is None else -sign * J[:, kept] / wide[:, None], None, None)
+
+    def _workspace(self, q: np.ndarray, rows: list[int], slopes: bool) -> Iterator[Slack]:
+        """Frames above the floor, and outside of boxes: beyond the face from which they are farthest."""
+        places = self.robot.poses(q)[..., :3, 3][:, rows]
+        J = self.robot.jacobians(q)[:, rows, 3:] if slopes else None
+        above, height = self.limits.floor
+        at = [rows.index(row) for row in above]
+        if at:
+            slack = (places[:, at, 2] - height) / ROOM
+            yield slack, (None if J is None else J[:, at, 2] / ROOM, None, None)
+        outside, boxes = self.limits.keep_out
+        at = [rows.index(row) for row in outside]
+        for lower, upper in boxes if at else ():
+            faces = np.concatenate([places[:, at] - upper, lower - places[:, at]], axis=-1)  # (rows, frames, 6)
+            face = np.argmax(faces, axis=-1)[..., None]
+            slack = np.take_along_axis(faces, face, axis=-1)[..., 0] / ROOM
+            slope = None
+            if J is not None:
+                both = np.concatenate([J[:, at], -J[:, at]], axis=2)  # (rows, frames, 6, nv)
+                slope = np.take_along_axis(both, face[..., None], axis=2)[:, :, 0] / ROOM
+            yield slack, (slope, None, None)
 
 
 def usage(barrier: Barrier, motion: Sequence[np.ndarray]) -> float:

@@ -1,8 +1,9 @@
-"""`excite`: the motion within a robot's limits that shows most of its numbers.
+"""`excite`: the motion within a robot's limits that determines its parameters best.
 
-A log barrier keeps every sample inside position, velocity, acceleration and effort limits and workspace boxes; BFGS
-with exact gradients descends from the best of some random starts, while the barrier's weight falls. The same seed gives
-the same motion.
+A log barrier keeps every sample inside position, velocity, acceleration and effort limits, above the floor, and in and
+out of boxes; BFGS with exact gradients descends from the best of some random starts, while the barrier's weight falls.
+The same seed gives the same motion. Links are points here, the origins of their frames: collisions of links with each
+other are not checked.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ WEIGHTS = (0.1, 0.01, 0.001)  # of the barrier, one after the other
 MARGIN = 0.02  # of each limit, at the samples: between them a motion goes a little beyond
 FINE = 8  # times as many rows for the last check
 CANDIDATES = 64  # random starts, of which the best are followed
+TRIES = 2000  # random poses for a start
+SAMPLED = 400  # random poses that tell which frames can be above the floor
+FLOOR = 0.05  # m above the surface that the robot is mounted on
+COLUMN = 0.1  # of the reach: half the width of a robot's base
 
 
 Box = Sequence[ArrayLike]  # its lower and its upper corner, (3,) each
@@ -37,10 +42,11 @@ Box = Sequence[ArrayLike]  # its lower and its upper corner, (3,) each
 
 @dataclass(frozen=True)
 class Excitation:
-    """A motion, and what it is worth.
+    """A motion, and how well it determines the parameters.
 
     condition: of the regressor of the base parameters, its rows over the noise. start: that of the best of CANDIDATES
-    random motions, before it was improved. used: the largest part of any limit. limits: those kept.
+    random motions, before it was improved. used: the largest part of any limit. limits: those kept. lowest: the least
+    height (m, z of the base frame) of the origin of any moving frame. Self-collision is not checked.
     """
 
     robot: Robot
@@ -51,6 +57,7 @@ class Excitation:
     used: float
     limits: Limits
     evaluations: int
+    lowest: float
 
     @property
     def duration(self) -> float:
@@ -73,7 +80,8 @@ class Excitation:
     def __repr__(self) -> str:
         return (
             f"<Excitation of {self.robot.name}: {self.duration:g} s, condition {self.condition:.4g} (best random start "
-            f"{self.start:.4g}), {100 * self.used:.0f} % of limits>"
+            f"{self.start:.4g}), {100 * self.used:.0f} % of limits, lowest point {self.lowest:.3g} m, self-collision "
+            f"not checked>"
         )
 
 
@@ -83,16 +91,21 @@ def excite(
     unknown: Sequence[str] = ("inertia",), drives: Mapping[str, Mapping[str, float]] | ArrayLike | None = None,
     noise: ArrayLike | None = None, acceleration: ArrayLike | None = None, velocity: ArrayLike | None = None,
     effort: ArrayLike | None = None, boxes: Mapping[str, Box] | None = None, seed: int = 0, starts: int = 2,
-    iterations: int = 100,
+    iterations: int = 100, floor: float | None = FLOOR, keep_out: Sequence[Box] | None = None,
 ) -> Excitation:  # fmt: skip
-    """The most exciting motion of `duration` seconds, at rest at both ends.
+    """Find the most exciting motion of `duration` seconds, at rest at both ends.
 
     kind: "fourier" or "spline", with `harmonics`. criterion: "condition" or "determinant". unknown, drives: what is to
     be shown, as of `identify`; friction shows itself in any motion. noise: N m of each joint's torque, by which rows
     are weighed; all alike where not given. velocity, acceleration, effort: limits that replace the description's
-    (acceleration: four times the velocity limit a second, where not given). boxes: {frame: (lower corner, upper
-    corner)} in the base frame. starts: how many of the random motions are improved, each in `iterations` steps for each
-    weight of the barrier.
+    (acceleration: four times the velocity limit a second, if omitted). starts: how many of the random motions are
+    improved, each in `iterations` steps for each weight of the barrier.
+
+    Distances are in the base frame, whose x-y plane is taken for the surface that the robot is mounted on. floor: m, z
+    above which the origins of all moving frames stay, as far as they can; None: no floor. boxes: {frame: (lower corner,
+    upper corner)} in which the origin of a frame stays. keep_out: boxes (lower corner, upper corner) that no such
+    origin enters; None: one around the robot's own base; (): none. Links are points: keep the floor and the boxes as
+    far away as links are thick. Self-collision is not checked: look at the motion before you run it.
     """
     for name, value, known in (("kind", kind, KINDS), ("criterion", criterion, CRITERIA)):
         if value not in known:
@@ -114,7 +127,7 @@ def excite(
             "coulomb, expected no others: leave them out, or use robot.uncoupled."
         )
     group = grouping(columns)
-    limits = _limits(robot, velocity, acceleration, effort, boxes)
+    limits = _limits(robot, velocity, acceleration, effort, boxes, floor, keep_out)
     basis = basis_of(kind, int(harmonics), _positive("duration", duration))
     worth = Worth(group, criterion, limits, _of_joints("noise", noise, np.ones(columns.nv)))
     barrier = Barrier(columns, limits, worth, MARGIN)
@@ -135,7 +148,7 @@ def excite(
     fine = tuple(one @ best[1] for one in basis(_fine_times(basis)))
     return Excitation(
         robot, motion, criterion, worth.condition(*(one @ best[1] for one in phi)), float(worths[order[0]]),
-        usage(barrier, fine), limits, count,
+        usage(barrier, fine), limits, count, _lowest(robot, fine[0]),
     )  # fmt: skip
 
 
@@ -144,19 +157,19 @@ def random_coefficients(
 ) -> np.ndarray:
     """A random motion that stays within the limits: any direction of the coefficients, as far as it goes."""
     limits = barrier.limits
-    for _ in range(200):
+    for _ in range(TRIES):
         where = limits.lower + (limits.upper - limits.lower) * rng.uniform(0.25, 0.75, len(limits.lower))
         C = rng.normal(size=(basis.size, len(where))) * np.minimum(limits.velocity, 1e3)
         middle = phi[0] @ C
         still = np.linalg.lstsq(phi[0], np.ones(len(phi[0])), rcond=None)[0]  # the coefficients of 1
         C -= np.outer(still, middle.mean(axis=0))
         rest = np.outer(still, where)
-        if barrier.slacks(*(one @ rest for one in phi)).min() <= 0.0:
+        if barrier.slacks(where[None], *np.zeros((2, 1, len(where)))).min() <= 1.5 * MARGIN:
             continue
         return rest + _largest(C, rest, phi, barrier) * C
     raise ArgumentError(
-        "excite finds no pose within effort limits and boxes, expected some: check the boxes, in metres in the base "
-        "frame, and the effort limits against gravity."
+        "excite finds no pose within effort limits, above the floor and in and out of boxes, expected some: check "
+        "floor, boxes and keep_out, in metres in the base frame, and the effort limits against gravity."
     )
 
 
@@ -246,7 +259,7 @@ def _within(C: np.ndarray, basis: Basis, barrier: Barrier) -> np.ndarray:
 
 def _limits(
     robot: Robot, velocity: ArrayLike | None, acceleration: ArrayLike | None, effort: ArrayLike | None,
-    boxes: Mapping[str, Box] | None,
+    boxes: Mapping[str, Box] | None, floor: float | None = None, keep_out: Sequence[Box] | None = (),
 ) -> Limits:  # fmt: skip
     own = robot.limits
     turns = np.array([joint.type.turns for joint in robot.model.joints])
@@ -261,10 +274,61 @@ def _limits(
     rates = _of_joints(
         "velocity", velocity, np.where(np.isfinite(own.velocity) & (own.velocity > 0), own.velocity, 1.0)
     )
+    places = _sampled_places(robot, lower, upper) if floor is not None or keep_out is None or len(keep_out) else None
     return Limits(
         lower, upper, rates, _of_joints("acceleration", acceleration, 4.0 * rates),
         _of_joints("effort", effort, np.where(own.effort > 0, own.effort, np.inf)), _boxes(robot, boxes),
+        _floor(floor, places), _keep_out(robot, keep_out, floor, places),
     )  # fmt: skip
+
+
+def _sampled_places(robot: Robot, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Origins (poses, frames, 3) of all frames at random poses."""
+    rng = np.random.default_rng(7)
+    return robot.poses(lower + (upper - lower) * rng.uniform(size=(SAMPLED, len(lower))))[:, :, :3, 3]
+
+
+def _floor(floor: float | None, places: np.ndarray | None) -> tuple[tuple[int, ...], float]:
+    """The frames that can be above the floor and below it, and its height."""
+    if floor is None or places is None:
+        return (), -np.inf
+    if isinstance(floor, bool) or not isinstance(floor, (int, float, np.number)) or not np.isfinite(floor):
+        raise ArgumentError(f"floor is {shown(floor)}, expected a height in metres in the base frame, or None.")
+    z = places[..., 2]
+    both = (z.max(axis=0) > floor + 0.05) & (z.min(axis=0) < floor + 0.05)
+    return tuple(np.flatnonzero(both & (np.ptp(z, axis=0) > 1e-6)).tolist()), float(floor)
+
+
+def _keep_out(
+    robot: Robot, keep_out: Sequence[Box] | None, floor: float | None, places: np.ndarray | None
+) -> tuple[tuple[int, ...], tuple[tuple[np.ndarray, np.ndarray], ...]]:
+    """The frames that can be out of the boxes, and the boxes; by default the robot's own base, up to its shoulder."""
+    if places is None or (keep_out is not None and not len(keep_out)):
+        return (), ()
+    if keep_out is not None:
+        boxes = tuple(_corners(f"keep_out[{k}]", corners) for k, corners in enumerate(keep_out))
+    else:
+        reach = float(np.linalg.norm(places, axis=2).max())
+        still = np.ptp(places, axis=0).max(axis=1) < 1e-6 * max(reach, 1e-300)  # on the first axis: the column
+        beside = np.linalg.norm(places[0, :, :2], axis=1)
+        top = float(places[0, still & (beside < COLUMN * reach), 2].max(initial=0.0))
+        if top <= (floor or 0.0):
+            return (), ()
+        wide = COLUMN * reach
+        boxes = ((np.array([-wide, -wide, -np.inf]), np.array([wide, wide, top])),)
+    outside = np.ones(places.shape[1], bool)
+    for lower, upper in boxes:
+        out = ((places < lower) | (places > upper)).any(axis=2)
+        outside &= out.mean(axis=0) > 0.5  # others belong to the base or to what is in the box anyway
+    moves = np.ptp(places, axis=0).max(axis=1) > 1e-6
+    return tuple(np.flatnonzero(outside & moves).tolist()), boxes
+
+
+def _lowest(robot: Robot, q: np.ndarray) -> float:
+    """The least z of the origins of frames that move."""
+    places = robot.poses(q)[:, :, :3, 3]
+    moves = np.ptp(places, axis=0).max(axis=1) > 1e-9
+    return float(places[:, moves, 2].min()) if moves.any() else 0.0
 
 
 def _of_joints(name: str, value: ArrayLike | None, described: np.ndarray) -> np.ndarray:
@@ -284,16 +348,18 @@ def _boxes(robot: Robot, boxes: Mapping[str, Box] | None) -> dict[str, tuple[np.
                 f"boxes: {robot.name} has no frame {shown(frame)}{nearest(frame, robot.frame_names)}, expected one of "
                 f"robot.frame_names."
             )
-        try:
-            lower, upper = (np.asarray(corner, dtype=float) for corner in corners)
-        except (TypeError, ValueError):
-            lower = upper = np.zeros(0)
-        if lower.shape != (3,) or upper.shape != (3,) or not (lower < upper).all():
-            raise ArgumentError(
-                f"the box of {frame!r} is {shown(corners)}, expected two corners of three numbers, the lower one first."
-            )
-        found[frame] = lower, upper
+        found[frame] = _corners(f"the box of {frame!r}", corners)
     return found
+
+
+def _corners(what: str, corners: Box) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        lower, upper = (np.asarray(corner, dtype=float) for corner in corners)
+    except (TypeError, ValueError):
+        lower = upper = np.zeros(0)
+    if lower.shape != (3,) or upper.shape != (3,) or not (lower < upper).all():
+        raise ArgumentError(f"{what} is {shown(corners)}, expected two corners of three numbers, the lower one first.")
+    return lower, upper
 
 
 def _positive(name: str, value: object) -> float:

@@ -1,23 +1,26 @@
 """From a log to samples that a fit can use: checked, on even times, in stretches without gaps.
 
-What cannot be used is an error of one sentence. What is doubtful is a `LogWarning` that begins with its name, and stays
-with the result (`fit.remarks`).
+A log that cannot be used raises `ArgumentError`. A doubtful one raises a `LogWarning` that begins with the name of the
+remark, and the remark stays with the result (`fit.remarks`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError, LogWarning, warn_user
+from linksweep.identification.log.clock import FEWEST, sampling_times, stale_rows
 from linksweep.identification.model.columns import Columns
 from linksweep.support.foreign import refuse_foreign
 from linksweep.support.messages import shown
 
-GAP = 5.0  # steps; shorter ones are bridged by a spline
+GAP_ROWS, GAP_PERIODS = 5.0, 0.25  # steps, and periods of the cut-off: shorter gaps are bridged by a spline
+MISSING = 2.5  # steps: rows between two that are further apart were not measured, and weigh nothing
+CLOSE = 0.1  # of a step: rows nearer to each other make a cubic spline swing
 UNEVEN = 0.01  # of a step; what differs by less is on even times
 SLOWEST = 0.5  # seconds from row to row: nobody logs dynamics so slowly, but in milliseconds many do
 FASTEST = 1e-6  # seconds from row to row
@@ -45,6 +48,23 @@ class Remarks:
 
 
 @dataclass(frozen=True)
+class Recording:
+    """The checked rows of one trajectory: t (n,), growing; q, tau (n, nv), qd (n, nv) or None, weight (n, nv).
+
+    times: (rows given,) the time of every given row on the clock of t; rows that repeat another have its time.
+    retimed: whether t is not the given time.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    tau: np.ndarray
+    qd: np.ndarray | None
+    weight: np.ndarray
+    times: np.ndarray
+    retimed: bool = False
+
+
+@dataclass(frozen=True)
 class Stretch:
     """Rows on even times without a gap: t (n,), q, tau (n, nv), qd (n, nv) or None, weight (n, nv)."""
 
@@ -69,13 +89,40 @@ class Log:
         return sum(len(stretch.t) for stretch in self.stretches)
 
 
-def read_log(columns: Columns, t: Given, q: Given, tau: Given, qd: Given, weights: Given, remarks: Remarks) -> Log:
-    """A Log from arrays, or from lists of arrays, one for each trajectory."""
+@dataclass(frozen=True)
+class Recordings:
+    """Trajectories before they are cut at their gaps, and the usual time `dt` from row to row."""
+
+    parts: tuple[Recording, ...]
+    dt: float
+
+    def log(self, cutoff: float | None, remarks: Remarks) -> Log:
+        """The stretches for a cut-off (Hz): a gap that is short beside its period is bridged. None: not yet known."""
+        periods = 0.0 if cutoff is None else GAP_PERIODS / cutoff
+        gap = max(GAP_ROWS * self.dt, periods)
+        stretches = [s for k, part in enumerate(self.parts) for s in _stretches(part, self.dt, gap, k, remarks)]
+        if not stretches:
+            raise ArgumentError(
+                f"the log has no {SHORTEST} rows one after the other without a gap, expected some seconds of motion."
+            )
+        return Log(tuple(stretches), self.dt, len(self.parts))
+
+
+def read_log(
+    columns: Columns, t: Given, q: Given, tau: Given, qd: Given, weights: Given, remarks: Remarks,
+    retime: bool | None = None,
+) -> Recordings:  # fmt: skip
+    """Recordings from arrays, or from lists of arrays, one for each trajectory.
+
+    tau: None where only positions are given, for a prediction. retime: whether rows are moved to the clock of the
+    controller that they came from; None: if some of them repeat the row before.
+    """
     count = len(t) if isinstance(t, (list, tuple)) and len(t) > 0 and np.ndim(t[0]) == 1 else 0
     given = {"t": t, "q": q, "tau": tau, "qd": qd, "weights": weights}
     logs = {name: _listed(name, value, count) for name, value in given.items()}
     parts = [_checked(columns, {name: own[k] for name, own in logs.items()}, k, remarks) for k in range(max(1, count))]
-    steps = [float(np.median(np.diff(part[0]))) for part in parts]
+    parts = _on_source_clock(parts, retime, remarks)
+    steps = [float(np.median(np.diff(part.t))) for part in parts]
     dt = float(np.median(steps))
     if max(steps) > 1.05 * dt or min(steps) < 0.95 * dt:
         raise ArgumentError(
@@ -89,14 +136,8 @@ def read_log(columns: Columns, t: Given, q: Given, tau: Given, qd: Given, weight
             f"t grows by {dt:.4g} from row to row, expected seconds, and at most {SLOWEST} of them: divide by 1000 if "
             f"it is in milliseconds."
         )
-    stretches = [s for k, part in enumerate(parts) for s in _stretches(part, dt, k, remarks)]
-    if not stretches:
-        raise ArgumentError(
-            f"the log has no {SHORTEST} rows one after the other without a gap, expected some seconds of motion."
-        )
-    log = Log(tuple(stretches), dt, len(parts))
-    _check_units(columns, log, remarks)
-    return log
+    _check_units(columns, parts, remarks)
+    return Recordings(tuple(parts), dt)
 
 
 def _listed(name: str, value: Given, count: int) -> list[Given]:
@@ -125,10 +166,7 @@ def _numbers(name: str, value: Given, finite: bool = False) -> np.ndarray:
     return array
 
 
-Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]
-
-
-def _checked(columns: Columns, given: dict[str, Given], index: int, remarks: Remarks) -> Part:
+def _checked(columns: Columns, given: dict[str, Given], index: int, remarks: Remarks) -> Recording:
     """Arrays of one trajectory with growing times; rows that cannot be used are gone."""
     nv, which = columns.nv, f" of trajectory {index + 1}" if index else ""
     times, weights = _numbers("t", given["t"]), given["weights"]
@@ -136,7 +174,7 @@ def _checked(columns: Columns, given: dict[str, Given], index: int, remarks: Rem
         raise ArgumentError(f"t{which} has shape {times.shape}, expected (rows,) with {SHORTEST} rows or more.")
     arrays: list[np.ndarray | None] = []
     for name in ("q", "tau", "qd"):
-        array = None if given[name] is None and name == "qd" else _numbers(name, given[name])
+        array = None if given[name] is None and name != "q" else _numbers(name, given[name])
         if array is not None and array.shape != (len(times), nv):
             raise ArgumentError(
                 f"{name}{which} has shape {array.shape}, expected ({len(times)}, {nv}): a row for each of t, a column "
@@ -169,11 +207,53 @@ def _checked(columns: Columns, given: dict[str, Given], index: int, remarks: Rem
         raise ArgumentError(f"{int(keep.sum())} rows{which} can be used, expected {SHORTEST} or more: see the log.")
     q_, tau_, qd_ = (a if a is None or keep.all() else a[keep] for a in arrays)
     assert q_ is not None
-    assert tau_ is not None
     q_ = _unwrapped(columns, q_, remarks)
     if qd_ is not None:
         _check_rates(columns, times[keep], q_, qd_, remarks)
-    return times[keep], q_, tau_, qd_, weight[keep]
+    tau_ = np.zeros_like(q_) if tau_ is None else tau_
+    return Recording(times[keep], q_, tau_, qd_, weight[keep], times)
+
+
+def _on_source_clock(parts: list[Recording], retime: bool | None, remarks: Remarks) -> list[Recording]:
+    """Recordings without rows that repeat the row before, the others at the times at which they were taken."""
+    signals = [[x for x in (part.qd, part.tau) if x is not None and x.any()] for part in parts]
+    stale = [stale_rows(part.q, *own) for part, own in zip(parts, signals, strict=True)]
+    repeated, total = sum(int(own.sum()) for own in stale), sum(len(own) for own in stale)
+    found = repeated >= FEWEST
+    if not found and not retime:
+        return parts
+    done, periods, jitter = [], [], []
+    for part, own in zip(parts, stale, strict=True):
+        part = _without(part, own) if found else part
+        if retime is not False and len(part.t) >= SHORTEST:
+            clock = sampling_times(part.t, part.q)
+            periods.append(clock.period)
+            jitter.append(clock.jitter)
+            part = replace(part, t=clock.t, times=np.interp(part.times, part.t, clock.t), retimed=True)
+        done.append(part)
+    at = f", {1e3 * np.median(periods):.4g} ms apart" if periods and np.isfinite(periods).all() else ""
+    moved = (
+        "times were kept (retime=False)" if not periods else
+        f"the others were moved by {1e3 * max(jitter):.2g} ms (rms) to the times at which they were sampled{at}"
+    )  # fmt: skip
+    if found:
+        remarks(
+            "stale",
+            f"{repeated} rows ({100.0 * repeated / total:.2g} %) repeat the row before while the arm moves, as in logs "
+            f"of a polled controller; they were left out, and {moved}.",
+        )
+    return done
+
+
+def _without(part: Recording, stale: np.ndarray) -> Recording:
+    """The recording without its stale rows, which have the time of the row that they repeat."""
+    fresh = np.maximum.accumulate(np.where(stale, 0, np.arange(len(stale))))
+    at = np.searchsorted(part.t, part.times)
+    known = (at < len(part.t)) & (part.t[np.minimum(at, len(part.t) - 1)] == part.times)
+    times = np.where(known, part.t[fresh[np.minimum(at, len(fresh) - 1)]], part.times)
+    keep = ~stale
+    qd = None if part.qd is None else part.qd[keep]
+    return Recording(part.t[keep], part.q[keep], part.tau[keep], qd, part.weight[keep], times)
 
 
 def _check_columns(columns: Columns, arrays: dict[str, np.ndarray | None], which: str) -> None:
@@ -239,25 +319,26 @@ def _weights(weights: Given, rows: int, nv: int) -> np.ndarray:
     return np.ascontiguousarray(np.broadcast_to(whole, (rows, nv)), np.float32)
 
 
-def _stretches(part: Part, dt: float, trajectory: int, remarks: Remarks) -> list[Stretch]:
-    """The trajectory cut at its gaps, each piece on even times."""
-    t, q, tau, qd, weight = part
+def _stretches(part: Recording, dt: float, gap: float, trajectory: int, remarks: Remarks) -> list[Stretch]:
+    """The trajectory cut at gaps longer than `gap` seconds, each piece on even times."""
+    t = part.t
     steps = np.diff(t)
-    cuts = np.flatnonzero(steps > GAP * dt) + 1
+    cuts = np.flatnonzero(steps > gap) + 1
     if len(cuts):
         widest = int(np.argmax(steps))
         remarks(
             "gaps",
-            f"the log has {len(cuts)} gap{'s' * (len(cuts) > 1)}, the longest {steps[widest]:.4g} s at "
-            f"t = {t[widest]:.6g} s; it is taken as {len(cuts) + 1} stretches.",
+            f"the log has {len(cuts)} gap{'s' * (len(cuts) > 1)} longer than {gap:.3g} s, the longest "
+            f"{steps[widest]:.4g} s at t = {t[widest]:.6g} s; it is used as {len(cuts) + 1} stretches.",
         )
     found, lost = [], 0
     for a, b in zip([0, *cuts], [*cuts, len(t)], strict=True):
         if b - a < SHORTEST:
             lost += b - a
             continue
-        one = Stretch(t[a:b], q[a:b], tau[a:b], None if qd is None else qd[a:b], weight[a:b], trajectory)
-        found.append(_evened(one, dt, remarks))
+        qd = None if part.qd is None else part.qd[a:b]
+        one = Stretch(t[a:b], part.q[a:b], part.tau[a:b], qd, part.weight[a:b], trajectory)
+        found.append(_evened(one, dt, Remarks(quiet=True) if part.retimed else remarks))
     if lost:
         remarks("short", f"{lost} rows between gaps were left out: fewer than {SHORTEST} one after the other.")
     return found
@@ -269,29 +350,48 @@ def _evened(one: Stretch, dt: float, remarks: Remarks) -> Stretch:
     even = one.t[0] + (one.t[-1] - one.t[0]) * np.arange(count + 1) / count
     if count + 1 == len(one.t) and np.abs(even - one.t).max() <= UNEVEN * dt:
         return one
-    from scipy.interpolate import CubicSpline
+    from scipy.interpolate import CubicSpline, PchipInterpolator
 
-    spread = np.abs(np.diff(one.t) - dt).max()
+    steps = np.diff(one.t)
     remarks(
         "uneven",
-        f"times are uneven by up to {spread:.3g} s around {dt:.4g} s; the log was resampled; if its rows "
-        f"were taken evenly, give even times.",
+        f"times are uneven by up to {np.abs(steps - dt).max():.3g} s around {dt:.4g} s; the log was resampled; if its "
+        f"rows were taken evenly, give even times.",
     )
-    qd = None if one.qd is None else CubicSpline(one.t, one.qd)(even)
-    straight = [np.interp(even, one.t, column) for column in one.tau.T]
-    nearest = np.clip(np.searchsorted(one.t, even - 0.5 * dt), 0, len(one.t) - 1)
-    return Stretch(
-        even, CubicSpline(one.t, one.q)(even), np.stack(straight, axis=1), qd, one.weight[nearest], one.trajectory
-    )
+    curve = CubicSpline if steps.min() > CLOSE * dt else PchipInterpolator
+    q, qd = (None if x is None else curve(one.t, x)(even) for x in (one.q, one.qd))
+    tau = np.stack([np.interp(even, one.t, column) for column in one.tau.T], axis=1)
+    weight = one.weight[np.clip(np.searchsorted(one.t, even - 0.5 * dt), 0, len(one.t) - 1)]
+    for k in np.flatnonzero(steps > MISSING * dt).tolist():
+        inside = slice(*np.searchsorted(even, [one.t[k] + 0.5 * dt, one.t[k + 1] - 0.5 * dt]))
+        weight[inside] = 0.0
+        for x, into in ((one.q, q), (one.qd, qd)):
+            if x is not None and into is not None:
+                into[inside] = _bridged(one.t, x, k, even[inside])
+    assert q is not None
+    return Stretch(even, q, tau, qd, weight, one.trajectory)
 
 
-def _check_units(columns: Columns, log: Log, remarks: Remarks) -> None:
+def _bridged(t: np.ndarray, x: np.ndarray, k: int, at: np.ndarray) -> np.ndarray:
+    """x between the rows k and k + 1, along the cubic that fits as many rows on either side as are missing.
+
+    A spline, which goes through the rows next to the gap, carries their noise far into it.
+    """
+    reach = max(4, len(at))
+    rows = slice(max(0, k + 1 - reach), k + 1 + reach)
+    middle, unit = 0.5 * (t[k] + t[k + 1]), t[rows][-1] - t[rows][0]
+    powers = np.vander((t[rows] - middle) / unit, 4)
+    found, *_ = np.linalg.lstsq(powers, x[rows], rcond=None)
+    return np.vander((at - middle) / unit, 4) @ found
+
+
+def _check_units(columns: Columns, parts: list[Recording], remarks: Remarks) -> None:
     """Degrees, and torques that the drives cannot make: by the limits of the description."""
     joints = {link.joint.name: link.joint for link in columns.full.model.links}
     chosen = [joints[name] for name in columns.robot.joint_names]
-    low = np.min([stretch.q.min(axis=0) for stretch in log.stretches], axis=0)
-    high = np.max([stretch.q.max(axis=0) for stretch in log.stretches], axis=0)
-    peak = np.max([np.abs(stretch.tau).max(axis=0) for stretch in log.stretches], axis=0)
+    low = np.min([part.q.min(axis=0) for part in parts], axis=0)
+    high = np.max([part.q.max(axis=0) for part in parts], axis=0)
+    peak = np.max([np.abs(part.tau).max(axis=0) for part in parts], axis=0)
     beyond, strong, round_ = [], [], []
     for k, joint in enumerate(chosen):
         limits, turns = joint.limits, joint.type.turns

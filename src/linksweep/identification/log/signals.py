@@ -1,26 +1,23 @@
-"""Positions to velocities and accelerations within a band, and which rows can be believed.
+"""Positions to velocities and accelerations within a band, and which rows a fit can use.
 
-Positions (and measured velocities) are low-passed by a Butterworth filter run forwards and backwards, which has no
-phase: its gain is one half at the cut-off; before the first row and after the last the motion goes on along a cubic.
-Derivatives are central differences over nine rows, exact for polynomials of degree 8, so that what they add lies below
-the band's own error; nothing beyond the band is differentiated. Torques are not filtered: a fit takes sums of rows on
-both sides of the equation alike (`triangles.py`).
+Positions (and measured velocities) are low-passed and differentiated (`filters.py`). Torques are not filtered: a fit
+takes sums of rows on both sides of the equation alike (`triangles.py`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from math import factorial
 
 import numpy as np
 
+from linksweep.identification.log.filters import REACH, derivative, low_passed
 from linksweep.identification.log.reading import Log, Remarks, Stretch
 from linksweep.identification.model.columns import Columns
 
-ORDER = 4  # of the filter, each way
-REACH = 4  # rows on either side of a derivative
 SLOW = 0.02  # of a drive's largest rate: below, the sign of a rate is a guess
+RAMP = 0.5  # of that: in predictions, dry friction grows to its full size up to there
+FAST = 2.0  # of the velocity limit
 SATURATED = 0.99  # of the effort limit
 NOTHING = 1e-15  # N m or N
 STILL = 2e-3  # of the largest range among the joints
@@ -80,51 +77,17 @@ def _with_rates(one: Stretch, dt: float, cutoff: float) -> tuple[np.ndarray, np.
     return q, qd, derivative(qd, dt, 1)
 
 
-def low_passed(x: np.ndarray, dt: float, cutoff: float) -> np.ndarray:
-    """x (rows, columns) without what is beyond the cut-off (Hz), and without delay; infinity: as it is."""
-    if cutoff >= 0.5 / dt:
-        return x
-    from scipy.signal import butter, sosfiltfilt
-
-    sections = butter(ORDER, cutoff, fs=1.0 / dt, output="sos")
-    period = 1.0 / (dt * cutoff)
-    pad = max(3 * (2 * ORDER + 1), round(2.0 * period))
-    window = min(len(x), max(8, round(period)))
-    before = _extrapolation(window, pad)
-    out = np.empty_like(x)
-    for k in range(x.shape[1]):  # one by one: memory for one column
-        column = x[:, k]
-        longer = np.concatenate([before @ column[:window], column, (before @ column[: -window - 1 : -1])[::-1]])
-        out[:, k] = sosfiltfilt(sections, longer, padlen=0)[pad:-pad]
-    return out
-
-
-def _extrapolation(window: int, pad: int) -> np.ndarray:
-    """(pad, window): the `pad` rows before a window of rows, along the cubic that fits the window best.
-
-    A motion that is turned over at its end instead, as is usual, has no acceleration there.
-    """
-    inside, outside = np.arange(window) / window, np.arange(-pad, 0) / window
-    return np.vander(outside, 4) @ np.linalg.pinv(np.vander(inside, 4))
-
-
-def derivative(x: np.ndarray, dt: float, order: int) -> np.ndarray:
-    """The first or second derivative of x (rows, columns), by nine rows around each; at the ends by the nine next."""
-    from scipy.ndimage import correlate1d
-
-    width = 2 * REACH + 1
-    out = correlate1d(x, difference_weights(REACH, width, order), axis=0, mode="nearest")
-    for k in range(REACH):
-        out[k] = difference_weights(k, width, order) @ x[:width]
-        out[-1 - k] = difference_weights(width - 1 - k, width, order) @ x[-width:]
-    return out / dt**order
-
-
-def difference_weights(at: int, width: int, order: int) -> np.ndarray:
-    """Weights of `width` rows for a derivative at row `at` that is exact for polynomials of degree width - 1."""
-    places = (np.arange(width) - at) / width  # near 1: else high powers drown the low ones
-    powers = np.vander(places, increasing=True).T
-    return np.linalg.solve(powers, factorial(order) * np.eye(width)[order]) / width**order
+def remark_speeds(columns: Columns, samples: Samples, remarks: Remarks) -> None:
+    """Velocities that the drives cannot reach: by the limits of the model."""
+    limits = {link.joint.name: link.joint.limits.velocity for link in columns.full.model.links}
+    fast = []
+    for k, name in enumerate(columns.robot.joint_names):
+        peak = float(np.abs(samples.qd[:, k]).max())
+        if peak > FAST * limits[name] > 0.0:
+            fast.append(f"{name} ({peak:.4g} of {limits[name]:.4g})")
+    if fast:
+        shown = ", ".join(fast[:4]) + (f" and {len(fast) - 4} more" if len(fast) > 4 else "")
+        remarks("speeds", f"velocities are more than twice the model's limit: {shown}; check the units of t and q.")
 
 
 def leave_out(columns: Columns, samples: Samples, slow: float | None, remarks: Remarks) -> tuple[str, ...]:
@@ -156,8 +119,8 @@ def _leave_out_slow(columns: Columns, samples: Samples, slow: float | None, stil
     step = 1 << 16
     for a in range(0, len(samples), step):
         largest = np.maximum(largest, np.abs(columns.drive_rates(samples.qd[a : a + step])).max(axis=0))
-    least = SLOW * largest if slow is None else np.full(len(acts), float(slow))
-    columns.slow = least
+    least = np.minimum(SLOW * largest, columns.slowest) if slow is None else np.full(len(acts), float(slow))
+    columns.slow = RAMP * least
     for a in range(0, len(samples), step):
         rates = np.abs(columns.drive_rates(samples.qd[a : a + step]))
         for drive, joints in enumerate(acts):

@@ -97,10 +97,12 @@ class Columns:
             0.0 if self._own_drive(k) in own else joint.armature for k, joint in enumerate(joints)
         ]
         unknown_kinds = {(c.place, c.what) for c in self.columns}
-        self.known_damping, self.known_friction = (
+        self.known_damping, self.known_friction, self.known_offset = (
             np.array([0.0 if self._has(k, words, unknown_kinds) else getattr(j, what) for k, j in enumerate(joints)])
-            for what, words in (("damping", ("viscous",)), ("friction", ("coulomb", "coulomb+")))
-        )
+            for what, words in (
+                ("damping", ("viscous",)), ("friction", ("coulomb", "coulomb+")), ("torque_offset", ("offset",)),
+            )
+        )  # fmt: skip
         self.prior = np.array([self._described(column, joints) for column in self.columns])
 
     def __len__(self) -> int:
@@ -128,12 +130,19 @@ class Columns:
 
     @property
     def has_known(self) -> bool:
-        known = self.known_standard.any() or self.known_damping.any() or self.known_friction.any()
+        drives = self.known_damping.any() or self.known_friction.any() or self.known_offset.any()
+        known = self.known_standard.any() or drives
         return bool(known or self.bare)
 
     def drive_rates(self, qd: np.ndarray) -> np.ndarray:
         """Rates (rows, drives)."""
         return self.robot.expand_rates(qd) @ self.rates.T
+
+    @property
+    def slowest(self) -> np.ndarray:
+        """(drives,) rates that a fit must include: a quarter of the speed of an unknown Stribeck term, or infinity."""
+        wanted = {c.place for c in self.columns if c.what == "stribeck"}
+        return np.array([0.25 * self.speeds[d] if d in wanted else np.inf for d in range(len(self.drive_names))])
 
     @property
     def acts(self) -> np.ndarray:
@@ -168,7 +177,7 @@ class Columns:
         if column.kind == "payload" or np.count_nonzero(self.rates[column.place]) != 1:
             return 0.0
         joint = joints[int(np.flatnonzero(self.rates[column.place])[0])]
-        words = {"armature": "armature", "viscous": "damping", "coulomb": "friction"}
+        words = {"armature": "armature", "viscous": "damping", "coulomb": "friction", "offset": "torque_offset"}
         field = words.get(column.what.rstrip("+-"))
         return float(getattr(joint, field)) if field else 0.0
 
@@ -187,8 +196,14 @@ class Columns:
             found += self._of_kind(kind, where)
         if len(set(found)) < len(found):
             raise ArgumentError(f"unknown names one number twice in {shown(unknown)}, expected each once.")
-        if any(c.what == "stribeck" for c in found) and not np.isfinite(self.speeds).all():
+        asked = any(c.what == "stribeck" for c in found)
+        if asked and not np.isfinite(self.speeds).all():
             raise ArgumentError("unknown has 'stribeck', expected its speed: give stribeck= in rad/s or m/s.")
+        if not asked and np.isfinite(self.speeds).any():
+            raise ArgumentError(
+                f"stribeck= is given, but unknown is {shown(unknown)}, expected 'stribeck' in it: add it, or leave out "
+                f"stribeck=."
+            )
         return tuple(sorted(found, key=lambda c: KINDS.index(c.kind)))
 
     def _of_kind(self, kind: str, where: str) -> list[Column]:
@@ -257,10 +272,15 @@ class AtMotion:
                 one += ((columns.rates[drives].T * own) @ asked[drives]).T
         return tau @ columns.into if columns.robot.couplings else tau
 
+    def known_losses(self) -> np.ndarray:
+        """(rows, full coordinates): known damping, friction and offsets, of joints and not of drives."""
+        columns = self.columns
+        return self.qd * columns.known_damping + np.sign(self.qd) * columns.known_friction + columns.known_offset
+
     def known(self) -> np.ndarray:
         """Torques (rows, nv) of what is not unknown: the description's."""
         columns = self.columns
-        tau = self.qd * columns.known_damping + np.sign(self.qd) * columns.known_friction  # of joints, not of drives
+        tau = self.known_losses()
         if columns.known_standard.any():
             tau += self.standard @ columns.known_standard
         if columns.bare:

@@ -11,6 +11,7 @@ first joint with ZZ1).
 
 from __future__ import annotations
 
+import copy
 import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from linksweep.robot.robot import Robot
 
 SAMPLES = 40
+ROUNDED = 1e-3  # entries of joint rotations that are this close to 0 and 1 are taken for these
 SMALL = 1e-9  # a share of a number below this is rounding
 
 
@@ -84,6 +86,7 @@ def grouping(columns: Columns, method: str = "rule") -> Grouping:
     """The base form by "rule" or by "qr". Where no link is wholly unknown, and where both disagree, it is QR's."""
     if method not in ("rule", "qr"):
         raise ArgumentError(f"grouping is {shown(method)}, expected 'rule' or 'qr'.")
+    columns, given = _exact(columns), columns
     Y = _sampled(columns)
     sizes = _natural_sizes(columns, np.sqrt(np.mean(np.square(Y), axis=(0, 1))))
     order = _preferred(columns)
@@ -99,9 +102,22 @@ def grouping(columns: Columns, method: str = "rule") -> Grouping:
     chosen = Y[..., pivots]
     unit = np.sqrt(np.mean(np.square(chosen @ from_base), axis=(0, 1)))
     return Grouping(
-        columns, method, names, matrix, tuple(pivots), from_base, np.where(unit > 0, unit, 1.0),
+        given, method, names, matrix, tuple(pivots), from_base, np.where(unit > 0, unit, 1.0),
         np.abs(chosen).max(axis=0) > 0.0,
     )  # fmt: skip
+
+
+def _exact(columns: Columns) -> Columns:
+    """The same unknowns of the robot whose axes a file rounded (1.5708 for a right angle).
+
+    By rounding alone, numbers that belong together would be told apart, and no log is that exact.
+    """
+    full = columns.full.snapped(ROUNDED)
+    if full.model == columns.full.model:
+        return columns
+    found = copy.copy(columns)
+    found.full = full
+    return found
 
 
 def _sampled(columns: Columns) -> np.ndarray:
@@ -109,7 +125,10 @@ def _sampled(columns: Columns) -> np.ndarray:
     rng = np.random.default_rng(21)
     count = max(SAMPLES, -(-4 * len(columns) // columns.nv))
     q = rng.uniform(-np.pi, np.pi, (count, columns.nv))
-    qd, qdd = rng.normal(size=(2, count, columns.nv)) * np.array([2.0, 6.0])[:, None, None]  # lively: rad/s, rad/s^2
+    qd, qdd = rng.normal(size=(2, count, columns.nv)) * np.array([2.0, 6.0])[:, None, None]  # rad/s, rad/s^2
+    if "stribeck" in columns.terms:  # it is zero at such rates: half of the motions as slow as it acts
+        acts = np.where(columns.acts, np.where(np.isfinite(columns.speeds), columns.speeds, np.inf)[:, None], np.inf)
+        qd[::2] *= 0.5 * np.minimum(acts.min(axis=0), 2.0)
     return columns.regressor(q, qd, qdd)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linksweep.catalogue.parameters import TEN
+from linksweep.description.quantities import from_ten
 from linksweep.identification.estimate.least_squares import Estimate
 from linksweep.identification.model.columns import NOT_NEGATIVE, Columns
 from linksweep.identification.model.grouping import Grouping
@@ -105,8 +106,7 @@ def _prior(
 
 def _left_out(columns: Columns) -> tuple[str, ...]:
     coupled = {columns.drive_names[d] for d, row in enumerate(columns.rates) if np.count_nonzero(row) > 1}
-    found = [c.name for c in columns.columns if c.what in ("offset", "stribeck", "coulomb-") or c.owner in coupled]
-    return tuple(found)
+    return tuple(c.name for c in columns.columns if c.what == "stribeck" or (c.owner in coupled and c.what != "offset"))
 
 
 def _with_numbers(columns: Columns, x: np.ndarray) -> Robot:
@@ -119,34 +119,32 @@ def _with_numbers(columns: Columns, x: np.ndarray) -> Robot:
         robot = robot.with_inertia(inertia)
     robot = robot.with_armature(_of_joints(columns, by_name, "armature", robot.armature))
     damping = _of_joints(columns, by_name, "viscous", robot.damping)
-    sides = {c.owner for c in columns.columns if c.what == "coulomb+"}
-    for owner in sides:
-        by_name[f"{owner}.coulomb"] = 0.5 * (by_name[f"{owner}.coulomb+"] + by_name[f"{owner}.coulomb-"])
+    for owner in {c.owner for c in columns.columns if c.what == "coulomb+"}:
+        # two sides are a mean, and a constant half difference
+        ahead, back = by_name[f"{owner}.coulomb+"], by_name[f"{owner}.coulomb-"]
+        by_name[f"{owner}.coulomb"] = 0.5 * (ahead + back)
+        by_name[f"{owner}.offset"] = by_name.get(f"{owner}.offset", 0.0) + 0.5 * (ahead - back)
     friction = _of_joints(columns, by_name, "coulomb", robot.friction)
-    robot = robot.with_dissipation(damping, friction)
+    offset = _of_joints(columns, by_name, "offset", robot.torque_offset)
+    robot = robot.with_dissipation(damping, friction, offset)
     for owner, places in zip(owners, bodies, strict=True):
         if kinds[owner] == "payload":
-            mass, com, about = _body(x[places])
-            robot = robot.with_payload(owner, mass, com.tolist(), about)
+            load = from_ten(x[places])
+            robot = robot.with_payload(owner, load.mass, load.com, load.inertia)
     return robot
 
 
 def _of_joints(columns: Columns, by_name: Mapping[str, float], what: str, described: np.ndarray) -> np.ndarray:
-    """A drive's number at each joint: the diagonal of T^T diag(number) T; the description's where none is unknown."""
+    """A drive's number at each joint: the diagonal of T^T diag(number) T, of offsets T^T number; the model's where none
+    is unknown.
+    """
     values = np.array([by_name.get(f"{name}.{what}", np.nan) for name in columns.drive_names])
     found = np.zeros(len(described))
     for joint in range(len(described)):
         acting = np.flatnonzero((columns.rates[:, joint] != 0.0) & np.isfinite(values))
-        power = 1 if what == "coulomb" else 2
-        found[joint] = np.sum(np.abs(columns.rates[acting, joint]) ** power * values[acting])
+        rates = columns.rates[acting, joint]
+        share = {"offset": rates, "coulomb": np.abs(rates)}.get(what, np.square(rates))
+        found[joint] = np.sum(share * values[acting])
         if not len(acting):
             found[joint] = described[joint]
     return found
-
-
-def _body(ten: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, mass centre and the inertia about it."""
-    m, com = float(ten[0]), ten[1:4] / ten[0]
-    xx, yy, zz, xy, xz, yz = ten[4:]
-    about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - m * (com @ com * np.eye(3) - np.outer(com, com))
-    return m, com, about
