@@ -313,6 +313,33 @@ def test_the_bound_holds_in_every_pose(seed: int):
     assert ratio.max() < 3.0  # it is a ratio of like to like
 
 
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("seed", range(40))
+def test_the_bound_holds_for_mimic_joints(seed: int):
+    """Up to three joints of a random tree follow another one, inner or outer."""
+    bot = general_robot(seed)
+    random = np.random.default_rng(seed + 2000)
+    single = [link.joint.name for link in bot.model.links if link.joint.type.nv == 1]
+    leader, *others = random.permutation(single).tolist() or [""]
+    laws = [ls.Coupling(name, leader, *random.normal(size=2).tolist()) for name in others[:3]]
+    if laws:
+        bot = bot.with_couplings(laws)
+    q = np.array([bot.random(random) for _ in range(50)] + [bot.neutral()])
+    ratio = CompiledFunction(Recipe(bot.canonical, (Request("inertia_ratio"),)), "float64", 1, "interpreter")(q)
+    assert ratio.min() >= bot._core.least_ratio * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("name", ["panda_description/urdf/panda.urdf", "baxter_description/urdf/baxter.urdf"])
+def test_real_robots_with_mimic_joints_are_not_looked_at(name: str):
+    """Fingers that run away from the hand do not make its wrist singular."""
+    from oracles import FILES
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        bot = ls.load(FILES[name], mimic="couple")
+    assert bot.couplings and bot._core.least_ratio > 1e-4 and not bot.can_be_singular
+
+
 def test_doubtful_numbers_prove_nothing():
     """A negative moment, or no inertia about an axis: nothing is proved, and nothing breaks."""
     with warnings.catch_warnings():

@@ -106,7 +106,7 @@ def warn_if_singular(
     others = f" (and in {len(found) - 1} more)" if len(found) > 1 else ""
     warn_user(
         f"{what}: joint {', '.join(joints)} of {core.name} is singular{f' {sample}' if first else ''}{others}: "
-        f"it moves {np.fmin.reduce(ratio[first]):.1e} of the inertia that hangs on it, expected more than "
+        f"its effective inertia is {np.fmin.reduce(ratio[first]):.1e} of the inertia it carries, expected more than "
         f"{least:.1e}, so its acceleration is not determined: leave such poses out (robot.singular), or give it an "
         f"armature.",
         SingularWarning,
@@ -146,27 +146,46 @@ def least_ratio(model: CanonicalModel, neutral: np.ndarray, slides: Sequence[flo
     """A bound that no ratio falls below in any pose, if no joint slides its link farther than `slides` says.
 
     The pivots of D(k) are at least those of the link's own H M(k) H^T + R, because outer links add nothing negative.
-    The inertia that is there to be moved is at most that of all outer links at full stretch.
+    The inertia that is there to be moved is at most that of all outer links at full stretch. Joints that share a rate
+    (mimic joints) count together: the links whose inner joints are all eliminated later move by H alone.
     """
-    if model.is_coupled:
-        return 0.0  # the bound is of joints that stand for themselves
     least = math.inf
     outer = [(0.0, 0.0)] * len(model.links)  # rotational inertia and mass of the outer links
     views = Unrolled(model, neutral.tolist()).links
+    alone = _moved_alone(model) if model.is_coupled else None
+    shared: dict[int, tuple[float, float]] = {}  # by rate: the sums of pivots and sizes of coupled joints
     for index in reversed(range(len(views))):
         link, view = model.links[index], views[index]
         turning, mass = outer[index][0] + number(half_trace(view.M.I)), outer[index][1] + link.mass
         _, pivots = JointInertia(view.H_T, view.M @ view.H_T, link.armature).factor()
         for pivot, h in zip(pivots, view.H_T.columns, strict=True):
-            size = h.angular.dot(h.angular) * turning + h.linear.dot(h.linear) * mass + link.armature
-            if not (pivot > 0.0 and turning >= 0.0 and mass >= 0.0):  # doubtful numbers prove nothing
+            size = number(h.angular.dot(h.angular) * turning + h.linear.dot(h.linear) * mass + link.armature)
+            own = number(pivot)
+            if not (own >= 0.0 and turning >= 0.0 and mass >= 0.0):  # doubtful numbers prove nothing
                 return 0.0
-            least = min(least, number(pivot / size))
+            if alone is None or link.nv > 1:
+                least = min(least, own / size if size > 0.0 else 0.0)
+            else:
+                moved, whole = shared.get(link.start, (0.0, 0.0))
+                own = own if alone[index] else float(link.armature)
+                shared[link.start] = moved + own, whole + size
         if link.parent != BASE:
             way = math.hypot(*map(number, view.X.origin())) + slides[index]
             stretched = (math.sqrt(turning) + way * math.sqrt(mass)) ** 2
             outer[link.parent] = outer[link.parent][0] + stretched, outer[link.parent][1] + mass
-    return least
+    return min([least, *(moved / whole if whole > 0.0 else 0.0 for moved, whole in shared.values())])
+
+
+def _moved_alone(model: CanonicalModel) -> list[bool]:
+    """Of each link: whether the rates of all inner joints come before its own, and are 0 while its pivot is taken."""
+    order = {link.start: index for index, link in enumerate(model.links) if link.leads}
+    last: list[int] = []  # of each link: the last of the rates that move it
+    found = []
+    for link in model.links:
+        inner = -1 if link.parent == BASE else last[link.parent]
+        found.append(inner < order[link.start])
+        last.append(max(inner, order[link.start]))
+    return found
 
 
 def slide_of(joint: Joint) -> float:

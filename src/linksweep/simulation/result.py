@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class SimulationWarning(UserWarning):
-    """The simulation ended, but not as one would wish: early, beyond the finite numbers, or chattering."""
+    """The simulation ended early, diverged, or chatters."""
 
 
 class LimitCrossing(NamedTuple):

@@ -26,7 +26,7 @@ from .laws import Constant, Function, Law, as_law
 from .resting import Rest, Stops, check_inside, rest_of
 from .result import Simulation
 from .stepping import STAGES
-from .verdicts import warn_of
+from .verdicts import Driven, warn_of
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
@@ -159,7 +159,7 @@ def simulate(
             result = Simulation(robot, t, q, qd, qdd, tau, settings)
             if limits == "ignore":
                 result.found_crossings = ()
-    warn_of(result)
+    warn_of(result, Driven(law if policy is None else None, grid, disturbance, rest))
     return result
 
 
