@@ -19,7 +19,6 @@ import numpy as np
 from measure import alternate, example, heading, table, write_json
 
 import linksweep as ls
-from linksweep.catalogue.defaults import depth
 from linksweep.errors import ModelWarning
 
 BATCH = 1024
@@ -90,7 +89,7 @@ def rows_of(title: str, rounds: int) -> list[dict[str, Any]]:
         robot = robot_of(name)
         found = measured(robot, function, methods, rounds)
         chosen = robot.methods(function)[0]
-        rows.append({"table": title, "robot": name, "depth": depth(robot.canonical), "chosen": chosen, "ns": found})
+        rows.append({"table": title, "robot": name, "depth": robot.canonical.depth, "chosen": chosen, "ns": found})
     return rows
 
 

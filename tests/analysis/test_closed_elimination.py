@@ -91,7 +91,7 @@ def held(arm: ls.Robot, kind: str) -> tuple[ls.Robot, np.ndarray]:
     return tied(arm, q, [(kind, "tool", "")]), q
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.cases(2)
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("name", LONG)
 def test_sweeps_give_what_the_mass_matrix_gives(name: str, monkeypatch: pytest.MonkeyPatch):

@@ -350,7 +350,8 @@ def test_links_that_are_called_like_macros(folder: Path):
     function = bot.compile("inverse_dynamics", backend="interpreter")
     agrees(folder, bot, function)
     source, header = folder / "gnu.c", folder / "gnu.h"
-    source.write_text(function.c_source("gnu", robot=bot)), header.write_text(function.c_header("gnu", robot=bot))
+    source.write_text(function.c_source("gnu", robot=bot))
+    header.write_text(function.c_header("gnu", robot=bot))
     for standard in ("gnu17", "gnu2x"):
         command = ["gcc", f"-std={standard}", "-Wall", "-Werror", "-fsyntax-only", str(source)]
         done = subprocess.run(command, capture_output=True, text=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
+from typing import Any
 
-import mujoco
 import numpy as np
 import oracles
 import pinocchio as pin
@@ -14,6 +15,8 @@ import pytest
 import linksweep as ls
 from linksweep.formats.urdf_edit import edited_urdf
 from linksweep.formats.urdf_writer import to_srdf
+
+mujoco: Any = importlib.import_module("mujoco")  # it has no types that pyright could see
 
 FINGERS = ("panda_finger_joint1", "panda_finger_joint2")
 FILES = {
@@ -65,7 +68,8 @@ def changed(robot: ls.Robot, seed: int = 0) -> ls.Robot:
     tens = robot.standard_parameters[: 10 * len(robot.link_names)].reshape(-1, 10)
     bodies = {name: ten * rng.uniform(0.9, 1.2) for name, ten in zip(robot.link_names, tens, strict=True) if ten[0] > 0}
     robot = robot.with_armature(rng.uniform(0.1, 1.0, robot.nv)).with_inertia(bodies)
-    return robot.with_dissipation(*rng.uniform(0.1, 1.0, (2, robot.nv)), rng.normal(size=robot.nv))
+    damping, friction = rng.uniform(0.1, 1.0, (2, robot.nv))
+    return robot.with_dissipation(damping, friction, torque_offset=rng.normal(size=robot.nv))
 
 
 def without_numbers(text: str) -> str:

@@ -86,7 +86,8 @@ def test_the_arm_stays_above_the_floor_and_out_of_its_base(name: str):
     assert set(tips) <= set(rows) and height == 0.05 and (places[:, rows, 2] > height).all()
     rows, boxes = found.limits.keep_out
     for lower, upper in boxes:
-        assert set(tips) <= set(rows) and not ((places > lower) & (places < upper)).all(axis=2)[:, rows].any()
+        inside = np.all((places > lower) & (places < upper), axis=2)
+        assert set(tips) <= set(rows) and not inside[:, rows].any()
     assert bool(boxes) == (name == "ur5")  # the base frame of this PUMA is at its shoulder
     assert "self-collision not checked" in repr(found)
 
@@ -100,9 +101,9 @@ def test_boxes_that_no_frame_enters():
     assert len(found.limits.keep_out[0]) >= 5 and places[..., 0].max() < 0.3
     for wrong, sentence in (([((1, 1, 1), (0, 0, 0))], r"keep_out\[0\] is"), ([1.0], r"keep_out\[0\] is")):
         with pytest.raises(ls.ArgumentError, match=sentence):
-            ls.excite(robot, keep_out=wrong)
+            ls.excite(robot, keep_out=wrong)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ls.ArgumentError, match="floor is 'low', expected a height"):
-        ls.excite(robot, floor="low")
+        ls.excite(robot, floor="low")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ls.ArgumentError, match="finds no pose"):
         ls.excite(robot, floor=0.8)
 

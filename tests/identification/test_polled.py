@@ -74,7 +74,7 @@ def test_without_retiming_positions_are_worse():
     ours, theirs = (errors(fit, polled(other, 4), False)[1] for fit in (there, kept))
     assert theirs[0] > 1.3 * ours[0] and (theirs > 0.99 * ours).all()
     with pytest.raises(ls.ArgumentError, match="retime is 'no'"):
-        ls.identify(log.robot, *log.arrays(), retime="no")
+        ls.identify(log.robot, *log.arrays(), retime="no")  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("encoder", [2 * np.pi / 2**12, 2 * np.pi / 2**17])

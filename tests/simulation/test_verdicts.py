@@ -14,7 +14,7 @@ from oracles import FILES
 
 import linksweep as ls
 from linksweep.errors import ModelWarning, SingularWarning
-from linksweep.simulation import PD, Constant, Sampled, SimulationWarning, Surface, saturated
+from linksweep.simulation import PD, Constant, Sampled, Simulation, SimulationWarning, Surface, saturated
 from linksweep.simulation.verdicts import without_warnings
 
 HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0, 0.0, 0.0])
@@ -28,7 +28,7 @@ def panda(mimic: str = "free") -> ls.Robot:
         return ls.load(FILES["panda_description/urdf/panda.urdf"], mimic=mimic)
 
 
-def said(*arguments: Any, **options: Any) -> tuple[ls.Simulation, list[warnings.WarningMessage]]:
+def said(*arguments: Any, **options: Any) -> tuple[Simulation, list[warnings.WarningMessage]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         run = ls.simulate(*arguments, **options)
@@ -39,7 +39,7 @@ def numbers(text: str, name: str) -> list[float]:
     return [float(x) for x in re.findall(rf"\b{name} = ([-+.\de]+)\b", text)]
 
 
-def one_divergence(*arguments: Any, **options: Any) -> tuple[ls.Simulation, str]:
+def one_divergence(*arguments: Any, **options: Any) -> tuple[Simulation, str]:
     run, caught = said(*arguments, **options)
     assert [each.category for each in caught] == [SimulationWarning]
     return run, str(caught[0].message)
@@ -152,7 +152,7 @@ def test_singular_poses_after_a_divergence_are_not_said():
     from linksweep.description.assembly import Part, assemble
     from linksweep.description.model import Inertial, Joint
 
-    axis, turn = (1.0, 0.0, 0.0), tuple(tuple(row) for row in 0.1 * np.eye(3))
+    axis, turn = (1.0, 0.0, 0.0), ((0.1, 0.0, 0.0), (0.0, 0.1, 0.0), (0.0, 0.0, 0.1))
     parts = [
         Part("roll", "base", Joint("roll", "revolute", axis), Inertial()),
         Part("slide", "roll", Joint("slide", "prismatic", axis), Inertial(1.0, (0.0, 0.0, 0.0), turn)),

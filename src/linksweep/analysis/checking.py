@@ -272,10 +272,9 @@ class _Comparison:
         if self.robot.methods("articulated_inertia"):
             articulated = self._results("articulated_inertia")
             moments = np.diagonal(next(iter(articulated.values())), axis1=-2, axis2=-1)
-            size = np.sqrt(
-                np.maximum(moments, 1e-12 * moments.max())
-            )  # links without mass have nothing to compare with
-            self._compare("articulated_inertia", articulated, _outer(size, size))
+            least = 1e-12 * moments.max()  # links without mass have nothing to compare with
+            size = np.sqrt(np.maximum(moments, least))
+            self.compare("articulated_inertia", articulated, _outer(size, size))
         inverse = np.abs(next(iter(inverses.values())) if inverses else np.linalg.inv(M))
         reach = (inverse @ m[..., None])[..., 0]
         self.compare("mass_matrix_inverse", inverses, _outer(reach, reach))

@@ -69,17 +69,18 @@ def project(core: Core, q: ArrayLike, tolerance: float, iterations: int, call: C
     def compiled(name: str, *args: ArrayLike) -> np.ndarray:
         return core.call(name, args)
 
+    evaluate, model = call or compiled, core.canonical
+
     def step(q: np.ndarray, damping: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The pose after one step, its error, and the norm of that."""
-        way = call("damped_correction", q, damping)
+        way = evaluate("damped_correction", q, damping)
         way = way * np.minimum(1.0, LONGEST / np.maximum(np.abs(way).max(axis=-1, keepdims=True), 1e-300))
         after = coordinates.integrate(model, q, way, 1.0)
-        error = call("constraint_error", after)
+        error = evaluate("constraint_error", after)
         return after, error, np.linalg.norm(error, axis=-1)
 
-    call, model = call or compiled, core.canonical
     q = coordinates.normalize(model, q) + 0.0
-    error = call("constraint_error", q)
+    error = evaluate("constraint_error", q)
     damping = np.full((*q.shape[:-1], 1), DAMPING, q.dtype)
     stalled, polished = np.zeros(q.shape[:-1], int), 0
     for _ in range(iterations):

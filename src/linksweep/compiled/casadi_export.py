@@ -21,12 +21,12 @@ from ..backends.c_casadi import OPENING, External, Matrix, c_external
 from ..backends.c_names import checked_name, identifier
 from ..backends.c_source import Interface, c_function, opening, parameters
 from ..errors import ArgumentError, BackendError
+from ..support.disk_cache import DiskCache, make_key
 from ..support.files import write_atomically
 from ..support.messages import shown
 from ..tracing.labels import labelled
 from ..tracing.structure import nonzeros
 from .c_export import about, checked_path, write_text
-from .cache import DiskCache, make_key
 from .differentiated import by_numbers
 
 CasadiFunction = Any  # of CasADi, which is an extra and has no types

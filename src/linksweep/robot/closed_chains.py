@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..algorithms.closed_chain.motors import motor_torques
 from ..analysis.constraints import (
+    CLOSES,
     NAMES,
     REDUNDANCY,
     filled,
@@ -113,7 +114,7 @@ class ClosedChain:
     def jacobian(self, q: ArrayLike) -> np.ndarray:
         return self.core.call("constraint_jacobian", (q,))
 
-    def project(self, q: ArrayLike, tolerance: float, iterations: int) -> np.ndarray:
+    def project(self, q: ArrayLike, tolerance: float = CLOSES, iterations: int = 100) -> np.ndarray:
         return project(self.core, q, tolerance, iterations)
 
     def mobility(self, q: ArrayLike, tolerance: float | None) -> Mobility:

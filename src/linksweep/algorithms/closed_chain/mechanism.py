@@ -86,7 +86,7 @@ class Closure:
             found += _by_threes(b.turn_back, own) if turned else own
         return found
 
-    def drift(self, qd: PerJoint, states: States, base: State) -> list[Scalar]:
+    def drift(self, qd: PerJoint, states: States | PerLink[State], base: State) -> list[Scalar]:
         """k = dK/dt qd; states: of the links, with no joint acceleration, and of the base."""
         found: list[Scalar] = []
         for k, (tie, a, b) in enumerate(zip(self.ties, self.a, self.b, strict=True)):
@@ -96,7 +96,9 @@ class Closure:
             found += second_derivatives(tie.kind, a, b, tie.numbers[0], relative, of_a, of_b, spin)
         return found
 
-    def _motion(self, frame: Frame, states: States, point: Vec, base: State) -> tuple[Vec, Motion]:
+    def _motion(
+        self, frame: Frame, states: States | PerLink[State], point: Vec, base: State
+    ) -> tuple[Vec, Motion]:
         """A frame's angular velocity, and its acceleration at a point of its link, along the base's axes."""
         pose, own = self.link_pose(frame), base
         if frame.link != BASE:

@@ -65,7 +65,7 @@ class SweptMechanism(Closure):
         return Motion(spin, pose.turn(own.linear) + spin.cross(point - pose.p))
 
     @functools.cached_property
-    def _columns(self) -> list[PerJoint]:
+    def columns(self) -> list[PerJoint]:
         """Y = L^-T K^T, row by row of K."""
         found: list[PerJoint] = []
         for tie, wrenches, a in zip(self.ties, self.wrenches_of, self.a, strict=True):
@@ -97,7 +97,7 @@ class SweptMechanism(Closure):
         kept, _ = self.sweep.inward(step, (ZERO_FORCE,) * count, self.kept, *marks)
         return list(self.sweep.unzip(kept))
 
-    def _mu(self) -> list[Scalar]:
+    def mu(self) -> list[Scalar]:
         """Of each row the square of its size, over inertias, times the resolution: see elimination.py."""
         found: list[Scalar] = []
         resolution = self.resolution() if self.damping is None else self.damping * self.damping
@@ -147,8 +147,8 @@ class Elimination:
 
     def __init__(self, mechanism: SweptMechanism, z: PerJoint):
         self.sweep, self.inverse = mechanism.sweep, mechanism.inverse
-        self.columns, self.z, count = list(mechanism._columns), z, mechanism.count
-        self.R = Triangle(mechanism._mu(), range(count))
+        self.columns, self.z, count = list(mechanism.columns), z, mechanism.count
+        self.R = Triangle(mechanism.mu(), range(count))
         self.b: list[Entries] = [{i: 1.0} for i in range(count)]
         self.of_z: Entries = {}
 

@@ -78,7 +78,7 @@ class _Profile:
         if best in (0, len(tried) - 1):
             return float(tried[best]), np.inf
         found = minimize_scalar(self.left, bounds=(tried[best - 1], tried[best + 1]), method="bounded")
-        factor = float(found.x)
+        factor = float(found.x)  # pyright: ignore[reportAttributeAccessIssue]  (SciPy's stubs say object)
         step = 0.05 * abs(factor)
         before, here, after = (self.blocks(factor + k * step) for k in (-1, 0, 1))
         bend = float((before - 2.0 * here + after).sum()) / (2.0 * step**2)
