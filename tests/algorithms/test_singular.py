@@ -440,4 +440,5 @@ def test_the_singularity_check_costs_less_than_half_of_forward_dynamics():
 
 def test_functions_that_need_an_inverse_are_known():
     public = {name for name, function in FUNCTIONS.items() if function.invertible and function.public}
-    assert public == {"forward_dynamics", "mass_matrix_inverse", "operational_inertia_inverse"}
+    inverses = {"mass_matrix_inverse", "operational_inertia_inverse"}
+    assert public == {"forward_dynamics", "articulated_inertia", *inverses}

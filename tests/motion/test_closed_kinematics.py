@@ -193,7 +193,7 @@ STRAIGHT = np.array([0.2, -0.8, 0.4, 0.7, 0.0, 0.3])  # a PUMA whose wrist is st
 
 def through_a_straight_wrist(beside: float = 0.0) -> tuple[ls.Robot, Path, np.ndarray]:
     """A line through a pose at which the wrist is straight, or beside it (m), in 1.5 s."""
-    robot = ls.robots.puma560()
+    robot = ls.robots.puma560().with_limits(velocity=np.inf)
     middle, way = robot.pose(STRAIGHT, "tool"), np.array([0.1, -0.15, 0.08])
     start, end = middle.copy(), middle.copy()
     across = np.cross(way, [0.0, 0.0, 1.0])

@@ -210,7 +210,7 @@ class Point:
         self.by_row = model.by_row
         names = ("qd", "qdd", "tau")
         self.values: dict[str, Sequence[Exact]] = {name: draw.numbers(self.nv) for name in names}
-        self.values |= {"point": draw.numbers(3), "base_motion": draw.numbers(9)}
+        self.values |= {"point": draw.numbers(3), "base_motion": draw.numbers(9), "damping": draw.numbers(1)}
         self.values["f_ext"] = draw.numbers(6 * len(model.links))
         self.values["q"] = [x for link in self.by_row for x in _coordinates(link.type, draw)]
         self._stretch = draw.number()
