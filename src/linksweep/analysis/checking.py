@@ -269,13 +269,15 @@ class _Comparison:
         inverses, accelerations = self._results("mass_matrix_inverse"), self._results("forward_dynamics")
         if self.robot.singular_joints or not determined.any():
             return
+        inverse = np.abs(next(iter(inverses.values())) if inverses else np.linalg.inv(M))
         if self.robot.methods("articulated_inertia"):
             articulated = self._results("articulated_inertia")
             moments = np.diagonal(next(iter(articulated.values())), axis1=-2, axis2=-1)
             least = 1e-12 * moments.max()  # links without mass have nothing to compare with
             size = np.sqrt(np.maximum(moments, least))
-            self.compare("articulated_inertia", articulated, _outer(size, size))
-        inverse = np.abs(next(iter(inverses.values())) if inverses else np.linalg.inv(M))
+            # D >= 1 / (M^-1)_ii is what cancellation leaves of M_ii: dividing by it amplifies rounding by their ratio
+            pivots = (m * m * np.diagonal(inverse, axis1=-2, axis2=-1)).max(axis=-1)
+            self.compare("articulated_inertia", articulated, _outer(size, size) * pivots[:, None, None, None])
         reach = (inverse @ m[..., None])[..., 0]
         self.compare("mass_matrix_inverse", inverses, _outer(reach, reach))
         for method, value in inverses.items():
