@@ -48,10 +48,12 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
 
     def call(*arguments: str) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["linksweep", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        try:
+            with pytest.raises(SystemExit) as stop:
+                main()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
         out, err = capfd.readouterr()
         return Outcome(int(stop.value.code or 0), str(out), str(err))
 
