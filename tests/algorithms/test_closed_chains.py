@@ -218,6 +218,7 @@ def test_inverse_dynamics_undoes_forward_dynamics():
             np.testing.assert_allclose(back, tau[k], atol=1e-7)  # rounding times the condition of K
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_mobility_and_tangent_basis():
     robot, q = mechanism("welded and redundant")

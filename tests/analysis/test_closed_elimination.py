@@ -91,6 +91,7 @@ def held(arm: ls.Robot, kind: str) -> tuple[ls.Robot, np.ndarray]:
     return tied(arm, q, [(kind, "tool", "")]), q
 
 
+@pytest.mark.slow
 @pytest.mark.cases(2)
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("name", LONG)
@@ -119,6 +120,7 @@ def test_sweeps_give_what_the_mass_matrix_gives(name: str, monkeypatch: pytest.M
                 np.testing.assert_allclose(ours, theirs, atol=1e-9 * np.abs(theirs).max())
 
 
+@pytest.mark.slow
 def test_a_step_of_a_long_closed_chain_is_loops():
     """40 joints: written out, LLVM would take minutes for the step of a chain in space."""
     robot, _ = held(ls.robots.chain(40, seed=1), "point")
@@ -154,6 +156,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LINKSWEEP_BACKEND", "interpreter")
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("name", CARRIED)

@@ -14,6 +14,7 @@ from linksweep import ArgumentError
 from linksweep.cli.info import _facts, _lines
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("make", [linkages.five_bar, linkages.gripper, ls.robots.andrews])
 def test_check_compares_constrained_accelerations(make):
     report = ls.check(make(), samples=4)

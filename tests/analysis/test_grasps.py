@@ -107,6 +107,7 @@ def test_the_primal_form_gives_the_same():
         np.testing.assert_allclose(r.contact_forces[k], force, atol=1e-8 * np.abs(force).max())  # Lambda's condition
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", CASES)
 def test_inverse_dynamics_moves_the_object_as_wanted(name: str):
     grasp, q, qd, _, pose, twist, wrench = state(name, 3)
@@ -157,6 +158,7 @@ def test_friction_cones_are_reported():
         assert ("would slip" in repr(r)) == slips
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("spin", "turns"), [(0.05, True), (10.0, False)])
 def test_margins_of_forces_and_of_moments_are_apart(spin: float, turns: bool):
     """A soft finger that is twisted: what it lacks is in N m, and not in the margin of forces, which is in N."""

@@ -256,6 +256,7 @@ def test_names_equations_and_sweep_order():
     assert len(re.findall(r"\bt\d+ =|_t\d+ =", source)) < 0.5 * source.count("const double link")
 
 
+@pytest.mark.slow
 def test_the_code_has_the_operations_that_its_comment_counts():
     for name in ("puma560", "stanford"):
         for function in ("inverse_dynamics", "mass_matrix", "forward_dynamics"):
@@ -339,6 +340,7 @@ def test_a_robot_with_hostile_names(folder: Path):
     agrees(folder, bot, bot.compile("inverse_dynamics", backend="interpreter"))
 
 
+@pytest.mark.slow
 @needs_gcc
 def test_links_that_are_called_like_macros(folder: Path):
     """With what compilers define unless they are asked for strict C, too."""

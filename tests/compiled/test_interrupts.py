@@ -518,6 +518,7 @@ def forked_by_a_handler() -> None:
     assert os.waitpid(children[0], 0)[1] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_fork_in_the_midst_of_a_call():
     in_process(forked_by_a_handler)

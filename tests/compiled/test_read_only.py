@@ -47,6 +47,7 @@ def shared_arrays(thing: Any) -> list[str]:
     return found
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", objects())
 def test_shared_arrays_are_read_only(name: str):
     assert not shared_arrays(objects()[name])

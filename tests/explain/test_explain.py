@@ -112,6 +112,7 @@ def close(a: np.ndarray, b: np.ndarray, what: str) -> None:
     assert np.abs(a - b).max(initial=0.0) <= 1e-11 * max(1.0, np.abs(b).max(initial=0.0)), what
 
 
+@pytest.mark.slow
 def test_options_are_explained_too():
     bot = robot("urdf")
     given = sample(bot, "inverse_dynamics")

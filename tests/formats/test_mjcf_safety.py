@@ -167,6 +167,7 @@ def own_process(monkeypatch: pytest.MonkeyPatch):
     process.end()
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("text", "pattern"),
@@ -301,6 +302,7 @@ def test_threads_load_what_they_asked_for(tmp_path: Path):
     assert mujoco.get_mju_user_warning() is before
 
 
+@pytest.mark.slow
 def test_a_fork_has_a_process_of_its_own(tmp_path: Path):
     path = written(tmp_path, a=PLAIN)
     code = f"""

@@ -103,6 +103,7 @@ def test_velocities_that_no_drive_reaches():
     assert "speeds" in remarks_of(fast, cutoff=80.0)
 
 
+@pytest.mark.slow
 def test_rounded_axes_do_not_make_numbers_unknown():
     """1.5708 for a right angle tells two inertias apart that no log can."""
     own = log("xarm7")
@@ -110,6 +111,7 @@ def test_rounded_axes_do_not_make_numbers_unknown():
     assert fit.determined.all() and not fit.remarks
 
 
+@pytest.mark.slow
 def test_a_stribeck_term_far_below_the_speeds_of_the_motion():
     own = log(model="stribeck")
     unknown = ("inertia", "armature", "viscous", "coulomb", "stribeck", "offset")
@@ -146,6 +148,7 @@ def test_errors_from_blocks_count_autocorrelation():
     assert bar(24, 6) > bar(24) > bar(1000) > 3.8
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["ur5", "panda"])
 def test_a_robot_keeps_the_offsets(name: str):
     own, other = log(name), log(name, 1, truth=0)

@@ -73,6 +73,7 @@ def test_limits_are_kept_everywhere_and_the_ends_are_at_rest(kind: str, boxed: b
     assert np.allclose(np.gradient(q, t, axis=0)[1:-1], qd[1:-1], atol=1e-4)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["ur5", "puma560"])
 def test_the_arm_stays_above_the_floor_and_out_of_its_base(name: str):
     robot = arm(name)
@@ -92,6 +93,7 @@ def test_the_arm_stays_above_the_floor_and_out_of_its_base(name: str):
     assert "self-collision not checked" in repr(found)
 
 
+@pytest.mark.slow
 def test_boxes_that_no_frame_enters():
     robot = arm("ur5")
     wall = ((0.3, -2.0, -1.0), (2.0, 2.0, 2.0))
@@ -172,6 +174,7 @@ def test_the_determinant_is_made_larger():
     assert volume(sure) > volume(even)
 
 
+@pytest.mark.slow
 def test_it_goes_to_a_file_that_is_a_trajectory(tmp_path):
     found = panda()
     found.to_csv(tmp_path / "motion.csv", 50.0)

@@ -73,6 +73,7 @@ def test_a_fit_says_what_it_is():
         fit["ZZ9"]
 
 
+@pytest.mark.slow
 def test_a_report_is_a_folder(tmp_path: Path):
     text = fitted().report(tmp_path / "out")
     written = sorted(path.name for path in (tmp_path / "out").iterdir())

@@ -145,6 +145,7 @@ def test_dry_friction_is_full_at_half_the_speed_of_rows_that_are_left_out():
     assert np.allclose(fit.columns.slow, 0.5 * 0.02 * fastest)
 
 
+@pytest.mark.slow
 def test_the_cutoff_without_velocities_is_not_too_low():
     """Friction turns round faster than a low cut-off shows: prediction, which it is chosen by, sees that."""
     log, other = logs("ur5", 20.0)

@@ -57,6 +57,7 @@ def drift(values: np.ndarray, scale: float) -> float:
     return float(np.abs(values - values[0]).max() / scale)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["free arm of ball joints", "free tree"])
 @pytest.mark.parametrize("seconds", [1.0, pytest.param(10.0, marks=pytest.mark.slow)])
 def test_free_flight_conserves_energy_and_momentum(name: str, seconds: float):

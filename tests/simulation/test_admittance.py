@@ -53,6 +53,7 @@ def test_accelerations_are_those_of_the_masses(panda: ls.Robot):
             assert np.abs(got - wanted).max() <= 1e-9 * condition * np.abs(wanted).max()  # REGULAR
 
 
+@pytest.mark.slow
 def test_it_composes_and_takes_its_wrench_as_an_input(panda: ls.Robot):
     law = saturated(Admittance(TOOL, panda.pose(HOME, TOOL), 2.0, 0.0, 10.0, np.zeros(6)))
     assert "wrench" in law_function(law, panda, False).inputs

@@ -58,6 +58,7 @@ int main(void)
 """
 
 
+@pytest.mark.cases(1)
 @needs_gcc
 @pytest.mark.parametrize("compiler", [("gcc", *STRICT), ("g++", "-x", "c++", "-fpermissive", "-Drestrict=", "-w")])
 def test_several_controllers_and_an_observer_in_one_program(tmp_path: Path, compiler: tuple[str, ...]):
@@ -102,6 +103,7 @@ def test_gains_are_documented_with_their_values(tmp_path: Path):
     assert "puma560_batch_kd[6]" in batch.read_text() and "puma560_batch_kp[6]" not in batch.read_text()
 
 
+@pytest.mark.slow
 @needs_gcc
 def test_an_observer_of_a_floating_base(tmp_path: Path):
     robot, random = ls.robots.puma560().with_base("floating"), np.random.default_rng(1)

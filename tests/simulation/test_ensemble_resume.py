@@ -228,6 +228,7 @@ def test_what_cannot_be_read_is_said(value: Any, tmp_path: Path):
     assert (tmp_path / "b" / "ensemble.json").exists()
 
 
+@pytest.mark.slow
 def test_modules_of_the_user(tmp_path: Path):
     """An experiment that reads another module: its functions, its values, and what it imports itself."""
     (tmp_path / "helpers_of_user.py").write_text("SCALE = 1.0\nUNUSED = 3\ndef scaled(x):\n    return SCALE * x\n")

@@ -17,6 +17,7 @@ def differences(loss, step: float = 1e-4) -> float:
     return (45 * pairs[0] - 9 * pairs[1] + pairs[2]) / (60 * step)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.quick
 @pytest.mark.parametrize(("name", "steps"), [("puma560", 1), ("puma560", 30), ("puma560", 37), ("mixed3", 20)])
 @pytest.mark.parametrize("integrator", ["rk4", "semi_implicit_euler"])

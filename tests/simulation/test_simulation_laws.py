@@ -89,6 +89,7 @@ def test_computed_torque_errors_decay_as_springs(puma: ls.Robot):
     assert np.abs(error - wanted).max() < 1e-8  # the fourth order of steps of 1 ms
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_laws_say_what_their_formulas_say():
     """Every kind of joint but the free one, which no law drives."""

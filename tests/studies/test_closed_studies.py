@@ -27,6 +27,7 @@ def test_two_arms_carry_and_a_finger_would_slip(tmp_path: Path):
     assert len(table) == 5 and np.allclose(table["squeeze"], 60.0, rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_finger_that_is_pressed_hard_holds():
     results = two_arms.compute(samples=3, squeeze=80.0, loose=70.0)
     assert not results.loose[1].slipping.any()

@@ -74,6 +74,7 @@ def test_the_command_reads_it_too(folder_of: Callable[[str], Path], tmp_path: Pa
     assert done.returncode == 0 and (tmp_path / "back.csv").exists(), done.stderr
 
 
+@pytest.mark.slow
 def test_the_papers_coordinates_have_a_file_of_their_own(folder_of: Callable[[str], Path]):
     """The same numbers but for names and the sign of the third joint, b = -d."""
     out = folder_of("stanford")

@@ -148,6 +148,7 @@ def test_simplified_puts_equal_terms_together():
     assert short < written
 
 
+@pytest.mark.slow
 def test_inverse_has_one_denominator():
     """The determinant of M but for a number, and M times the inverse is the identity: in exact fractions."""
     robot = ls.robots.planar(3)

@@ -203,6 +203,7 @@ def test_puma_moves_with_its_slider(page: Page):
     drive(page, ls.robots.puma560(), "joint2", -1.234)
 
 
+@pytest.mark.slow
 def test_limits_hold_in_the_page(page: Page):
     robot = ls.robots.planar(2)
     from dataclasses import replace
@@ -219,6 +220,7 @@ def test_limits_hold_in_the_page(page: Page):
         until(lambda: page.miss(viewer) < BAR)
 
 
+@pytest.mark.slow
 def test_a_run_plays_and_a_click_into_the_plot_seeks(page: Page):
     robot = ls.robots.puma560()
     law = ls.simulation.PD(np.zeros(6), 100.0, 20.0)
@@ -288,6 +290,7 @@ def test_a_recording_plays_without_python_and_network(page: Page, tmp_path: Path
         page.connected(True)
 
 
+@pytest.mark.slow
 def test_a_picture_is_drawn_by_the_open_page(page: Page, tmp_path: Path):
     import imageio.v3 as imageio
 
@@ -309,6 +312,7 @@ socket.onerror = () => done("refused");
 """
 
 
+@pytest.mark.slow
 def test_a_page_of_another_origin_cannot_connect(page: Page, tmp_path: Path):
     """With the token and without; the viewer's own page can, and the page of another port or of a file cannot."""
     import functools
