@@ -15,7 +15,7 @@ import linksweep as ls
 
 PAGE = Path(__file__).parents[2] / "docs" / "algorithms" / "items.md"
 ROWS = re.findall(r"^\| (?P<item>[^|]+) \|[^|]+\| `(?P<how>[^`]+)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-COMMANDS = sorted({how for _, how in ROWS if how.startswith("linksweep ")}, key=len)
+COMMANDS = list(dict.fromkeys(how for _, how in ROWS if how.startswith("linksweep ")))
 LINES = [how for _, how in ROWS if not how.startswith("linksweep ")]
 
 
