@@ -431,6 +431,76 @@ def test_a_law_of_ones_own_is_asked_for_each_target():
         live.LiveSimulation(bot, np.zeros(3), 3)  # pyright: ignore
 
 
+def panda(mimic: str = "free") -> ls.Robot:
+    oracles = pytest.importorskip("oracles", reason="the Panda comes with example-robot-data")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        return ls.load(oracles.FILES["panda_description/urdf/panda.urdf"], mimic=mimic)
+
+
+def limits_of(bot: ls.Robot) -> tuple[np.ndarray, np.ndarray]:
+    joints = {link.joint.name: link.joint.limits for link in bot.model.links}
+    return tuple(np.array([getattr(joints[n], side) for n in bot.joint_names]) for side in ("lower", "upper"))  # pyright: ignore
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("driven", [False, True])
+@pytest.mark.parametrize("mimic", ["free", "couple"])
+def test_a_panda_stays_finite_and_within_its_limits_for_a_minute(mimic: str, driven: bool):
+    """From the neutral configuration, where joint 4 is outside its limits; no step warns."""
+    bot = panda(mimic)
+    lower, upper = limits_of(bot)
+    simulation = live.LiveSimulation(bot, bot.neutral(), live.tracking(bot) if driven else None)
+    if driven:
+        simulation.set_target(0.5 * (lower + upper))
+    fastest = 0.0
+    while simulation.t < 60.0:
+        simulation.advance(live.LONGEST)
+        fastest = max(fastest, float(np.abs(simulation.qd).max()))
+        assert ((lower <= simulation.q) & (simulation.q <= upper)).all()
+    assert 1.0 < fastest < 100.0 and np.abs(simulation.qd).max() < 0.1  # it falls, and comes to rest
+    if driven:
+        assert np.abs(simulation.q - simulation.target).max() < 1e-6
+
+
+@pytest.mark.filterwarnings("error")
+def test_without_stops_and_damping_the_panda_diverges():
+    bot = panda()
+    simulation = live.LiveSimulation(bot, bot.neutral(), stops=False, damping=False)
+    with pytest.raises(ls.LinksweepError, match=r"diverged at t = .* \(joint panda_"):
+        while simulation.t < 60.0:
+            simulation.advance(live.LONGEST)
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.3, 1e4])
+def test_damping_never_makes_the_live_simulation_unstable(damping: float):
+    """Also where the file has more of it than a step of the simulation can take."""
+    bot = robot("puma560").with_dissipation(damping=damping, friction=5.0)
+    simulation = live.LiveSimulation(bot, bot.neutral())
+    assert (simulation.robot.damping > 0.0).all() and not simulation.robot.friction.any()
+    for _ in range(100):
+        simulation.advance(live.LONGEST)
+    assert np.abs(simulation.qd).max() < 20.0
+
+
+def test_stops_and_damping_can_be_turned_off_during_a_run(opened: Callable[..., Viewer]):
+    viewer = opened(panda())
+    controls = viewer.controls
+    controls.drive.value = "nothing drives it"
+    viewer.start()
+    assert viewer.live is not None and viewer.live.stops == "inelastic" and viewer.live.damping
+    controls.stops.value = False
+    until(lambda: viewer.live.stops is None)  # pyright: ignore
+    controls.damping.value = False
+    until(lambda: not viewer.live.damping)  # pyright: ignore
+    assert viewer.running and viewer.live.t > 0.0
+    viewer.stop()
+    free = opened(robot("planar3"))  # has no limits
+    assert free.controls.stops.disabled and not free.controls.stops.value
+    free.start()
+    assert free.live.stops is None  # pyright: ignore
+
+
 def test_simulating_in_the_viewer(opened: Callable[..., Viewer]):
     viewer = opened(robot("planar3"), [0.1, 0.2, 0.3])
     viewer.start()

@@ -17,7 +17,7 @@ from ..geometry import quaternion_wxyz
 from ..overlays import LAYERS
 from ..shown_robot import place
 from .joint_sliders import JointSliders
-from .live import LiveSimulation, tracking
+from .live import LiveSimulation, can_have_stops, tracking
 from .playback import TimeControls
 from .plots import Plots
 
@@ -128,18 +128,20 @@ class Controls:
         self.drive = self.gui.add_dropdown("drive", (TOWARDS, NOTHING), initial_value=TOWARDS)
         floating = any(link.joint.type.floats for link in self.first.model.links)
         self.gravity = self.gui.add_checkbox("gravity", not floating)
+        limited = can_have_stops(self.first.robot)
+        self.stops = self.gui.add_checkbox("joint stops", limited, disabled=not limited, hint="at the position limits")
+        self.damping = self.gui.add_checkbox("damping", True, hint="viscous, at every joint")
         self.run = self.gui.add_button("Simulate")
         self.run.on_click(lambda event: self._start_or_stop())
-        for choice in (self.drive, self.gravity):
+        for choice in (self.drive, self.gravity, self.stops, self.damping):
             choice.on_update(lambda event: self._renew())
         self.gui.add_markdown("*While it runs, the sliders and the handle move the target, the robot follows.*")
 
     def new_simulation(self, q: np.ndarray) -> LiveSimulation:
         """A simulation from q at rest, with what is chosen here."""
         robot = self.first.robot if self.gravity.value else self.first.robot.with_gravity((0.0, 0.0, 0.0))
-        if self.drive.value == NOTHING:
-            return LiveSimulation(robot, q)
-        return LiveSimulation(robot, q, self.viewer.law or tracking(robot))
+        law = None if self.drive.value == NOTHING else self.viewer.law or tracking(robot)
+        return LiveSimulation(robot, q, law, stops=self.stops.value, damping=self.damping.value)
 
     def _renew(self) -> None:
         """The choices changed while it runs: go on with them from the same state."""
@@ -148,7 +150,8 @@ class Controls:
             return
         with self._saying(), self.viewer.scene.lock:
             new = self.new_simulation(old.q)
-            new.qd, new.target, new.t = old.qd, old.target, old.t
+            new.set_state(old.q, old.qd, old.t)
+            new.set_target(old.target)
             self.viewer.live = new
 
     def _start_or_stop(self) -> None:
