@@ -294,6 +294,28 @@ def test_a_batch_is_several_robots(opened: Callable[..., Viewer]):
         run.show(rollouts=10)
 
 
+@pytest.mark.parametrize("name", ["puma560", "planar3", "stanford", "floating"])
+def test_rollouts_are_side_by_side(name: str):
+    """No two of eight robots overlap at any record, and the plots and poses are those of the rollouts."""
+    random = np.random.default_rng(0)
+    bot = robot("tree4").with_base("floating").with_gravity((0, 0, 0)) if name == "floating" else robot(name)
+    run = ls.simulate(bot, np.stack([bot.random(random) for _ in range(8)]), duration=0.2, every=50)
+    shift = np.array([0.3, -0.2, 0.1])
+    with run.show(port=0, browser=False, placement=shift) as viewer:
+        assert np.array_equal(viewer.first.placement[:3, 3], shift)
+        for t in run.t[::2] if name != "floating" else run.t[:1]:
+            viewer.seek(t)
+            boxes = [shown.bounds() for shown in viewer.robots]
+            for k, (low, high) in enumerate(boxes):
+                for other_low, other_high in boxes[k + 1 :]:
+                    assert ((high <= other_low) | (other_high <= low)).any()
+        offsets = np.array([shown.placement[:3, 3] for shown in viewer.robots]) - shift
+        assert np.abs(offsets[:, 2]).max() == 0.0 or name == "planar3"
+        assert np.ptp(offsets, axis=0).max() < 30.0 * viewer.first.extent
+        for k, shown in enumerate(viewer.robots):
+            assert np.array_equal(shown.q, run.q[list(run.t).index(t), k])
+
+
 def test_a_run_that_left_the_finite_numbers_is_cut(opened: Callable[..., Viewer]):
     q = np.linspace(0, 1, 30)[:, None] * np.ones(6)
     q[20:] = np.nan
@@ -519,6 +541,54 @@ def test_dragging_the_tip(opened: Callable[..., Viewer]):
     viewer.controls._show_handle(True)
     viewer.ask_target(pose)
     until(lambda: np.abs(bot.pose(viewer.q, "tool") - pose).max() < 1e-5)
+
+
+def handle_miss(viewer: Viewer) -> float:
+    """How far the drag handle is from the robot's tool."""
+    from scipy.spatial.transform import Rotation
+
+    handle = viewer.controls._handle
+    with viewer.scene.lock:
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = Rotation.from_quat(np.roll(handle.wxyz, -1)).as_matrix(), handle.position
+        return float(np.abs(pose - viewer.first.robot.pose(viewer.q, viewer.overlays.frame)).max())
+
+
+def test_the_handle_is_at_the_tool(opened: Callable[..., Viewer]):
+    """When it is enabled during a run, while the run moves it, with the sliders, at another frame; not while dragged."""
+    import asyncio
+    from types import SimpleNamespace
+
+    bot = robot("puma560")
+    viewer = opened(bot, [0.3, -0.8, 0.3, 0.2, 0.6, 0.0])
+    controls = viewer.controls
+    controls.drive.value = "nothing drives it"
+    viewer.start()
+    start = bot.pose(viewer.q, "tool")
+    until(lambda: viewer.live.t > 0.05)  # pyright: ignore
+    controls.drag.value = True
+    until(lambda: controls._handle is not None)
+    for _ in range(5):
+        time.sleep(0.02)
+        assert handle_miss(viewer) < 1e-12
+    until(lambda: np.abs(bot.pose(viewer.q, "tool") - start).max() > 0.05)
+    assert handle_miss(viewer) < 1e-12
+    viewer.stop()
+    for q in (np.zeros(6), np.full(6, 0.4)):
+        viewer.ask_pose(q)
+        until(lambda q=q: np.array_equal(viewer.q, q))
+        assert handle_miss(viewer) < 1e-12
+    controls.frame.value = "link3"
+    until(lambda: viewer.overlays.frame == "link3" and handle_miss(viewer) < 1e-12)
+    event = SimpleNamespace(phase="start")
+    asyncio.run(controls._dragged(event))
+    held = np.array(controls._handle.position)
+    viewer.ask_pose(np.full(6, 0.2))
+    until(lambda: np.array_equal(viewer.q, np.full(6, 0.2)))
+    assert np.array_equal(controls._handle.position, held)
+    event.phase = "end"
+    asyncio.run(controls._dragged(event))
+    until(lambda: handle_miss(viewer) < 1e-12)
 
 
 def test_a_law_that_fails_stops_and_is_said(opened: Callable[..., Viewer]):
@@ -768,6 +838,25 @@ def test_the_command_records(tmp_path: Path):
 def test_the_command_says_what_is_wrong(words: tuple[str, ...], said: str, tmp_path: Path):
     run = linksweep(*words, cwd=tmp_path)
     assert run.returncode == 2 and said in run.stderr and len(run.stderr.splitlines()) == 1
+
+
+def test_move_plays_at_once(monkeypatch: pytest.MonkeyPatch):
+    """`linksweep view ROBOT --move`, without a click."""
+    from typer.testing import CliRunner
+
+    from linksweep.cli import app
+
+    seen: list[float] = []
+
+    def wait(viewer: Viewer) -> None:
+        assert viewer.time is not None
+        until(lambda: viewer.time.time > 0.1)  # pyright: ignore
+        seen.append(viewer.time.time)
+        viewer.close()
+
+    monkeypatch.setattr(Viewer, "wait", wait)
+    result = CliRunner().invoke(app, ["view", "puma560", "--move", "--no-browser"])
+    assert result.exit_code == 0 and len(seen) == 1, result.output
 
 
 @pytest.mark.slow

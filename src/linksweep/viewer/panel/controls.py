@@ -41,6 +41,7 @@ class Controls:
         self._layers: dict[str, Handle] = {}
         self._ghost: Handle = None
         self._handle: Handle = None
+        self._dragging = False  # whether a page holds the handle
         self.gui.main_panel.dock_right()
         self.gui.main_panel.set_width(WIDTH)
         if viewer.motion is not None:
@@ -168,23 +169,30 @@ class Controls:
         self.run.label = "Stop" if self.viewer.running else "Simulate"
 
     def _show_handle(self, on: bool) -> None:
-        if self._handle is None and on:
-            scale = 0.22 * self.first.extent
-            self._handle = self.viewer.scene.server.scene.add_transform_controls(
-                f"/robots/{self.first.name}/target", scale=scale, depth_test=False
-            )
-            self._handle.on_update(self._dragged)
-        if self._handle is not None:
-            self._handle.visible = on
-            self.robot_moved()
+        with self.viewer.scene.lock:
+            if self._handle is None and on:
+                pose = self._frame_pose()
+                self._handle = self.viewer.scene.server.scene.add_transform_controls(
+                    f"/robots/{self.first.name}/target", scale=0.22 * self.first.extent, depth_test=False,
+                    position=pose[:3, 3], wxyz=quaternion_wxyz(pose[:3, :3]),
+                )  # fmt: skip
+                self._handle.on_update(self._dragged)
+            if self._handle is not None:
+                self._handle.visible, self._dragging = on, False
+                self.robot_moved()
 
-    def _dragged(self, event: Handle) -> None:
+    async def _dragged(self, event: Handle) -> None:
+        """Note where the handle is dragged to; a coroutine, because viser runs these in the order of the events."""
         from scipy.spatial.transform import Rotation
 
-        pose = np.eye(4)
-        w, x, y, z = self._handle.wxyz
-        pose[:3, :3], pose[:3, 3] = Rotation.from_quat([x, y, z, w]).as_matrix(), self._handle.position
-        self.viewer.ask_target(pose)
+        self._dragging = event.phase != "end"
+        if event.phase == "update":
+            pose = np.eye(4)
+            w, x, y, z = self._handle.wxyz
+            pose[:3, :3], pose[:3, 3] = Rotation.from_quat([x, y, z, w]).as_matrix(), self._handle.position
+            self.viewer.ask_target(pose)
+        else:
+            self.viewer.ask_nothing()
 
     def reach(self, pose: np.ndarray) -> np.ndarray | None:
         """Coordinates near the present ones that bring the frame to a pose, or as near as they get."""
@@ -198,10 +206,15 @@ class Controls:
         )
         return found.q
 
+    def _frame_pose(self) -> np.ndarray:
+        """The pose (4, 4) of the chosen frame in the robot's base."""
+        return self.first.poses[self.first.frame_index[self.viewer.overlays.frame]]
+
     def robot_moved(self) -> None:
-        """Let the handle stand where the frame is, unless it is what moves the robot."""
-        if self._handle is not None and not self.viewer.running and self.viewer._pending_target is None:
-            pose = self.first.poses[self.first.frame_index[self.viewer.overlays.frame]]
+        """Put the handle at the frame, except while it is dragged."""
+        dragged = self._dragging or self.viewer._pending_target is not None
+        if self._handle is not None and self._handle.visible and not dragged:
+            pose = self._frame_pose()
             place(self._handle, pose[:3, 3], quaternion_wxyz(pose[:3, :3]))
 
     def show_ghost(self, q: np.ndarray) -> None:
