@@ -555,7 +555,7 @@ def handle_miss(viewer: Viewer) -> float:
 
 
 def test_the_handle_is_at_the_tool(opened: Callable[..., Viewer]):
-    """When it is enabled during a run, while the run moves it, with the sliders, at another frame; not while dragged."""
+    """Enabled during a run, while the run moves, with the sliders, and at another frame, but not while dragged."""
     import asyncio
     from types import SimpleNamespace
 
