@@ -228,7 +228,7 @@ class Viewer:
     def place_side_by_side(self) -> None:
         """Put the bases of all robots on a grid, the first one where it is, so that no two of them overlap.
 
-        The spacing is the space that the robots take during the motion. A free base counts as if it stayed where it
+        The spacing is the space that the robots take during the motion, and at least a robot's extent. A free base counts as if it stayed where it
         starts: robots that travel do so in their own lanes, and may meet if they turn.
         """
         assert self.motion is not None
@@ -238,12 +238,10 @@ class Viewer:
         back = -_along_axis(direction - up * (up @ direction), across) if abs(up @ direction) > 0.2 else None
         with self.scene.lock:
             start = self.first.placement
-            boxes = self._boxes()
+            spacing = np.maximum((1.0 + GAP) * self._boxes(), self.first.extent)
             for number, robot in enumerate(self.robots):
-                column, row = (number, 0) if back is None else (number % COLUMNS, number // COLUMNS)
-                offset = column * (1.0 + GAP) * float(boxes @ np.abs(across)) * across
-                if back is not None:
-                    offset = offset + row * (1.0 + GAP) * float(boxes @ np.abs(back)) * back
+                row, column = (0, number) if back is None else divmod(number, COLUMNS)
+                offset = column * spacing * across + (0.0 if back is None else row * spacing * back)
                 placement = start.copy()
                 placement[:3, 3] += offset
                 robot.placement = placement

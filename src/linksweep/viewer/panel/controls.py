@@ -154,6 +154,7 @@ class Controls:
             new.set_state(old.q, old.qd, old.t)
             new.set_target(old.target)
             self.viewer.live = new
+            self.show_ghost(new.target)
 
     def _start_or_stop(self) -> None:
         with self._saying():
