@@ -346,6 +346,27 @@ def test_the_mark_follows_and_a_click_seeks(opened: Callable[..., Viewer]):
     until(lambda: np.abs(viewer.controls.sliders.q - viewer.q).max() < 1e-12)
 
 
+def test_a_time_from_the_slider_is_not_written_back(opened: Callable[..., Viewer]):
+    """While a user drags the slider, an older value of it would throw it back; a play that goes on would take it."""
+    import asyncio
+    from types import SimpleNamespace
+
+    run = a_run()
+    viewer = opened(run.robot, run.q, run.t, tau=run.tau)
+    controls = viewer.time
+    assert controls is not None and viewer.plots is not None
+    assert f'data-slider="{controls.slider._impl.uuid}"' in viewer.plots.now.content
+    with viewer.scene.lock:
+        controls.slider.value = 0.3
+        asyncio.run(controls._slid(SimpleNamespace(client=object())))
+        controls.slider.value = 0.4  # dragged on before 0.3 is drawn
+    until(lambda: controls.time == 0.3)
+    assert controls.slider.value == 0.4 and not controls.playing
+    viewer.ask_time(0.1)
+    until(lambda: controls.time == 0.1)
+    assert controls.slider.value == 0.1
+
+
 def test_plots_choose_quantity_and_joint(opened: Callable[..., Viewer]):
     run = a_run(torque=[1.0, 2, 3, 4, 5, 6])
     viewer = opened(run.robot, run.q, run.t, tau=run.tau, quantities={"speed": np.ones(len(run.t))})

@@ -467,3 +467,48 @@ def test_an_undriven_panda_stays_in_the_page_for_a_minute(page: Page):
         until(lambda: page.miss(viewer) < BAR)
         keep(page, "panda_after_a_minute")
         assert page.complaints() == []
+
+
+SHOWN_TIMES = """
+const thumb = document.getElementById(document.getElementById("linksweep-now").dataset.slider)
+  .querySelector("[role=slider]");
+const chart = Object.values(window.__viserTestpoints.uplots)[0].chart;
+const mark = chart.over.querySelector(".linksweep-mark").getBoundingClientRect();
+return [parseFloat(thumb.getAttribute("aria-valuenow")),
+        chart.posToVal(mark.left + 1 - chart.over.getBoundingClientRect().left, "x")];
+"""
+
+
+@pytest.mark.slow
+def test_slider_and_plots_show_the_same_time_under_load(page: Page):
+    """Whenever the page is looked at, while it plays and two threads keep the processors busy."""
+    import threading
+
+    robot = ls.robots.puma560()
+    t = np.linspace(0.0, 20.0, 2001)
+    q = np.sin(t)[:, None] * np.ones(6)
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            sum(range(1000))
+
+    with shown(robot, q, t, tau=q) as viewer:
+        page.open(viewer)
+        until(lambda: bool(page.find(".u-over .linksweep-mark")))
+        for _ in range(2):
+            threading.Thread(target=work, daemon=True).start()
+        try:
+            viewer.play()
+            seen: list[tuple[float, float]] = []
+
+            def enough() -> bool:
+                seen.append(page.driver.execute_script(SHOWN_TIMES))
+                return len({slider for slider, _ in seen}) > 15
+
+            until(enough)
+        finally:
+            done.set()
+        slider, plot = np.array(seen, dtype=float).T
+        assert np.abs(slider - plot).max() < 1e-3 and np.ptp(slider) > 0.5
+        assert page.complaints() == []

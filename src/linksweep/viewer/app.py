@@ -59,7 +59,7 @@ class Viewer:
         self._wake = threading.Event()
         self._pending: np.ndarray | None = None  # what the sliders ask for
         self._pending_target: np.ndarray | None = None
-        self._pending_time: float | None = None
+        self._pending_time: tuple[float, bool] | None = None  # and whether the time slider chose it
         self._sliders_moved, self._sliders_behind = 0.0, False
         if motion is not None:
             self.overlays.largest_torque = _largest(motion.quantities.get("tau"))
@@ -208,9 +208,10 @@ class Viewer:
         """The handle was taken or released: draw again."""
         self._wake.set()
 
-    def ask_time(self, t: float) -> None:
+    def ask_time(self, t: float, by_slider: bool = False) -> None:
+        """A time was chosen, by the time slider or otherwise: show it."""
         self.pause()
-        self._pending_time = t
+        self._pending_time = t, by_slider
         self._wake.set()
 
     # drawing
@@ -228,8 +229,8 @@ class Viewer:
     def place_side_by_side(self) -> None:
         """Put the bases of all robots on a grid, the first one where it is, so that no two of them overlap.
 
-        The spacing is the space that the robots take during the motion, and at least a robot's extent. A free base counts as if it stayed where it
-        starts: robots that travel do so in their own lanes, and may meet if they turn.
+        The spacing is the space that the robots take during the motion, and at least a robot's extent. A free base
+        counts as if it stayed where it starts, so robots that travel can meet.
         """
         assert self.motion is not None
         up, direction = first_view(self.first.model)
@@ -304,9 +305,9 @@ class Viewer:
             else:
                 self.pause()
                 self._show_pose(q)
-        t, self._pending_time = self._pending_time, None
-        if t is not None:
-            self._show_moment(t)
+        chosen, self._pending_time = self._pending_time, None
+        if chosen is not None:
+            self._show_moment(chosen[0], by_slider=chosen[1])
         elif self.running and self.live is not None:
             self.live.advance(elapsed)
             with self.scene.server.atomic():
@@ -344,12 +345,13 @@ class Viewer:
             self.overlays.forces = {name: wrench[k] for name, wrench in self.motion.forces.items()}
             self.overlays.update()
 
-    def _show_moment(self, t: float, sliders: bool = False) -> None:
-        self._draw_moment(t)
-        if self.time is not None:
-            self.time.show(t)
-        if self.plots is not None:
-            self.plots.mark(t)
+    def _show_moment(self, t: float, sliders: bool = False, by_slider: bool = False) -> None:
+        with self.scene.server.atomic():  # robots, time slider and plots change in the same frame of the page
+            self._draw_moment(t)
+            if self.time is not None:
+                self.time.show(t, by_slider)
+            if self.plots is not None:
+                self.plots.mark(t)
         self._sliders_behind = True
         if sliders or time.monotonic() - self._sliders_moved > SLIDERS_EVERY:
             self._move_sliders()

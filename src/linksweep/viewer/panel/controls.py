@@ -67,7 +67,7 @@ class Controls:
         viewer.time.button.on_click(lambda event: viewer._wake.set())
         panel = self.gui.add_panel()
         with panel.add_tab("Plots"):
-            viewer.plots = Plots(self.gui, self.first.robot, motion, viewer.ask_time)
+            viewer.plots = Plots(self.gui, self.first.robot, motion, viewer.ask_time, viewer.time.slider)
         panel.dock_left()
         panel.set_width(WIDTH + 60)
 
