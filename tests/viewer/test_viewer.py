@@ -294,6 +294,28 @@ def test_a_batch_is_several_robots(opened: Callable[..., Viewer]):
         run.show(rollouts=10)
 
 
+@pytest.mark.parametrize("name", ["puma560", "planar3", "stanford", "floating"])
+def test_rollouts_are_side_by_side(name: str):
+    """No two of eight robots overlap at any record, and the plots and poses are those of the rollouts."""
+    random = np.random.default_rng(0)
+    bot = robot("tree4").with_base("floating").with_gravity((0, 0, 0)) if name == "floating" else robot(name)
+    run = ls.simulate(bot, np.stack([bot.random(random) for _ in range(8)]), duration=0.2, every=50)
+    shift = np.array([0.3, -0.2, 0.1])
+    with run.show(port=0, browser=False, placement=shift) as viewer:
+        assert np.array_equal(viewer.first.placement[:3, 3], shift)
+        for t in run.t[::2] if name != "floating" else run.t[:1]:
+            viewer.seek(t)
+            boxes = [shown.bounds() for shown in viewer.robots]
+            for k, (low, high) in enumerate(boxes):
+                for other_low, other_high in boxes[k + 1 :]:
+                    assert ((high <= other_low) | (other_high <= low)).any()
+        offsets = np.array([shown.placement[:3, 3] for shown in viewer.robots]) - shift
+        assert np.abs(offsets[:, 2]).max() == 0.0 or name == "planar3"
+        assert np.ptp(offsets, axis=0).max() < 30.0 * viewer.first.extent
+        for k, shown in enumerate(viewer.robots):
+            assert np.array_equal(shown.q, run.q[list(run.t).index(t), k])
+
+
 def test_a_run_that_left_the_finite_numbers_is_cut(opened: Callable[..., Viewer]):
     q = np.linspace(0, 1, 30)[:, None] * np.ones(6)
     q[20:] = np.nan
@@ -322,6 +344,27 @@ def test_the_mark_follows_and_a_click_seeks(opened: Callable[..., Viewer]):
     until(lambda: viewer.time.time == 0.2)  # pyright: ignore
     assert 'data-t="0.2"' in viewer.plots.now.content  # pyright: ignore
     until(lambda: np.abs(viewer.controls.sliders.q - viewer.q).max() < 1e-12)
+
+
+def test_a_time_from_the_slider_is_not_written_back(opened: Callable[..., Viewer]):
+    """While a user drags the slider, an older value of it would throw it back; a play that goes on would take it."""
+    import asyncio
+    from types import SimpleNamespace
+
+    run = a_run()
+    viewer = opened(run.robot, run.q, run.t, tau=run.tau)
+    controls = viewer.time
+    assert controls is not None and viewer.plots is not None
+    assert f'data-slider="{controls.slider._impl.uuid}"' in viewer.plots.now.content
+    with viewer.scene.lock:
+        controls.slider.value = 0.3
+        asyncio.run(controls._slid(SimpleNamespace(client=object())))
+        controls.slider.value = 0.4  # dragged on before 0.3 is drawn
+    until(lambda: controls.time == 0.3)
+    assert controls.slider.value == 0.4 and not controls.playing
+    viewer.ask_time(0.1)
+    until(lambda: controls.time == 0.1)
+    assert controls.slider.value == 0.1
 
 
 def test_plots_choose_quantity_and_joint(opened: Callable[..., Viewer]):
@@ -431,6 +474,76 @@ def test_a_law_of_ones_own_is_asked_for_each_target():
         live.LiveSimulation(bot, np.zeros(3), 3)  # pyright: ignore
 
 
+def panda(mimic: str = "free") -> ls.Robot:
+    oracles = pytest.importorskip("oracles", reason="the Panda comes with example-robot-data")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        return ls.load(oracles.FILES["panda_description/urdf/panda.urdf"], mimic=mimic)
+
+
+def limits_of(bot: ls.Robot) -> tuple[np.ndarray, np.ndarray]:
+    joints = {link.joint.name: link.joint.limits for link in bot.model.links}
+    return tuple(np.array([getattr(joints[n], side) for n in bot.joint_names]) for side in ("lower", "upper"))  # pyright: ignore
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("driven", [False, True])
+@pytest.mark.parametrize("mimic", ["free", "couple"])
+def test_a_panda_stays_finite_and_within_its_limits_for_a_minute(mimic: str, driven: bool):
+    """From the neutral configuration, where joint 4 is outside its limits; no step warns."""
+    bot = panda(mimic)
+    lower, upper = limits_of(bot)
+    simulation = live.LiveSimulation(bot, bot.neutral(), live.tracking(bot) if driven else None)
+    if driven:
+        simulation.set_target(0.5 * (lower + upper))
+    fastest = 0.0
+    while simulation.t < 60.0:
+        simulation.advance(live.LONGEST)
+        fastest = max(fastest, float(np.abs(simulation.qd).max()))
+        assert ((lower <= simulation.q) & (simulation.q <= upper)).all()
+    assert 1.0 < fastest < 100.0 and np.abs(simulation.qd).max() < 0.1  # it falls, and comes to rest
+    if driven:
+        assert np.abs(simulation.q - simulation.target).max() < 1e-6
+
+
+@pytest.mark.filterwarnings("error")
+def test_without_stops_and_damping_the_panda_diverges():
+    bot = panda()
+    simulation = live.LiveSimulation(bot, bot.neutral(), stops=False, damping=False)
+    with pytest.raises(ls.LinksweepError, match=r"diverged at t = .* \(joint panda_"):
+        while simulation.t < 60.0:
+            simulation.advance(live.LONGEST)
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.3, 1e4])
+def test_damping_never_makes_the_live_simulation_unstable(damping: float):
+    """Also where the file has more of it than a step of the simulation can take."""
+    bot = robot("puma560").with_dissipation(damping=damping, friction=5.0)
+    simulation = live.LiveSimulation(bot, bot.neutral())
+    assert (simulation.robot.damping > 0.0).all() and not simulation.robot.friction.any()
+    for _ in range(100):
+        simulation.advance(live.LONGEST)
+    assert np.abs(simulation.qd).max() < 20.0
+
+
+def test_stops_and_damping_can_be_turned_off_during_a_run(opened: Callable[..., Viewer]):
+    viewer = opened(panda())
+    controls = viewer.controls
+    controls.drive.value = "nothing drives it"
+    viewer.start()
+    assert viewer.live is not None and viewer.live.stops == "inelastic" and viewer.live.damping
+    controls.stops.value = False
+    until(lambda: viewer.live.stops is None)  # pyright: ignore
+    controls.damping.value = False
+    until(lambda: not viewer.live.damping)  # pyright: ignore
+    assert viewer.running and viewer.live.t > 0.0
+    viewer.stop()
+    free = opened(robot("planar3"))  # has no limits
+    assert free.controls.stops.disabled and not free.controls.stops.value
+    free.start()
+    assert free.live.stops is None  # pyright: ignore
+
+
 def test_simulating_in_the_viewer(opened: Callable[..., Viewer]):
     viewer = opened(robot("planar3"), [0.1, 0.2, 0.3])
     viewer.start()
@@ -449,6 +562,54 @@ def test_dragging_the_tip(opened: Callable[..., Viewer]):
     viewer.controls._show_handle(True)
     viewer.ask_target(pose)
     until(lambda: np.abs(bot.pose(viewer.q, "tool") - pose).max() < 1e-5)
+
+
+def handle_miss(viewer: Viewer) -> float:
+    """How far the drag handle is from the robot's tool."""
+    from scipy.spatial.transform import Rotation
+
+    handle = viewer.controls._handle
+    with viewer.scene.lock:
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = Rotation.from_quat(np.roll(handle.wxyz, -1)).as_matrix(), handle.position
+        return float(np.abs(pose - viewer.first.robot.pose(viewer.q, viewer.overlays.frame)).max())
+
+
+def test_the_handle_is_at_the_tool(opened: Callable[..., Viewer]):
+    """Enabled during a run, while the run moves, with the sliders, and at another frame, but not while dragged."""
+    import asyncio
+    from types import SimpleNamespace
+
+    bot = robot("puma560")
+    viewer = opened(bot, [0.3, -0.8, 0.3, 0.2, 0.6, 0.0])
+    controls = viewer.controls
+    controls.drive.value = "nothing drives it"
+    viewer.start()
+    start = bot.pose(viewer.q, "tool")
+    until(lambda: viewer.live.t > 0.05)  # pyright: ignore
+    controls.drag.value = True
+    until(lambda: controls._handle is not None)
+    for _ in range(5):
+        time.sleep(0.02)
+        assert handle_miss(viewer) < 1e-12
+    until(lambda: np.abs(bot.pose(viewer.q, "tool") - start).max() > 0.05)
+    assert handle_miss(viewer) < 1e-12
+    viewer.stop()
+    for q in (np.zeros(6), np.full(6, 0.4)):
+        viewer.ask_pose(q)
+        until(lambda q=q: np.array_equal(viewer.q, q))
+        assert handle_miss(viewer) < 1e-12
+    controls.frame.value = "link3"
+    until(lambda: viewer.overlays.frame == "link3" and handle_miss(viewer) < 1e-12)
+    event = SimpleNamespace(phase="start")
+    asyncio.run(controls._dragged(event))
+    held = np.array(controls._handle.position)
+    viewer.ask_pose(np.full(6, 0.2))
+    until(lambda: np.array_equal(viewer.q, np.full(6, 0.2)))
+    assert np.array_equal(controls._handle.position, held)
+    event.phase = "end"
+    asyncio.run(controls._dragged(event))
+    until(lambda: handle_miss(viewer) < 1e-12)
 
 
 def test_a_law_that_fails_stops_and_is_said(opened: Callable[..., Viewer]):
@@ -698,6 +859,25 @@ def test_the_command_records(tmp_path: Path):
 def test_the_command_says_what_is_wrong(words: tuple[str, ...], said: str, tmp_path: Path):
     run = linksweep(*words, cwd=tmp_path)
     assert run.returncode == 2 and said in run.stderr and len(run.stderr.splitlines()) == 1
+
+
+def test_move_plays_at_once(monkeypatch: pytest.MonkeyPatch):
+    """`linksweep view ROBOT --move`, without a click."""
+    from typer.testing import CliRunner
+
+    from linksweep.cli import app
+
+    seen: list[float] = []
+
+    def wait(viewer: Viewer) -> None:
+        assert viewer.time is not None
+        until(lambda: viewer.time.time > 0.1)  # pyright: ignore
+        seen.append(viewer.time.time)
+        viewer.close()
+
+    monkeypatch.setattr(Viewer, "wait", wait)
+    result = CliRunner().invoke(app, ["view", "puma560", "--move", "--no-browser"])
+    assert result.exit_code == 0 and len(seen) == 1, result.output
 
 
 @pytest.mark.slow

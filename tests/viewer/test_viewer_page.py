@@ -114,6 +114,32 @@ class Page:
         until(found)
         wanted[0].click()
 
+    def tab(self, text: str) -> None:
+        """Open the tab with this name."""
+        until(lambda: any(tab.text.strip() == text for tab in self.find("[role=tab]")))
+        next(tab for tab in self.find("[role=tab]") if tab.text.strip() == text).click()
+
+    def check(self, label: str) -> None:
+        """Click the box with this label."""
+        boxes: list[Any] = []
+
+        def found() -> bool:
+            path = f"//label[normalize-space()='{label}']/ancestor::*[.//input[@type='checkbox']][1]//input"
+            boxes[:] = self.driver.find_elements(By.XPATH, path)
+            return bool(boxes)
+
+        until(found)
+        self.driver.execute_script("arguments[0].click()", boxes[0])
+
+    def poses(self, *nodes: str) -> list[np.ndarray] | None:
+        """Where the page draws several nodes in the same frame, each (4, 4) in the world."""
+        code = f"return arguments[0].map((name) => (function () {{{POSE}}})(name));"
+        drawn = self.driver.execute_script(code, list(nodes))
+        if any(pair is None for pair in drawn):
+            return None
+        roots, own = np.array(drawn, dtype=float).reshape(len(nodes), 2, 4, 4).transpose(1, 0, 3, 2)
+        return list(np.linalg.solve(roots, own))
+
     def type(self, label: str, value: str) -> None:
         """Write a number beside the slider with this label (not -0.5: the page turns "-0" into 0 as it is typed)."""
         inputs: list[Any] = []
@@ -359,3 +385,134 @@ def test_panda_with_its_meshes(page: Page):
 @pytest.mark.slow
 def test_talos_with_its_meshes(page: Page):
     drive(page, example("talos_reduced.urdf"), "arm_left_4_joint", -1.1)
+
+
+@pytest.mark.slow
+def test_the_handle_is_at_the_tool_of_a_run_and_of_the_sliders(page: Page):
+    robot = ls.robots.puma560()
+    with shown(robot, [0.3, -0.8, 0.3, 0.2, 0.6, 0.0]) as viewer:
+        nodes = (viewer.first.node("link6"), f"/robots/{viewer.first.name}/target")
+        start = viewer.q
+        on_link = np.linalg.solve(robot.pose(start, "link6"), robot.pose(start, viewer.overlays.frame))
+        page.open(viewer)
+        page.tab("Live")
+        page.press("Simulate")
+        until(lambda: viewer.running and viewer.live is not None and viewer.live.t > 0.1)
+        page.check("drag the frame")
+        until(lambda: page.pose(nodes[1]) is not None)
+        page.tab("Joints")
+        page.type("joint2", "-1.7")  # the target; the robot follows
+        seen: list[np.ndarray] = []
+
+        def follows() -> bool:
+            """In several frames of the page, with the tool in different places."""
+            poses = page.poses(*nodes)
+            assert poses is not None
+            if np.abs(poses[0] @ on_link - poses[1]).max() < BAR:
+                seen.append(poses[1][:3, 3])
+            return len(seen) > 3 and bool(np.ptp([robot.pose(start, "tool")[:3, 3], *seen], axis=0).max() > 0.2)
+
+        until(follows)
+        keep(page, "handle_run")
+        page.tab("Live")
+        page.press("Stop")
+        until(lambda: not viewer.running)
+        page.tab("Joints")
+        page.type("joint2", "-1.234")
+        until(lambda: bool(abs(viewer.q[1] + 1.234) < 1e-9))
+        tool = robot.pose(viewer.q, viewer.overlays.frame)
+        until(lambda: bool(np.abs(page.poses(nodes[1])[0] - tool).max() < BAR))  # pyright: ignore
+        keep(page, "handle_sliders")
+        assert page.complaints() == []
+
+
+@pytest.mark.slow
+def test_eight_rollouts_are_side_by_side(page: Page):
+    robot = ls.robots.puma560()
+    starts = np.random.default_rng(0).uniform(-1.0, 1.0, (8, 6))
+    run = ls.simulate(robot, starts, torque=ls.simulation.PD(np.zeros(6), 100.0, 20.0), duration=1.0, every=20)
+    with run.show(port=0, browser=False, plain=True) as viewer:
+        page.open(viewer)
+        bases = [shown.node("base") for shown in viewer.robots]
+        until(lambda: page.poses(*bases) is not None)
+        viewer.seek(0.5)
+        drawn = np.array([pose[:3, 3] for pose in page.poses(*bases)])  # pyright: ignore[reportOptionalIterable]
+        apart = np.linalg.norm(drawn[:, None] - drawn[None], axis=2) + 1e3 * np.eye(8)
+        assert apart.min() > (1.0 - BAR) * viewer.first.extent
+        tips = [shown.node("link6") for shown in viewer.robots]
+        places = np.array([shown.world("link6") for shown in viewer.robots])
+        until(lambda: bool(np.abs(np.array(page.poses(*tips)) - places).max() < BAR))
+        keep(page, "rollouts")
+        assert page.complaints() == []
+
+
+@pytest.mark.slow
+def test_an_undriven_panda_stays_in_the_page_for_a_minute(page: Page):
+    """60 simulated seconds; all but the last are stepped faster than the page would, and then it goes on by itself."""
+    from linksweep.viewer.panel import live
+
+    with shown(example("panda.urdf")) as viewer:
+        page.open(viewer)
+        viewer.controls.drive.value = "nothing drives it"
+        page.tab("Live")
+        page.press("Simulate")
+        until(lambda: viewer.running)
+        until(lambda: viewer.live is not None and viewer.live.t > 1.0)
+        simulation = viewer.live
+        assert simulation is not None
+        while simulation.t < 59.0:
+            with viewer.scene.lock:
+                for _ in range(20):
+                    simulation.advance(live.LONGEST)
+            assert viewer.running
+        until(lambda: simulation.t > 60.0)
+        assert viewer.running and np.isfinite(viewer.q).all() and np.abs(simulation.qd).max() < 1.0
+        page.press("Stop")
+        until(lambda: page.miss(viewer) < BAR)
+        keep(page, "panda_after_a_minute")
+        assert page.complaints() == []
+
+
+SHOWN_TIMES = """
+const thumb = document.getElementById(document.getElementById("linksweep-now").dataset.slider)
+  .querySelector("[role=slider]");
+const chart = Object.values(window.__viserTestpoints.uplots)[0].chart;
+const mark = chart.over.querySelector(".linksweep-mark").getBoundingClientRect();
+return [parseFloat(thumb.getAttribute("aria-valuenow")),
+        chart.posToVal(mark.left + 1 - chart.over.getBoundingClientRect().left, "x")];
+"""
+
+
+@pytest.mark.slow
+def test_slider_and_plots_show_the_same_time_under_load(page: Page):
+    """Whenever the page is looked at, while it plays and two threads keep the processors busy."""
+    import threading
+
+    robot = ls.robots.puma560()
+    t = np.linspace(0.0, 20.0, 2001)
+    q = np.sin(t)[:, None] * np.ones(6)
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            sum(range(1000))
+
+    with shown(robot, q, t, tau=q) as viewer:
+        page.open(viewer)
+        until(lambda: bool(page.find(".u-over .linksweep-mark")))
+        for _ in range(2):
+            threading.Thread(target=work, daemon=True).start()
+        try:
+            viewer.play()
+            seen: list[tuple[float, float]] = []
+
+            def enough() -> bool:
+                seen.append(page.driver.execute_script(SHOWN_TIMES))
+                return len({slider for slider, _ in seen}) > 15
+
+            until(enough)
+        finally:
+            done.set()
+        slider, plot = np.array(seen, dtype=float).T
+        assert np.abs(slider - plot).max() < 1e-3 and np.ptp(slider) > 0.5
+        assert page.complaints() == []

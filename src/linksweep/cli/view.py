@@ -71,6 +71,8 @@ def view(
             viewer.screenshot(screenshot)
             print(f"wrote {screenshot}")
         if not once:
+            if move:
+                viewer.play()
             print(directions(viewer.scene.server), "(Ctrl-C ends it)", flush=True)
             viewer.wait()
 

@@ -100,7 +100,7 @@ def divergence(result: Simulation, driven: Driven) -> str:
     if result.settings["integrator"] != "adaptive":
         period = result.settings.get("control_period")
         loop = _stiffest(robot, period, driven, result.t[before], *states, (result.batch, index))
-    names = _rate_names(robot)
+    names = rate_names(robot)
     if loop is not None:
         worst = loop.joint
     else:
@@ -166,7 +166,7 @@ def _beyond_limits(robot: Robot, joint: int, q: np.ndarray) -> str:
     for link in robot.canonical.links:
         for place, rate in link.pairs:
             if rate == joint:
-                name = _rate_names(robot)[joint]
+                name = rate_names(robot)[joint]
                 for limited, at, (lower, upper) in limited_joints(robot):
                     if limited == name and at == place and not lower <= q[place] <= upper:
                         return (
@@ -380,7 +380,7 @@ class _Linear:
         return scale
 
 
-def _rate_names(robot: Robot) -> list[str]:
+def rate_names(robot: Robot) -> list[str]:
     """The joint of each velocity."""
     names = [""] * robot.nv
     for name, link in zip(robot.joint_names, robot.canonical.joints, strict=True):

@@ -15,6 +15,7 @@ from linksweep.errors import ArgumentError, LinksweepError
 from linksweep.support.messages import shown
 
 from . import recording, server
+from .camera import first_view
 from .checks import as_numbers, as_rates, as_share, checked_robot
 from .overlays import Overlays, forces_by_frame
 from .panel.controls import Controls
@@ -34,6 +35,8 @@ FRAME = 1.0 / 60.0
 SLIDERS_EVERY = 0.1  # seconds: while a motion plays, sliders follow it no faster than that
 MOST_ROLLOUTS = 8
 LOOKS = 24  # moments of a motion that the first view takes in
+COLUMNS = 4  # rollouts in one row
+GAP = 0.1  # between two rollouts, relative to the space that one takes
 
 
 class Viewer:
@@ -56,7 +59,7 @@ class Viewer:
         self._wake = threading.Event()
         self._pending: np.ndarray | None = None  # what the sliders ask for
         self._pending_target: np.ndarray | None = None
-        self._pending_time: float | None = None
+        self._pending_time: tuple[float, bool] | None = None  # and whether the time slider chose it
         self._sliders_moved, self._sliders_behind = 0.0, False
         if motion is not None:
             self.overlays.largest_torque = _largest(motion.quantities.get("tau"))
@@ -201,9 +204,14 @@ class Viewer:
         self._pending_target = pose
         self._wake.set()
 
-    def ask_time(self, t: float) -> None:
+    def ask_nothing(self) -> None:
+        """The handle was taken or released: draw again."""
+        self._wake.set()
+
+    def ask_time(self, t: float, by_slider: bool = False) -> None:
+        """A time was chosen, by the time slider or otherwise: show it."""
         self.pause()
-        self._pending_time = t
+        self._pending_time = t, by_slider
         self._wake.set()
 
     # drawing
@@ -212,11 +220,51 @@ class Viewer:
         """How far the robots reach at moments spread over the motion."""
         assert self.motion is not None
         found = []
-        for k in np.unique(np.linspace(0, len(self.motion.t) - 1, LOOKS).astype(int)):
+        for k in self._looks():
             for robot, q in self.motion.tracks:
                 robot.move(q[k])
                 found.append(robot.bounds())
         return found
+
+    def place_side_by_side(self) -> None:
+        """Put the bases of all robots on a grid, the first one where it is, so that no two of them overlap.
+
+        The spacing is the space that the robots take during the motion, and at least a robot's extent. A free base
+        counts as if it stayed where it starts, so robots that travel can meet.
+        """
+        assert self.motion is not None
+        up, direction = first_view(self.first.model)
+        across = _along_axis(np.cross(up, direction), np.zeros(3))
+        # an arm that is seen face on would hide those behind it: a single row
+        back = -_along_axis(direction - up * (up @ direction), across) if abs(up @ direction) > 0.2 else None
+        with self.scene.lock:
+            start = self.first.placement
+            spacing = np.maximum((1.0 + GAP) * self._boxes(), self.first.extent)
+            for number, robot in enumerate(self.robots):
+                row, column = (0, number) if back is None else divmod(number, COLUMNS)
+                offset = column * spacing * across + (0.0 if back is None else row * spacing * back)
+                placement = start.copy()
+                placement[:3, 3] += offset
+                robot.placement = placement
+            self.scene.frame_camera(self._reach())
+            self._draw_moment(float(self.motion.t[0]))
+
+    def _boxes(self) -> np.ndarray:
+        """The size (3,) in the world of a box that holds each of the robots, all on the same base."""
+        assert self.motion is not None
+        lows, highs = [], []
+        for robot, q in self.motion.tracks:
+            floating = any(link.joint.type.floats for link in robot.model.links)
+            for k in self._looks()[:1] if floating else self._looks():
+                robot.move(q[k])
+                low, high = robot.bounds()
+                lows.append(low - robot.placement[:3, 3])
+                highs.append(high - robot.placement[:3, 3])
+        return np.max(highs, axis=0) - np.min(lows, axis=0)
+
+    def _looks(self) -> list[int]:
+        assert self.motion is not None
+        return np.unique(np.linspace(0, len(self.motion.t) - 1, LOOKS).astype(int)).tolist()
 
     def _run(self) -> None:
         last = time.monotonic()
@@ -257,16 +305,20 @@ class Viewer:
             else:
                 self.pause()
                 self._show_pose(q)
-        t, self._pending_time = self._pending_time, None
-        if t is not None:
-            self._show_moment(t)
+        chosen, self._pending_time = self._pending_time, None
+        if chosen is not None:
+            self._show_moment(chosen[0], by_slider=chosen[1])
         elif self.running and self.live is not None:
             self.live.advance(elapsed)
-            self.overlays.tau = self.live.tau
-            self.first.move(self.live.q)
-            self.overlays.update()
+            with self.scene.server.atomic():
+                self.overlays.tau = self.live.tau
+                self.first.move(self.live.q)
+                self.overlays.update()
+                self.controls.robot_moved()
         elif self.time is not None and self.time.playing:
             self._show_moment(self.time.advance(elapsed))
+        else:
+            self.controls.robot_moved()
 
     def _failed(self, error: Exception) -> None:
         """Say in the page what went wrong, and stop: a thread that dies in silence leaves a dead page."""
@@ -293,12 +345,13 @@ class Viewer:
             self.overlays.forces = {name: wrench[k] for name, wrench in self.motion.forces.items()}
             self.overlays.update()
 
-    def _show_moment(self, t: float, sliders: bool = False) -> None:
-        self._draw_moment(t)
-        if self.time is not None:
-            self.time.show(t)
-        if self.plots is not None:
-            self.plots.mark(t)
+    def _show_moment(self, t: float, sliders: bool = False, by_slider: bool = False) -> None:
+        with self.scene.server.atomic():  # robots, time slider and plots change in the same frame of the page
+            self._draw_moment(t)
+            if self.time is not None:
+                self.time.show(t, by_slider)
+            if self.plots is not None:
+                self.plots.mark(t)
         self._sliders_behind = True
         if sliders or time.monotonic() - self._sliders_moved > SLIDERS_EVERY:
             self._move_sliders()
@@ -372,7 +425,7 @@ def _other(other: object) -> tuple[Robot, ArrayLike | None, ArrayLike | None]:
 
 
 def show_run(run: Simulation, *, rollouts: ArrayLike | None = None, **options: Unpack[ViewOptions]) -> Viewer:
-    """Show a Simulation: of a batch the first rollouts, one robot for each, with plots of the first."""
+    """Show a Simulation: of a batch the first rollouts, one robot for each side by side, with plots of the first."""
     count = int(np.prod(run.batch)) if run.batch else 1
     if count == 0 or len(run.t) < 2:
         raise ArgumentError(f"show got {run!r}, expected a run with at least one rollout and two moments.")
@@ -393,7 +446,20 @@ def show_run(run: Simulation, *, rollouts: ArrayLike | None = None, **options: U
         energies = {"energy (J)": both[0] + both[1], "kinetic energy (J)": both[0], "potential energy (J)": both[1]}
     others = [(run.robot, flat["q"][:, k], None) for k in which[1:]]
     shown_too: ViewOptions = {"qd": own["qd"], "qdd": own["qdd"], "tau": own["tau"], "quantities": energies}
-    return show(run.robot, own["q"], run.t, **{**shown_too, "others": others, **options})
+    browser = options.pop("browser", None)
+    viewer = show(run.robot, own["q"], run.t, **{**shown_too, "others": others, **options}, browser=False)
+    if len(which) > 1 and "others" not in options:
+        viewer.place_side_by_side()
+    server.open_browser(viewer.scene.server, browser)
+    return viewer
+
+
+def _along_axis(direction: np.ndarray, other_than: np.ndarray) -> np.ndarray:
+    """The axis of the world, with its sign, that is nearest to a direction and not `other_than`."""
+    size = np.abs(direction) * (other_than == 0.0)
+    axis = np.zeros(3)
+    axis[size.argmax()] = np.sign(direction[size.argmax()])
+    return axis
 
 
 def _largest(values: ArrayLike | None) -> float:

@@ -17,7 +17,7 @@ from ..geometry import quaternion_wxyz
 from ..overlays import LAYERS
 from ..shown_robot import place
 from .joint_sliders import JointSliders
-from .live import LiveSimulation, tracking
+from .live import LiveSimulation, can_have_stops, tracking
 from .playback import TimeControls
 from .plots import Plots
 
@@ -41,6 +41,7 @@ class Controls:
         self._layers: dict[str, Handle] = {}
         self._ghost: Handle = None
         self._handle: Handle = None
+        self._dragging = False  # whether a page holds the handle
         self.gui.main_panel.dock_right()
         self.gui.main_panel.set_width(WIDTH)
         if viewer.motion is not None:
@@ -66,7 +67,7 @@ class Controls:
         viewer.time.button.on_click(lambda event: viewer._wake.set())
         panel = self.gui.add_panel()
         with panel.add_tab("Plots"):
-            viewer.plots = Plots(self.gui, self.first.robot, motion, viewer.ask_time)
+            viewer.plots = Plots(self.gui, self.first.robot, motion, viewer.ask_time, viewer.time.slider)
         panel.dock_left()
         panel.set_width(WIDTH + 60)
 
@@ -128,18 +129,20 @@ class Controls:
         self.drive = self.gui.add_dropdown("drive", (TOWARDS, NOTHING), initial_value=TOWARDS)
         floating = any(link.joint.type.floats for link in self.first.model.links)
         self.gravity = self.gui.add_checkbox("gravity", not floating)
+        limited = can_have_stops(self.first.robot)
+        self.stops = self.gui.add_checkbox("joint stops", limited, disabled=not limited, hint="at the position limits")
+        self.damping = self.gui.add_checkbox("damping", True, hint="viscous, at every joint")
         self.run = self.gui.add_button("Simulate")
         self.run.on_click(lambda event: self._start_or_stop())
-        for choice in (self.drive, self.gravity):
+        for choice in (self.drive, self.gravity, self.stops, self.damping):
             choice.on_update(lambda event: self._renew())
         self.gui.add_markdown("*While it runs, the sliders and the handle move the target, the robot follows.*")
 
     def new_simulation(self, q: np.ndarray) -> LiveSimulation:
         """A simulation from q at rest, with what is chosen here."""
         robot = self.first.robot if self.gravity.value else self.first.robot.with_gravity((0.0, 0.0, 0.0))
-        if self.drive.value == NOTHING:
-            return LiveSimulation(robot, q)
-        return LiveSimulation(robot, q, self.viewer.law or tracking(robot))
+        law = None if self.drive.value == NOTHING else self.viewer.law or tracking(robot)
+        return LiveSimulation(robot, q, law, stops=self.stops.value, damping=self.damping.value)
 
     def _renew(self) -> None:
         """The choices changed while it runs: go on with them from the same state."""
@@ -148,8 +151,10 @@ class Controls:
             return
         with self._saying(), self.viewer.scene.lock:
             new = self.new_simulation(old.q)
-            new.qd, new.target, new.t = old.qd, old.target, old.t
+            new.set_state(old.q, old.qd, old.t)
+            new.set_target(old.target)
             self.viewer.live = new
+            self.show_ghost(new.target)
 
     def _start_or_stop(self) -> None:
         with self._saying():
@@ -165,23 +170,30 @@ class Controls:
         self.run.label = "Stop" if self.viewer.running else "Simulate"
 
     def _show_handle(self, on: bool) -> None:
-        if self._handle is None and on:
-            scale = 0.22 * self.first.extent
-            self._handle = self.viewer.scene.server.scene.add_transform_controls(
-                f"/robots/{self.first.name}/target", scale=scale, depth_test=False
-            )
-            self._handle.on_update(self._dragged)
-        if self._handle is not None:
-            self._handle.visible = on
-            self.robot_moved()
+        with self.viewer.scene.lock:
+            if self._handle is None and on:
+                pose = self._frame_pose()
+                self._handle = self.viewer.scene.server.scene.add_transform_controls(
+                    f"/robots/{self.first.name}/target", scale=0.22 * self.first.extent, depth_test=False,
+                    position=pose[:3, 3], wxyz=quaternion_wxyz(pose[:3, :3]),
+                )  # fmt: skip
+                self._handle.on_update(self._dragged)
+            if self._handle is not None:
+                self._handle.visible, self._dragging = on, False
+                self.robot_moved()
 
-    def _dragged(self, event: Handle) -> None:
+    async def _dragged(self, event: Handle) -> None:
+        """Note where the handle is dragged to; a coroutine, because viser runs these in the order of the events."""
         from scipy.spatial.transform import Rotation
 
-        pose = np.eye(4)
-        w, x, y, z = self._handle.wxyz
-        pose[:3, :3], pose[:3, 3] = Rotation.from_quat([x, y, z, w]).as_matrix(), self._handle.position
-        self.viewer.ask_target(pose)
+        self._dragging = event.phase != "end"
+        if event.phase == "update":
+            pose = np.eye(4)
+            w, x, y, z = self._handle.wxyz
+            pose[:3, :3], pose[:3, 3] = Rotation.from_quat([x, y, z, w]).as_matrix(), self._handle.position
+            self.viewer.ask_target(pose)
+        else:
+            self.viewer.ask_nothing()
 
     def reach(self, pose: np.ndarray) -> np.ndarray | None:
         """Coordinates near the present ones that bring the frame to a pose, or as near as they get."""
@@ -195,10 +207,15 @@ class Controls:
         )
         return found.q
 
+    def _frame_pose(self) -> np.ndarray:
+        """The pose (4, 4) of the chosen frame in the robot's base."""
+        return self.first.poses[self.first.frame_index[self.viewer.overlays.frame]]
+
     def robot_moved(self) -> None:
-        """Let the handle stand where the frame is, unless it is what moves the robot."""
-        if self._handle is not None and not self.viewer.running and self.viewer._pending_target is None:
-            pose = self.first.poses[self.first.frame_index[self.viewer.overlays.frame]]
+        """Put the handle at the frame, except while it is dragged."""
+        dragged = self._dragging or self.viewer._pending_target is not None
+        if self._handle is not None and self._handle.visible and not dragged:
+            pose = self._frame_pose()
             place(self._handle, pose[:3, 3], quaternion_wxyz(pose[:3, :3]))
 
     def show_ghost(self, q: np.ndarray) -> None:

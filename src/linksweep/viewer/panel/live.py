@@ -3,11 +3,13 @@
 A law is asked for by its target: `law(q)` gives what `linksweep.simulate` takes as torque (an object of
 `linksweep.simulation`, a function torque(t, q, qd), or None) to bring the robot to q. It is asked again whenever the
 target moves, so any law that holds a configuration will do.
+
+By default joints end at hard stops at their position limits, and every joint has some viscous damping, so that an
+undriven robot comes to rest instead of spinning ever faster.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError, LinksweepError
+from linksweep.simulation import simulate
+from linksweep.simulation.resting import MOST
+from linksweep.simulation.result import limited_joints
+from linksweep.simulation.verdicts import diverged, rate_names, without_warnings
 from linksweep.support.messages import shown
 
 if TYPE_CHECKING:
@@ -24,6 +30,8 @@ if TYPE_CHECKING:
 STEP = 1e-3  # seconds
 LONGEST = 0.05  # seconds simulated at once: a page that was held up does not leap
 QUICKNESS = 8.0  # 1/s: how fast errors decay under the laws given here
+DAMPING = 0.5  # 1/s: the smallest damping of a joint, as a multiple of its mean inertia
+SAMPLES = 16  # configurations over which inertias are averaged
 
 Law = Callable[[np.ndarray], "Torque"]
 
@@ -38,23 +46,68 @@ def tracking(robot: Robot, quickness: float = QUICKNESS) -> Law:
     return lambda target: PD(target, quickness**2 * inertia, 2.0 * quickness * inertia)
 
 
-class LiveSimulation:
-    """A robot's state (q, qd) in time, under a law that leads to `target`."""
+def damped(robot: Robot) -> Robot:
+    """Return the robot with viscous damping at every joint except free bases, and without Coulomb friction.
 
-    def __init__(self, robot: Robot, q: ArrayLike, law: Law | None = None):
+    The damping is that of the model, and at least DAMPING times the joint's mean inertia. It is bounded where a step
+    of STEP seconds would be unstable with it.
+    """
+    random = np.random.default_rng(0)
+    poses = np.stack([robot.random(random) for _ in range(SAMPLES)])
+    M = robot.compile("mass_matrix", backend="interpreter")(poses)
+    try:
+        alone = 1.0 / np.diagonal(np.linalg.inv(M), axis1=1, axis2=2).max(axis=0)  # inertia while the others give way
+    except np.linalg.LinAlgError:
+        alone = np.full(robot.nv, np.inf)
+    wanted = np.maximum(robot.damping, DAMPING * np.diagonal(M, axis1=1, axis2=2).mean(axis=0))
+    damping = np.minimum(wanted, 0.5 * np.abs(alone) / STEP)
+    damping = np.where(np.isfinite(damping), damping, robot.damping)
+    by_joint = {
+        name: float(damping[link.rates].min())
+        for name, link in zip(robot.joint_names, robot.canonical.joints, strict=True)
+        if not link.type.floats and (damping[link.rates] != robot.damping[link.rates]).any()
+    }
+    return robot.with_dissipation(damping=by_joint, friction=0.0, torque_offset=0.0)
+
+
+def can_have_stops(robot: Robot) -> bool:
+    """Return whether the simulation can end joints at their limits: not under constraints, or beyond 40 DOF."""
+    return bool(limited_joints(robot)) and robot.nv <= MOST and not robot.model.constraints
+
+
+class LiveSimulation:
+    """A robot's state (q, qd) in time, under a law that leads to `target`.
+
+    stops: end joints at their position limits. A joint that is outside them starts at the nearest limit. damping: add
+    viscous damping (see `damped`).
+    """
+
+    def __init__(self, robot: Robot, q: ArrayLike, law: Law | None = None, *, stops: bool = True, damping: bool = True):
         if law is not None and not callable(law):
             raise ArgumentError(
                 f"law is {shown(law)}, expected a function that gives a law for a target: lambda q: ..."
             )
-        self.robot = robot
+        self.stops = "inelastic" if stops and can_have_stops(robot) else None
+        self.damping = damping
+        self.robot = damped(robot) if damping and robot.has_inertia else robot
         self.law = law
-        self.q, self.qd = np.array(q, dtype=float), np.zeros(robot.nv)
+        self.q, self.qd = self._inside(np.array(q, dtype=float)), np.zeros(robot.nv)
         self.tau = np.zeros(robot.nv)
         self.target = self.q.copy()
         self.t = 0.0
 
+    def _inside(self, q: np.ndarray) -> np.ndarray:
+        """Return q with joints that have stops within their limits."""
+        for _, index, (lower, upper) in limited_joints(self.robot) if self.stops else ():
+            q[index] = min(max(q[index], lower), upper)
+        return q
+
     def set_target(self, q: ArrayLike) -> None:
         self.target = np.array(q, dtype=float)
+
+    def set_state(self, q: ArrayLike, qd: ArrayLike, t: float) -> None:
+        """Continue from another state and time."""
+        self.q, self.qd, self.t = self._inside(np.array(q, dtype=float)), np.array(qd, dtype=float), t
 
     def stop(self) -> None:
         """Bring the robot to rest where it stands."""
@@ -66,20 +119,23 @@ class LiveSimulation:
         return _later(torque, self.t) if callable(torque) and not hasattr(torque, "signals") else torque
 
     def advance(self, seconds: float) -> None:
-        """Simulate so many seconds, at most LONGEST; raises LinksweepError where the robot cannot be simulated."""
-        from linksweep.simulation import SimulationWarning, simulate
+        """Simulate so many seconds, at most LONGEST; raises LinksweepError where the robot cannot be simulated.
 
+        It does not warn: warnings of every frame would fill the terminal.
+        """
         steps = max(1, round(min(seconds, LONGEST) / STEP))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", SimulationWarning)
-            try:
-                found = simulate(
-                    self.robot, self.q, self.qd, self._torque(), steps * STEP, dt=STEP,
-                    integrator="semi_implicit_euler", every=steps, limits="ignore", progress=False,
-                )  # fmt: skip
-            except SimulationWarning:
-                raise LinksweepError("the simulation left the finite numbers: choose a gentler law.") from None
-        self.q, self.qd, self.tau = found.q[-1], found.qd[-1], found.tau[-1]
+        with without_warnings():
+            piece = simulate(
+                self.robot, self.q, self.qd, self._torque(), steps * STEP, dt=STEP, integrator="semi_implicit_euler",
+                every=steps, dissipation=self.damping, limits="ignore", progress=False, stops=self.stops,
+            )  # fmt: skip
+        if diverged(piece).any():
+            fastest = int(np.argmax(np.where(np.isfinite(piece.qd[-1]), np.abs(piece.qd[-1]), np.inf)))
+            raise LinksweepError(
+                f"the simulation of {self.robot.name} diverged at t = {self.t:.3g} s (joint "
+                f"{rate_names(self.robot)[fastest]}): reduce the gains of the law."
+            )
+        self.q, self.qd, self.tau = piece.q[-1], piece.qd[-1], piece.tau[-1]
         self.t += steps * STEP
 
 

@@ -103,9 +103,14 @@ def checked_motion(
 
 
 class TimeControls:
-    """Time slider, play button, speed and loop. `seek(t)` is called when somebody chooses a moment."""
+    """Time slider, play button, speed and loop.
 
-    def __init__(self, gui: Handle, start: float, end: float, samples: int, seek: Callable[[float], None]):
+    `seek(t, by_slider)` is called when a user chooses a time. In the page the slider holds the time that is shown: the
+    plots mark its value. A time that comes from the slider is not written back to it, because the user may have moved
+    it on since.
+    """
+
+    def __init__(self, gui: Handle, start: float, end: float, samples: int, seek: Callable[[float, bool], None]):
         self.start, self.end, self._seek = start, end, seek
         self.playing = False
         self.time = start
@@ -117,9 +122,10 @@ class TimeControls:
         self.slider.on_update(self._slid)
         self.button.on_click(self._pressed)
 
-    def _slid(self, event: Handle) -> None:
+    async def _slid(self, event: Handle) -> None:
+        """Read the value at once, as a coroutine: in another thread it may be overwritten while the motion plays."""
         if event.client is not None:
-            self._seek(float(self.slider.value))
+            self._seek(float(self.slider.value), True)
 
     def _pressed(self, event: Handle) -> None:
         wanted = self.button.value
@@ -128,11 +134,11 @@ class TimeControls:
         else:
             self.playing = False
             if wanted == "restart":
-                self._seek(self.start)
+                self._seek(self.start, False)
 
     def play(self) -> None:
         if self.time >= self.end:
-            self._seek(self.start)
+            self._seek(self.start, False)
         self.playing = True
 
     def advance(self, seconds: float) -> float:
@@ -145,7 +151,8 @@ class TimeControls:
                 t, self.playing = self.end, False
         return t
 
-    def show(self, t: float) -> None:
-        """Let the slider stand at t."""
+    def show(self, t: float, by_slider: bool = False) -> None:
+        """Note that t is shown, and move the slider there if it did not choose t."""
         self.time = t
-        self.slider.value = min(max(t, self.start), self.end)
+        if not by_slider:
+            self.slider.value = min(max(t, self.start), self.end)

@@ -1,8 +1,10 @@
 """Plots beside the scene that follow the motion: a line marks the moment shown, a click goes to another.
 
-viser draws them with uPlot and tells nobody where one was clicked. A few lines of script in the page do: they find
-viser's charts, move a line over each to the moment that a hidden element names, and send the time of a click back as
-the value of a hidden input. Where a later viser hides its charts from scripts, the plots stay, without line and clicks.
+viser draws them with uPlot and does not report where one was clicked. A few lines of script in the page do: they find
+viser's charts, move a line over each to the value of the time slider, and send the time of a click back as the value of
+a hidden input. The line moves whenever the slider does, before the page is painted, so the two never differ. Where the
+page has no time slider, the line is at the time that a hidden element holds. Where a later viser hides its charts from
+scripts, the plots stay, without line and clicks.
 """
 
 from __future__ import annotations
@@ -47,16 +49,32 @@ const attach = (chart) => {
   });
   return mark;
 };
-const follow = () => {
-  const element = now();
-  if (!element) { window.linksweepFollows = false; return; }
+const slider = () => {
+  const root = document.getElementById(now().dataset.slider);
+  return root && root.querySelector("[role=slider]");
+};
+const mark_time = () => {
+  if (!now()) return;
+  const thumb = slider();
+  const t = parseFloat(thumb ? thumb.getAttribute("aria-valuenow") : now().dataset.t);
   const charts = (window.__viserTestpoints || {}).uplots || {};
   for (const {chart} of Object.values(charts)) {
     const mark = chart.over.querySelector(".linksweep-mark") || attach(chart);
-    const x = chart.valToPos(parseFloat(element.dataset.t), "x");
+    const x = chart.valToPos(t, "x");
     mark.style.display = x >= 0 && x <= chart.over.clientWidth ? "block" : "none";
     mark.style.transform = `translateX(${x - 1}px)`;
   }
+};
+const observer = new MutationObserver(mark_time);
+let observed = null;
+const follow = () => {
+  if (!now()) { window.linksweepFollows = false; observer.disconnect(); return; }
+  if (slider() !== observed) {
+    observer.disconnect();
+    observed = slider();
+    if (observed) observer.observe(observed, {attributes: true, attributeFilter: ["aria-valuenow"]});
+  }
+  mark_time();  // charts are drawn anew, and zoomed
   requestAnimationFrame(follow);
 };
 if (!window.linksweepFollows) { window.linksweepFollows = true; requestAnimationFrame(follow); }
@@ -66,13 +84,14 @@ if (!window.linksweepFollows) { window.linksweepFollows = true; requestAnimation
 class Plots:
     """A panel with plots of a motion's first robot. `seek(t)` is called when somebody clicks into one."""
 
-    def __init__(self, gui: Handle, robot: Robot, motion: Motion, seek: Callable[[float], None]):
+    def __init__(self, gui: Handle, robot: Robot, motion: Motion, seek: Callable[[float], None], slider: Handle):
+        """slider: the time slider, whose value the line marks."""
         self.gui, self.motion = gui, motion
         self.names = {name: _labels(robot, name, values) for name, values in motion.quantities.items()}
         first = "tau" if np.any(motion.quantities.get("tau", 0.0)) else "q"
         self.clicked = gui.add_vector2("clicked", (0.0, 0.0), visible=False)
         self.clicked.on_update(lambda event: seek(float(self.clicked.value[0])))
-        self._seek_uuid = self.clicked._impl.uuid
+        self._uuids = f'data-seek="{self.clicked._impl.uuid}" data-slider="{slider._impl.uuid}"'
         self.quantity = gui.add_dropdown("quantity", tuple(_title(n) for n in self.names), initial_value=_title(first))
         self.joint = gui.add_dropdown("joint", (ALL, *self._curves(first)), initial_value=ALL)
         self.chart: Handle = None
@@ -85,8 +104,8 @@ class Plots:
         self.mark(float(motion.t[0]))
 
     def mark(self, t: float) -> None:
-        """Let the line stand at t."""
-        self.now.content = f'<span id="linksweep-now" data-t="{t!r}" data-seek="{self._seek_uuid}"></span>'
+        """Write the time for pages without a time slider."""
+        self.now.content = f'<span id="linksweep-now" data-t="{t!r}" {self._uuids}></span>'
 
     def _chosen(self) -> str:
         return next(name for name in self.names if _title(name) == self.quantity.value)
