@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from linksweep.identification.doubts.blocks import bar, error_of_sum
-from linksweep.identification.doubts.evidence import Evidence
+from linksweep.identification.doubts.evidence import Evidence, shifted
 from linksweep.identification.estimate.prediction import predicted
 from linksweep.identification.estimate.triangles import Triangles, triangles
 from linksweep.identification.log.filters import derivative
@@ -42,7 +42,7 @@ def delays_of(evidence: Evidence) -> np.ndarray:
         late = np.clip(late + step, -LONGEST, LONGEST)
         if np.abs(step).max() < 0.02 * samples.dt:
             break
-        here = replace(samples, tau=_shifted(samples, late))
+        here = replace(samples, tau=shifted(samples, late))
     return late
 
 
@@ -100,13 +100,3 @@ def _shifts(found: Triangles, noise: np.ndarray, groups: np.ndarray) -> tuple[np
     errors = np.sqrt(np.diag(error_of_sum(moved)) * found.parts / max(1, found.parts - 1))
     shown = np.diag(normal)[base:] > 0.0
     return x[base:], np.where(shown & (errors > 0.0), errors, np.inf)
-
-
-def _shifted(samples: Samples, late: np.ndarray) -> np.ndarray:
-    """Torques taken as many seconds later as they are late."""
-    found = samples.tau.copy()
-    for a, b in samples.bounds:
-        t = samples.t[a:b]
-        for joint in np.flatnonzero(late):
-            found[a:b, joint] = np.interp(t + late[joint], t, samples.tau[a:b, joint])
-    return found

@@ -45,6 +45,9 @@ def _remark_log(evidence: Evidence, driven: list[int], slow: np.ndarray, remarks
     noisy = bool((evidence.best.noise > ROUNDING * rms).any())
     described = compared(evidence) if any(c.kind == "inertia" for c in columns.columns) else None
     apart = disagreements(evidence) if noisy else []
+    late = delays_of(evidence) if apart else None
+    if late is not None and late.any():  # torques at other times disagree too
+        apart = disagreements(evidence.at_times(late))
     poor = sorted({*np.flatnonzero(slow > NOTABLE).tolist(), *(one.joint for one in apart), *driven})
     exchange = better_order(evidence, poor) if poor else None
     if described is not None and described.inertia is not None and described.inertia.beyond(TIME):
@@ -70,7 +73,7 @@ def _remark_log(evidence: Evidence, driven: list[int], slow: np.ndarray, remarks
     against = described.against if described is not None else ()
     _remark_signs(columns, against, apart, driven, exchange, remarks)
     if noisy and not {"order", "time"} & remarks.said.keys():  # a shift would only hide these
-        _remark_delay(evidence, remarks)
+        _remark_delay(evidence, delays_of(evidence) if late is None else late, remarks)
 
 
 def impossible(group: Grouping, best: Estimate, deviations: np.ndarray) -> list[int]:
@@ -160,9 +163,9 @@ def _slow_residual(samples: Samples, torques: np.ndarray) -> np.ndarray:
     return found
 
 
-def _remark_delay(evidence: Evidence, remarks: Remarks) -> None:
-    """Torques that are late or early against positions."""
-    samples, late = evidence.samples, delays_of(evidence)
+def _remark_delay(evidence: Evidence, late: np.ndarray, remarks: Remarks) -> None:
+    """Torques that are late or early against positions. late: (nv,) seconds, 0 where it is not significant."""
+    samples = evidence.samples
     moved = late != 0.0
     if not moved.any():
         return
