@@ -22,8 +22,6 @@ from linksweep.identification.doubts.evidence import Evidence
 
 TRIED = (0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85)  # and their inverses, with both signs
 ALIKE = 0.8, 1.25  # torque constants are not known better
-CLEAR = 4.0  # standard errors of the likelihood by which a log fits better
-POOR = 0.5  # of a torque's own spread, in the slow part of the residual
 
 
 @dataclass(frozen=True)
@@ -45,17 +43,14 @@ def disagreements(evidence: Evidence) -> list[Disagreement]:
     body = np.array([grouping.columns.columns[k].is_body for k in grouping.pivots])
     unit = np.diag(G.sum(axis=(0, 1)))[:base]
     prior = 1e-10 * np.maximum(unit, 1e-12 * unit.max(initial=1e-300))  # keeps what the log does not show finite
-    slow = found.every * np.square(np.std(evidence.samples.tau, axis=0) / evidence.best.noise)
-    results = []
+    clear, results = bar(found.parts, nv), []
     for joint in range(nv):
         if not (grouping.seen[joint] & body).any():
             continue
         own = _Profile(G, found.count, joint, body, prior)
         factor, error = own.minimum()
         near = min(max(factor, ALIKE[0]), ALIKE[1])
-        if not abs(factor - near) > bar(found.parts, nv) * error or not own.gain(factor, near) > CLEAR:
-            continue
-        if (own.variances(factor) < POOR**2 * slow).all():  # the factor explains the log: nothing else is wrong
+        if abs(factor - near) > clear * error and own.gain(factor, near) > clear:
             results.append((own.left(near) - own.left(factor), joint, factor))
     return [Disagreement(joint, factor) for _, joint, factor in sorted(results, reverse=True)]
 

@@ -102,10 +102,10 @@ def excite(
     improved, each in `iterations` steps for each weight of the barrier.
 
     Distances are in the base frame, whose x-y plane is taken for the surface that the robot is mounted on. floor: m, z
-    above which the origins of all moving frames stay, as far as they can with the default, and with any other if they
-    can; None: no floor. boxes: {frame: (lower corner, upper corner)} in which the origin of a frame stays. keep_out:
-    boxes (lower corner, upper corner) that no such origin enters; None: one around the robot's own base; (): none. Links are points: keep the floor and the boxes as
-    far away as links are thick. Self-collision is not checked: look at the motion before you run it.
+    above which the origins of all moving frames stay (those that can, with the default); None: no floor. boxes: {frame:
+    (lower corner, upper corner)} in which the origin of a frame stays. keep_out: boxes (lower corner, upper corner)
+    that no such origin enters; None: one around the robot's own base; (): none. Links are points: keep the floor and
+    the boxes as far away as links are thick. Self-collision is not checked: look at the motion before you run it.
     """
     for name, value, known in (("kind", kind, KINDS), ("criterion", criterion, CRITERIA)):
         if value not in known:
@@ -300,8 +300,8 @@ def _floor(robot: Robot, floor: float | None, places: np.ndarray | None) -> tupl
     if len(below) and floor != FLOOR:  # the default is a guess: a robot may hang from the surface that it is mounted on
         name, top = robot.frame_names[below[0]], float(z[:, below[0]].max())
         raise ArgumentError(
-            f"excite finds no pose above floor={floor:g}: the origin of {name!r} is never higher than about {top:.3g} m, "
-            f"expected a height in the base frame that all moving frames can be above, or None."
+            f"excite finds no pose above floor={floor:g}: the origin of {name!r} is never higher than about "
+            f"{top:.3g} m, expected a height in the base frame that all moving frames can be above, or None."
         )
     both = (z.max(axis=0) > floor + 0.05) & (z.min(axis=0) < floor + 0.05)
     return tuple(np.flatnonzero(both & moves).tolist()), float(floor)
