@@ -30,7 +30,9 @@ NAMES = {"ur5": "ur5_robot", "ur3": "ur3_robot", "ur10": "ur10_robot"}
 def arm(name: str) -> ls.Robot:
     """A bundled arm, or one of example-robot-data with its fingers locked."""
     if name in ("puma560", "stanford", "six_axis"):
-        return getattr(ls.robots, name)()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ls.ModelWarning)  # of the published inertias of six_axis
+            return getattr(ls.robots, name)()
     path = next(path for file, path in FILES.items() if file.endswith(f"/{NAMES.get(name, name)}.urdf"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ls.ModelWarning)
@@ -107,7 +109,9 @@ def true_robot(robot: ls.Robot, rng: np.random.Generator, spread: float, dry: fl
         link = robot.model.links[index]
         k = robot.link_names.index(link.name)
         bodies[link.name] = robot.standard_parameters[10 * k : 10 * k + 10] * np.exp(spread * rng.normal())
-    true = robot.with_inertia({name: ten for name, ten in bodies.items() if ten[0] > 0})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ls.ModelWarning)  # as of `arm`
+        true = robot.with_inertia({name: ten for name, ten in bodies.items() if ten[0] > 0})
     return true.with_armature(rng.uniform(0.05, 0.3, robot.nv) if armature else robot.armature)
 
 

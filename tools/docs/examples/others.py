@@ -110,6 +110,10 @@ motion.samples(rate=50.0)[1].shape
 # %% identification.Fit
 fit = ls.identify(arm, t, q, tau, unknown=("inertia:link2",), cutoff=float("inf"))
 fit.names
+# %% identification.Validation
+fit = ls.identify(arm, t, q, tau, unknown=("inertia:link2",), cutoff=float("inf"))
+other = fit.validate(t, 0.5 * q, arm.inverse_dynamics(0.5 * q, 0.5 * qd, 0.5 * qdd))
+dict(zip(other.joints, other.rms < 1e-6 * other.torque))
 # %% conventions.from_mujoco, conventions.to_mujoco
 import mujoco
 

@@ -229,6 +229,8 @@ same = ls.Robot.from_dh(**table)
 np.abs(same.pose(q, same.ee) - robot.pose(q, robot.ee)).max() < 1e-12
 # %% Robot.to_urdf
 print(robot.to_urdf()[:120])
+# %% Robot.torque_offset
+arm.with_dissipation(torque_offset=[0.3, -0.1]).torque_offset  # N m, counted with dissipation=True
 # %% Robot.warn_if_singular
 robot.warn_if_singular("this pose", q)
 # %% Robot.with_armature

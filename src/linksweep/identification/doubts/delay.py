@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from linksweep.identification.doubts.blocks import bar, error_of_sum
-from linksweep.identification.doubts.evidence import Evidence
+from linksweep.identification.doubts.evidence import Evidence, shifted
 from linksweep.identification.estimate.prediction import predicted
 from linksweep.identification.estimate.triangles import Triangles, triangles
 from linksweep.identification.log.filters import derivative
@@ -26,10 +26,13 @@ LEAST = 0.1  # of a row: clocks are not more exact
 DRY = ("coulomb", "coulomb+", "coulomb-", "stribeck")
 
 
-def delays_of(evidence: Evidence) -> np.ndarray:
-    """Seconds (nv,) by which the torques of each joint are late, positive, or early; 0 where none is significant."""
+def delays_of(evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds (nv,) by which the torques of each joint are late, positive, or early, and their standard errors.
+
+    Both are 0 where no delay is significant.
+    """
     grouping, samples, noise = evidence.grouping, evidence.samples, evidence.best.noise
-    late = np.zeros(grouping.columns.nv)
+    late, errors = np.zeros((2, grouping.columns.nv))
     slopes = _slopes(grouping, samples, evidence.best.values)
     here, groups = samples, None
     for _ in range(ROUNDS):
@@ -37,13 +40,12 @@ def delays_of(evidence: Evidence) -> np.ndarray:
         groups = _groups(found, noise, LEAST * samples.dt) if groups is None else groups
         if groups is None:
             break
-        shifts, _ = _shifts(found, noise, groups)
-        step = np.where(groups >= 0, shifts[groups], 0.0)
+        step, errors = (np.where(groups >= 0, own[groups], 0.0) for own in _shifts(found, noise, groups))
         late = np.clip(late + step, -LONGEST, LONGEST)
         if np.abs(step).max() < 0.02 * samples.dt:
             break
-        here = replace(samples, tau=_shifted(samples, late))
-    return late
+        here = replace(samples, tau=shifted(samples, late))
+    return late, errors
 
 
 def _slopes(grouping: Grouping, samples: Samples, values: np.ndarray) -> np.ndarray:
@@ -100,13 +102,3 @@ def _shifts(found: Triangles, noise: np.ndarray, groups: np.ndarray) -> tuple[np
     errors = np.sqrt(np.diag(error_of_sum(moved)) * found.parts / max(1, found.parts - 1))
     shown = np.diag(normal)[base:] > 0.0
     return x[base:], np.where(shown & (errors > 0.0), errors, np.inf)
-
-
-def _shifted(samples: Samples, late: np.ndarray) -> np.ndarray:
-    """Torques taken as many seconds later as they are late."""
-    found = samples.tau.copy()
-    for a, b in samples.bounds:
-        t = samples.t[a:b]
-        for joint in np.flatnonzero(late):
-            found[a:b, joint] = np.interp(t + late[joint], t, samples.tau[a:b, joint])
-    return found

@@ -40,6 +40,23 @@ class Evidence:
     triangles: Triangles
     best: Estimate
 
+    def at_times(self, late: np.ndarray) -> Evidence:
+        """The same with torques (nv,) taken as many seconds later as they are late."""
+        samples = replace(self.samples, tau=shifted(self.samples, late))
+        found = triangles(self.grouping, samples, self.every, self.blocks)
+        torque = float(np.sqrt(np.mean(np.square(samples.tau), axis=0)).max())
+        return replace(self, samples=samples, triangles=found, best=estimate(found, self.best.values, torque=torque))
+
+
+def shifted(samples: Samples, late: np.ndarray) -> np.ndarray:
+    """Torques taken as many seconds later as they are late."""
+    found = samples.tau.copy()
+    for a, b in samples.bounds:
+        t = samples.t[a:b]
+        for joint in np.flatnonzero(late):
+            found[a:b, joint] = np.interp(t + late[joint], t, samples.tau[a:b, joint])
+    return found
+
 
 def evidence_of(grouping: Grouping, samples: Samples, best: Estimate, parts: Pieces) -> Evidence | None:
     """None where the log has too few blocks for tests. best: the estimate of the fit. parts: of the log."""

@@ -45,6 +45,9 @@ def _remark_log(evidence: Evidence, driven: list[int], slow: np.ndarray, remarks
     noisy = bool((evidence.best.noise > ROUNDING * rms).any())
     described = compared(evidence) if any(c.kind == "inertia" for c in columns.columns) else None
     apart = disagreements(evidence) if noisy else []
+    delays = delays_of(evidence) if apart else None
+    if delays is not None and delays[0].any():  # torques at other times disagree too
+        apart = disagreements(evidence.at_times(delays[0]))
     poor = sorted({*np.flatnonzero(slow > NOTABLE).tolist(), *(one.joint for one in apart), *driven})
     exchange = better_order(evidence, poor) if poor else None
     if described is not None and described.inertia is not None and described.inertia.beyond(TIME):
@@ -70,7 +73,7 @@ def _remark_log(evidence: Evidence, driven: list[int], slow: np.ndarray, remarks
     against = described.against if described is not None else ()
     _remark_signs(columns, against, apart, driven, exchange, remarks)
     if noisy and not {"order", "time"} & remarks.said.keys():  # a shift would only hide these
-        _remark_delay(evidence, remarks)
+        _remark_delay(evidence, *(delays or delays_of(evidence)), remarks)
 
 
 def impossible(group: Grouping, best: Estimate, deviations: np.ndarray) -> list[int]:
@@ -160,24 +163,24 @@ def _slow_residual(samples: Samples, torques: np.ndarray) -> np.ndarray:
     return found
 
 
-def _remark_delay(evidence: Evidence, remarks: Remarks) -> None:
-    """Torques that are late or early against positions."""
-    samples, late = evidence.samples, delays_of(evidence)
+def _remark_delay(evidence: Evidence, late: np.ndarray, errors: np.ndarray, remarks: Remarks) -> None:
+    """Torques that are late or early against positions. late, errors: (nv,) as of `delays_of`."""
+    samples = evidence.samples
     moved = late != 0.0
     if not moved.any():
         return
     if moved.all() and np.ptp(late) <= max(2.0 * samples.dt, 0.2 * np.abs(late).max()):
-        where, give = _milliseconds(late.mean()), f"delay={late.mean():.4g}"
+        where, give = _milliseconds(late.mean(), errors.max()), f"delay={late.mean():.4g}"
     else:
         names = np.array(evidence.grouping.columns.robot.joint_names)[moved]
-        each = ", ".join(f"{name} {_milliseconds(x)}" for name, x in zip(names, late[moved], strict=True))
-        where = f"at other times ({each})"
+        each = zip(names, late[moved], errors[moved], strict=True)
+        where = f"at other times ({', '.join(f'{name} {_milliseconds(x, error)}' for name, x, error in each)})"
         give = f"delay={np.round(late * moved, 5).tolist()}"
     remarks("delay", f"torques fit better when they are taken {where}: give {give} if they are late or early.")
 
 
-def _milliseconds(late: float) -> str:
-    return f"{abs(1e3 * late):.3g} ms {'later' if late > 0 else 'earlier'}"
+def _milliseconds(late: float, error: float) -> str:
+    return f"{abs(1e3 * late):.3g} ± {1e3 * error:.1g} ms {'later' if late > 0 else 'earlier'}"
 
 
 def remark_misfit(columns: Columns, samples: Samples, torques: np.ndarray, remarks: Remarks) -> None:

@@ -102,10 +102,10 @@ def excite(
     improved, each in `iterations` steps for each weight of the barrier.
 
     Distances are in the base frame, whose x-y plane is taken for the surface that the robot is mounted on. floor: m, z
-    above which the origins of all moving frames stay, as far as they can; None: no floor. boxes: {frame: (lower corner,
-    upper corner)} in which the origin of a frame stays. keep_out: boxes (lower corner, upper corner) that no such
-    origin enters; None: one around the robot's own base; (): none. Links are points: keep the floor and the boxes as
-    far away as links are thick. Self-collision is not checked: look at the motion before you run it.
+    above which the origins of all moving frames stay (those that can, with the default); None: no floor. boxes: {frame:
+    (lower corner, upper corner)} in which the origin of a frame stays. keep_out: boxes (lower corner, upper corner)
+    that no such origin enters; None: one around the robot's own base; (): none. Links are points: keep the floor and
+    the boxes as far away as links are thick. Self-collision is not checked: look at the motion before you run it.
     """
     for name, value, known in (("kind", kind, KINDS), ("criterion", criterion, CRITERIA)):
         if value not in known:
@@ -278,7 +278,7 @@ def _limits(
     return Limits(
         lower, upper, rates, _of_joints("acceleration", acceleration, 4.0 * rates),
         _of_joints("effort", effort, np.where(own.effort > 0, own.effort, np.inf)), _boxes(robot, boxes),
-        _floor(floor, places), _keep_out(robot, keep_out, floor, places),
+        _floor(robot, floor, places), _keep_out(robot, keep_out, floor, places),
     )  # fmt: skip
 
 
@@ -288,15 +288,23 @@ def _sampled_places(robot: Robot, lower: np.ndarray, upper: np.ndarray) -> np.nd
     return robot.poses(lower + (upper - lower) * rng.uniform(size=(SAMPLED, len(lower))))[:, :, :3, 3]
 
 
-def _floor(floor: float | None, places: np.ndarray | None) -> tuple[tuple[int, ...], float]:
+def _floor(robot: Robot, floor: float | None, places: np.ndarray | None) -> tuple[tuple[int, ...], float]:
     """The frames that can be above the floor and below it, and its height."""
     if floor is None or places is None:
         return (), -np.inf
     if isinstance(floor, bool) or not isinstance(floor, (int, float, np.number)) or not np.isfinite(floor):
         raise ArgumentError(f"floor is {shown(floor)}, expected a height in metres in the base frame, or None.")
     z = places[..., 2]
+    moves = np.ptp(z, axis=0) > 1e-6
+    below = np.flatnonzero(moves & (z.max(axis=0) <= floor))
+    if len(below) and floor != FLOOR:  # the default is a guess: a robot may hang from the surface that it is mounted on
+        name, top = robot.frame_names[below[0]], float(z[:, below[0]].max())
+        raise ArgumentError(
+            f"excite finds no pose above floor={floor:g}: the origin of {name!r} is never higher than about "
+            f"{top:.3g} m, expected a height in the base frame that all moving frames can be above, or None."
+        )
     both = (z.max(axis=0) > floor + 0.05) & (z.min(axis=0) < floor + 0.05)
-    return tuple(np.flatnonzero(both & (np.ptp(z, axis=0) > 1e-6)).tolist()), float(floor)
+    return tuple(np.flatnonzero(both & moves).tolist()), float(floor)
 
 
 def _keep_out(
