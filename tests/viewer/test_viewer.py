@@ -294,6 +294,7 @@ def test_a_batch_is_several_robots(opened: Callable[..., Viewer]):
         run.show(rollouts=10)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["puma560", "planar3", "stanford", "floating"])
 def test_rollouts_are_side_by_side(name: str):
     """No two of eight robots overlap at any record, and the plots and poses are those of the rollouts."""
@@ -486,6 +487,7 @@ def limits_of(bot: ls.Robot) -> tuple[np.ndarray, np.ndarray]:
     return tuple(np.array([getattr(joints[n], side) for n in bot.joint_names]) for side in ("lower", "upper"))  # pyright: ignore
 
 
+@pytest.mark.cases(1)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("driven", [False, True])
 @pytest.mark.parametrize("mimic", ["free", "couple"])
@@ -515,7 +517,31 @@ def test_without_stops_and_damping_the_panda_diverges():
             simulation.advance(live.LONGEST)
 
 
-@pytest.mark.parametrize("damping", [0.0, 0.3, 1e4])
+@pytest.mark.filterwarnings("error")
+def test_singular_configurations_are_named_in_the_page_without_warnings(opened: Callable[..., Viewer]):
+    """A point mass on two links: their joints are singular where these are in line, and nowhere else."""
+    point = Inertial(1.0, (0.4, 0.0, 0.0), ((0.0,) * 3,) * 3)
+    parts = [
+        Part("l1", "base", Joint("j1", axis=(0.0, 1.0, 0.0)), Inertial(0.0, (0.0,) * 3, ((0.0,) * 3,) * 3)),
+        Part("l2", "l1", Joint("j2", axis=(0.0, 1.0, 0.0), placement=Placement(position=(0.5, 0.0, 0.0))), point),
+    ]
+    bot = ls.Robot(assemble("point", parts, base="base"))
+    assert bot.can_be_singular
+    simulation = live.LiveSimulation(bot, [0.0, 1.0])
+    simulation.advance(0.02)
+    assert np.isfinite(simulation.q).all() and not simulation.remark
+    simulation.set_state([0.0, 0.0], [0.0, 0.0], 0.0)
+    simulation.advance(0.002)
+    assert "joint j1 is singular" in simulation.remark
+    viewer = opened(bot, [0.0, 1.0])
+    viewer.start()
+    with viewer.scene.lock:
+        viewer.live.set_state([0.0, 0.0], [0.0, 0.0], 0.0)  # pyright: ignore
+    until(lambda: "joint j1 is singular" in viewer.controls._note.content)
+
+
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("damping", [1e4, 0.3, 0.0])
 def test_damping_never_makes_the_live_simulation_unstable(damping: float):
     """Also where the file has more of it than a step of the simulation can take."""
     bot = robot("puma560").with_dissipation(damping=damping, friction=5.0)

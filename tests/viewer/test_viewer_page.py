@@ -401,7 +401,7 @@ def test_the_handle_is_at_the_tool_of_a_run_and_of_the_sliders(page: Page):
         page.check("drag the frame")
         until(lambda: page.pose(nodes[1]) is not None)
         page.tab("Joints")
-        page.type("joint2", "-1.7")  # the target; the robot follows
+        page.type("joint3", "1.5")  # the target; the robot follows
         seen: list[np.ndarray] = []
 
         def follows() -> bool:

@@ -310,6 +310,8 @@ class Viewer:
             self._show_moment(chosen[0], by_slider=chosen[1])
         elif self.running and self.live is not None:
             self.live.advance(elapsed)
+            if self.live.remark:
+                self.controls.say(self.live.remark)
             with self.scene.server.atomic():
                 self.overlays.tau = self.live.tau
                 self.first.move(self.live.q)

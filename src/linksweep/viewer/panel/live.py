@@ -25,6 +25,7 @@ from linksweep.support.messages import shown
 
 if TYPE_CHECKING:
     from linksweep.robot.robot import Robot
+    from linksweep.simulation import Simulation
     from linksweep.simulation.options import Torque
 
 STEP = 1e-3  # seconds
@@ -95,6 +96,7 @@ class LiveSimulation:
         self.tau = np.zeros(robot.nv)
         self.target = self.q.copy()
         self.t = 0.0
+        self.remark = ""  # about the last piece: which joints were singular
 
     def _inside(self, q: np.ndarray) -> np.ndarray:
         """Return q with joints that have stops within their limits."""
@@ -121,8 +123,9 @@ class LiveSimulation:
     def advance(self, seconds: float) -> None:
         """Simulate so many seconds, at most LONGEST; raises LinksweepError where the robot cannot be simulated.
 
-        It does not warn: warnings of every frame would fill the terminal.
+        It does not warn, because warnings of every frame would fill the terminal. Singular joints are in `remark`.
         """
+        self.remark = self._singular()
         steps = max(1, round(min(seconds, LONGEST) / STEP))
         with without_warnings():
             piece = simulate(
@@ -130,13 +133,28 @@ class LiveSimulation:
                 every=steps, dissipation=self.damping, limits="ignore", progress=False, stops=self.stops,
             )  # fmt: skip
         if diverged(piece).any():
-            fastest = int(np.argmax(np.where(np.isfinite(piece.qd[-1]), np.abs(piece.qd[-1]), np.inf)))
-            raise LinksweepError(
-                f"the simulation of {self.robot.name} diverged at t = {self.t:.3g} s (joint "
-                f"{rate_names(self.robot)[fastest]}): reduce the gains of the law."
-            )
+            raise LinksweepError(self._divergence(piece))
         self.q, self.qd, self.tau = piece.q[-1], piece.qd[-1], piece.tau[-1]
         self.t += steps * STEP
+
+    def _singular(self) -> str:
+        """A sentence about joints that are singular at q, or nothing."""
+        if not self.robot.can_be_singular:
+            return ""
+        names = np.array(self.robot.joint_names)[self.robot.singular(self.q)].tolist()
+        return f"joint {', '.join(names)} is singular in this configuration." if names else ""
+
+    def _divergence(self, piece: Simulation) -> str:
+        """Where and when the simulation diverged, and a remedy."""
+        robot, qd = self.robot, piece.qd[-1]
+        fastest = rate_names(robot)[int(np.argmax(np.where(np.isfinite(qd), np.abs(qd), np.inf)))]
+        if self.remark:
+            reason = f"{self.remark} Start from another one"
+        elif self.law is not None:
+            reason = "reduce the gains of the law"
+        else:
+            reason = "turn on joint stops and damping, or move the robot elsewhere"
+        return f"the simulation of {robot.name} diverged at t = {self.t:.3g} s (joint {fastest}): {reason}."
 
 
 def _later(torque: Callable[..., ArrayLike], start: float) -> Callable[..., ArrayLike]:
