@@ -1,4 +1,4 @@
-"""Random arguments, most of them wrong, for public functions and methods: each call returns, or raises an error of ours.
+"""Random arguments, most of them wrong, for public calls: each returns, or raises an error of ours.
 
 Every call begins as one that works and is short; one or two of its arguments are then changed. A missing or unknown
 argument may raise Python's own TypeError. A failure shows the call.
@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import linksweep as ls
-from linksweep import identification, motion, plots, simulation
+from linksweep import motion, plots, simulation
 
 SECONDS = 2.0  # of one call, which is interrupted then
 Call = tuple[Callable[..., Any], dict[str, Any]]
@@ -39,8 +39,8 @@ ODD: tuple[Callable[[Any], Any], ...] = (
     lambda _: {}, lambda _: set(), lambda _: {1, 2}, lambda _: {"a": 1}, lambda _: {"joint1": np.nan},
     lambda _: {"joint1": "x"}, lambda _: {1: 2}, lambda _: [[1, 2], [3]], lambda _: [1, [2]], lambda _: [None, None],
     lambda _: ["a", "b"], lambda _: object(), lambda _: len, lambda _: int, lambda _: ..., lambda _: slice(2),
-    lambda _: iter([1, 2]), lambda _: range(2), lambda _: NotAnArray(), lambda _: np.zeros(0), lambda _: np.zeros((0, 2)),
-    lambda _: np.zeros(3), lambda _: np.zeros((3, 2)), lambda _: np.zeros((2, 3, 2)), lambda _: np.zeros((4, 4)),
+    lambda _: iter([1, 2]), lambda _: range(2), lambda _: NotAnArray(), lambda _: np.zeros(0),
+    lambda _: np.zeros((0, 2)), lambda _: np.zeros(3), lambda _: np.zeros((3, 2)), lambda _: np.zeros((2, 3, 2)), lambda _: np.zeros((4, 4)),
     lambda _: np.eye(4), lambda _: np.eye(3), lambda _: np.array([1, None], object), lambda _: np.array([1j, 2]),
     lambda _: np.array([True, False]), lambda _: np.array(["a", "b"]), lambda _: np.array([1, 2], "M8[s]"),
     lambda _: np.ma.masked_array([1.0, 2.0], [True, False]), lambda _: np.array(2.0), lambda _: np.float32(0.5),
@@ -77,7 +77,8 @@ def calls(folder: Path) -> list[Call]:
         "path": line, "times": [0.0, 0.5], "target": arm.pose([0.1, 0.2], "tool"), "joints": ["joint1"], "dt": 1e-3,
         "point": "tool", "pose": np.eye(4), "rng": np.random.default_rng(0), "base": "base", "tip": "tool",
         "what": "f", "armature": [0.1, 0.1], "constraints": [], "couplings": [], "springs": [], "name": "new",
-        "on": "tool", "gravity": [0, 0, -1], "inertia": np.eye(6), "link": "tool", "mass": 1.0, "rows": [[0.1, 0, 0, 0]],
+        "on": "tool", "gravity": [0, 0, -1], "inertia": np.eye(6), "link": "tool", "mass": 1.0,
+        "rows": [[0.1, 0, 0, 0]],
     }  # fmt: skip
     unlike = {  # where a name means something else
         "with_base": {"base": "floating"}, "symbolic": {"numbers": "decimal"}, "manipulability": {"rows": "linear"},
@@ -104,7 +105,8 @@ def calls(folder: Path) -> list[Call]:
             found.append((method, required | unlike.get(name, {})))
     PD = simulation.PD([0, 0], 10.0, 1.0)
     found += [
-        (ls.Constraint, {"kind": "point", "a": "tool", "at": [0, 0, 0]}), (ls.Coupling, {"joint": "joint2", "leader": "joint1"}),
+        (ls.Constraint, {"kind": "point", "a": "tool", "at": [0, 0, 0]}),
+        (ls.Coupling, {"joint": "joint2", "leader": "joint1"}),
         (ls.Contact, {"robot": arm, "frame": "tool"}), (ls.Spring, {"a": "tool", "stiffness": 1.0}),
         (ls.Grasp, {"body": ls.body(1.0), "contacts": [ls.Contact(arm, "tool")]}),
         (ls.body, {"mass": 1.0, "com": [0, 0, 0], "inertia": np.eye(3)}), (ls.Robot, {"model": arm.model}),
@@ -119,7 +121,8 @@ def calls(folder: Path) -> list[Call]:
         (ls.simulate, {"robot": arm, "q0": [0, 0], "qd0": [0, 0], "torque": PD, "duration": 0.003, "dt": 1e-3}),
         (ls.simulate, {"robot": arm, "q0": [0, 0], "torque": lambda t, q, qd: [0, 0], "duration": 0.003}),
         (ls.simulate, {"robot": arm, "q0": [0, 0], "duration": 0.003, "control_period": 1e-3, "torque": PD,
-                       "sampling": simulation.Sampling(delay=1e-3), "disturbance": simulation.Push("tool", np.ones(6))}),
+                       "sampling": simulation.Sampling(delay=1e-3),
+                       "disturbance": simulation.Push("tool", np.ones(6))}),
         (ls.stream, {"function": compiled, "source": np.zeros((3, 6)), "sink": folder / "out.npy", "progress": False}),
         (ls.ensemble, {"experiment": lambda rng, first, count: {"x": np.zeros(count)}, "samples": 2, "chunk": 1,
                        "folder": folder / "ensemble", "progress": False}),
@@ -129,7 +132,8 @@ def calls(folder: Path) -> list[Call]:
         (simulation.Surface, {"frame": "tool", "point": [0, 0, 0]}), (simulation.Sampled, {}), (simulation.Motor, {}),
         (simulation.FrictionCompensation, {}), (simulation.FeedForward, {}), (simulation.OperationalSpace, {}),
         (simulation.Admittance, {}), (simulation.Table, {}), (simulation.load, {"path": folder / "run.npz"}),
-        (simulation.saturated, {}), (simulation.compare, {}), (run.plot, {}), (run.limits, {}), (run.tracking_error, {}),
+        (simulation.saturated, {}), (simulation.compare, {}), (run.plot, {}), (run.limits, {}),
+        (run.tracking_error, {}),
         (steps, {"q": [0, 0], "qd": [0, 0], "tau": [0, 0]}), (rollout, {}), (compiled, {}),
         (motion.Line, {}), (motion.Arc, {}), (motion.Quintic, {"points": [[0, 0], [1, 1]], "times": [0, 1]}),
         (motion.CubicSpline, {"points": [[0, 0], [1, 1], [0, 1]], "times": [0, 1, 2]}), (motion.Trapezoid, {}),
@@ -148,7 +152,9 @@ def calls(folder: Path) -> list[Call]:
         except (TypeError, ValueError):
             taken = {}
         missing = {n: named.get(n, [0.0, 0.0]) for n, p in taken.items() if p.default is p.empty and p.kind in (1, 3)}
-        complete.append((function, missing | {n: v for n, v in given.items() if not taken or n in taken or n not in named}))
+        complete.append(
+            (function, missing | {n: v for n, v in given.items() if not taken or n in taken or n not in named})
+        )
     return complete
 
 

@@ -13,7 +13,7 @@ from linksweep.errors import ArgumentError
 from linksweep.plots.channels import described
 from linksweep.plots.figures import COLORS, new_figure, numbers, plain
 from linksweep.plots.solids import box, cylinder, rod, shaded, sphere
-from linksweep.support.messages import nearest, shown
+from linksweep.support.messages import is_one_of, nearest, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,6 +41,7 @@ def sketch(
     given); where there are several, with their names. com: mark each link's mass centre, sized by its mass, and that of
     the whole robot. view: elevation and azimuth in degrees; without it an arm that stays in a plane is seen face on.
     """
+    described(robot)
     q = robot.neutral() if q is None else numbers("q", q)
     if q.ndim != 1:
         raise ArgumentError(f"sketch got q of shape {q.shape}, expected one configuration: give q[0], or use animate.")
@@ -140,7 +141,7 @@ class Scene:
             return (self.model.base, *ends)
         chosen = tuple(self.index) if frames == "all" else (frames,) if isinstance(frames, str) else tuple(frames)
         for name in chosen:
-            if name not in self.index:
+            if not is_one_of(name, self.index):
                 raise ArgumentError(
                     f"sketch: {self.model.name} has no frame {shown(name)}{nearest(name, self.index)}: expected names "
                     f"of robot.frame_names, or 'all'."

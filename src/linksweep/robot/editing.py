@@ -41,7 +41,7 @@ from ..mechanism.canonical import aligning_rotation
 from ..spatial.algebra import Transform
 from ..spatial.transforms import WORLD as ORIGIN
 from ..support.foreign import refuse_foreign
-from ..support.messages import listing, nearest, shown
+from ..support.messages import is_one_of, listing, nearest, shown
 from ..support.numbers import Named
 
 WORLD = "world"
@@ -73,7 +73,7 @@ def with_base(model: Model, base: str) -> Model:
     world. Fixed: the reverse, for a robot whose only link on the base hangs on a free joint. A robot that is already so
     is returned unchanged.
     """
-    if base not in ("fixed", "floating"):
+    if not is_one_of(base, ("fixed", "floating")):
         raise ArgumentError(f"base is {shown(base)}, expected 'fixed' or 'floating': choose one of them.")
     on_base = [link for link in model.links if link.parent == BASE]
     floats = len(on_base) == 1 and on_base[0].joint.type.floats

@@ -1187,7 +1187,7 @@ class Robot:
         tolerance : float
             How far qdd may be from meeting the constraints.
         """
-        if details:
+        if checked_flag("details", details):
             refuse_out("inverse_dynamics", out)
         more, choice = Extras(f_ext, dissipation, base_motion), (actuated, weights, preferred, tolerance)
         found = self._closed.inverse_dynamics((q, qd, qdd), more, *choice, method, out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
-from ..support.messages import shown
+from ..support.messages import is_one_of, shown
 from ..support.notebook import Cell, html_table
 from ..tables import joint_columns
 from ..tables.limit_watch import QUANTITIES, LimitWatch
@@ -155,7 +155,9 @@ def compare(
     """
     from .result import Simulation
 
-    named = dict(runs) if isinstance(runs, Mapping) else {str(k): run for k, run in enumerate(runs)}
+    if not isinstance(runs, Mapping):
+        runs = {str(k): run for k, run in enumerate(runs)} if isinstance(runs, Iterable) else {"": runs}
+    named = dict(runs)
     if not named or not all(isinstance(run, Simulation) for run in named.values()):
         raise ArgumentError(
             f"compare got {shown(runs)}, expected simulations: a list of them, or {{name: simulation}}."
@@ -187,7 +189,7 @@ def plot_of(run: Simulation, show: str = "q", reference: Reference | ArrayLike |
     """A figure of matplotlib: one panel for each joint, every rollout up to 8, and the reference of coordinates."""
     import linksweep  # pictures are above this layer: they are asked for by name
 
-    if show not in ("q", "qd", "qdd", "tau"):
+    if not is_one_of(show, ("q", "qd", "qdd", "tau")):
         raise ArgumentError(f"plot: show is {shown(show)}, expected q, qd, qdd or tau.")
     values = getattr(run, show).reshape(len(run.t), -1, getattr(run, show).shape[-1])[:, :MOST_PLOTTED]
     curves = {f"rollout {k}" if run.batch else "found": values[:, k] for k in range(values.shape[1])}

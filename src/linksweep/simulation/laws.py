@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
-from ..support.messages import listing, nearest, shown
+from ..support.messages import is_one_of, listing, nearest, shown
 from .checks import real_array
 from .control.forms import Form, GivenTorque, OnModel, PythonFunction, Tracking
 from .control.signals import (
@@ -149,7 +149,7 @@ class Sampled(Law):
 
     def __init__(self, tau: ArrayLike, times: ArrayLike | None = None, hold: str = "cubic"):
         self.tau = real_array("Sampled: tau", tau)
-        if hold not in HOLDS:
+        if not is_one_of(hold, HOLDS):
             raise ArgumentError(f"Sampled: hold is {shown(hold)}{nearest(hold, HOLDS)}, expected one of {HOLDS}.")
         if self.tau.ndim < 2 or not len(self.tau):
             raise ArgumentError(

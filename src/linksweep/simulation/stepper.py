@@ -16,7 +16,7 @@ from ..compiled.function import chosen_backend
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
 from ..support.memory import check_memory
-from ..support.messages import nearest, shown
+from ..support.messages import is_one_of, nearest, shown
 from .checks import broadcast_batch, check_closed, positive, real_array
 from .columns import Kernel
 from .fixed_step import step_kernel
@@ -223,7 +223,7 @@ def stepper(
     """
     if not hasattr(robot, "canonical"):
         raise ArgumentError(f"stepper got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
-    if integrator not in STAGES:
+    if not is_one_of(integrator, STAGES):
         raise ArgumentError(
             f"integrator is {shown(integrator)}{nearest(integrator, STAGES)}, expected one of {', '.join(STAGES)}."
         )

@@ -71,6 +71,8 @@ class Columns:
         drives: Mapping[str, Mapping[str, float]] | ArrayLike | None = None,
         stribeck: ArrayLike | None = None,
     ) -> None:
+        if not hasattr(robot, "canonical"):
+            raise ArgumentError(f"identification got {shown(robot)}, expected a Robot: use linksweep.load.")
         self.robot = robot
         self.full: Robot = robot.uncoupled
         _check_joints(self.full)
