@@ -152,9 +152,7 @@ def calls(folder: Path) -> list[Call]:
         except (TypeError, ValueError):
             taken = {}
         missing = {n: named.get(n, [0.0, 0.0]) for n, p in taken.items() if p.default is p.empty and p.kind in (1, 3)}
-        complete.append(
-            (function, missing | {n: v for n, v in given.items() if not taken or n in taken or n not in named})
-        )
+        complete.append((function, missing | given))
     return complete
 
 

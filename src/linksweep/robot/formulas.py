@@ -12,11 +12,11 @@ from ..analysis.symbolic import LIMIT, Options, Symbolic, symbolic, written_size
 from ..catalogue.defaults import DETAILED
 from ..catalogue.dimensions import Dimensions, is_planar
 from ..catalogue.parameters import TEN, parameter_sets
-from ..catalogue.requests import checked_flag
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalModel
 from ..mechanism.coordinates import neutral
 from ..support.messages import is_one_of, nearest, shown
+from ..support.numbers import checked_flag
 from ..tracing.program import Array, Program
 from .core import Core, Extras, Item
 

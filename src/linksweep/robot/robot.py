@@ -20,7 +20,7 @@ from ..backends.threads import checked_threads, default_threads
 from ..catalogue.defaults import default_method
 from ..catalogue.details import Details
 from ..catalogue.parameters import parameter_sets
-from ..catalogue.requests import CLOSED, PUBLIC, checked_flag, methods_of
+from ..catalogue.requests import CLOSED, PUBLIC, methods_of
 from ..compiled.function import CompiledFunction, Recipe, chosen_backend, make_function
 from ..description.assembly import with_payload
 from ..description.constraints import Constraint, Spring
@@ -34,7 +34,7 @@ from ..mechanism.canonical import CanonicalModel
 from ..support import settings
 from ..support.lazy import lazy
 from ..support.messages import listing
-from ..support.numbers import Named, real_vectors
+from ..support.numbers import Named, checked_flag, real_vectors
 from ..tracing.count import Counts, count
 from ..tracing.program import Program
 from . import editing, joint_numbers, parameters

@@ -56,7 +56,7 @@ def chain_model(n: int, seed: int = 0, joints: str = "R") -> Model:
 
 def check_count(n: int, what: str) -> None:
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise ArgumentError(f"{what} is {n!r}, expected an integer of one or more: say how many links.")
+        raise ArgumentError(f"{what} is {shown(n)}, expected an integer of one or more: say how many links.")
 
 
 def _random_kinds(random: np.random.Generator, n: int) -> np.ndarray:

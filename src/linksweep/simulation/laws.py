@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..support.messages import is_one_of, listing, nearest, shown
+from ..support.numbers import checked_flag
 from .checks import real_array
 from .control.forms import Form, GivenTorque, OnModel, PythonFunction, Tracking
 from .control.signals import (
@@ -311,7 +312,7 @@ class PD(_Tracking):
         actuated: Sequence[str] | None = None,
     ):
         super().__init__(reference, kp, kd, controller_robot, actuated)
-        self.kind = "pd_gravity" if gravity else "pd"
+        self.kind = "pd_gravity" if checked_flag("PD: gravity", gravity) else "pd"
 
 
 class ComputedTorque(_Tracking):

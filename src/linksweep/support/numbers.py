@@ -27,6 +27,13 @@ def described(value: object, array: np.ndarray) -> str:
     return f"{array.dtype} of shape {array.shape}" if array.dtype.kind in "iufbc" else shown(value)
 
 
+def checked_flag(name: str, value: object) -> bool:
+    """An option that is on or off."""
+    if not isinstance(value, (bool, int, np.bool_)):
+        raise ArgumentError(f"{name} is {shown(value)}, expected True or False.")
+    return bool(value)
+
+
 def real_vectors(name: str, value: ArrayLike, size: int) -> np.ndarray:
     """Real numbers of shape (..., size), integers as float64; anything else is refused by name."""
     refuse_foreign(name, value)
