@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import random
+import re
 import signal
 import traceback
 import types
@@ -23,6 +24,7 @@ import pytest
 import linksweep as ls
 from linksweep import motion, plots, simulation
 
+SIGNATURE = re.compile(r"takes .*argument|missing \d+ required|unexpected keyword argument|multiple values for")
 SECONDS = 2.0  # of one call, which is interrupted then
 Call = tuple[Callable[..., Any], dict[str, Any]]
 
@@ -40,7 +42,8 @@ ODD: tuple[Callable[[Any], Any], ...] = (
     lambda _: {"joint1": "x"}, lambda _: {1: 2}, lambda _: [[1, 2], [3]], lambda _: [1, [2]], lambda _: [None, None],
     lambda _: ["a", "b"], lambda _: object(), lambda _: len, lambda _: int, lambda _: ..., lambda _: slice(2),
     lambda _: iter([1, 2]), lambda _: range(2), lambda _: NotAnArray(), lambda _: np.zeros(0),
-    lambda _: np.zeros((0, 2)), lambda _: np.zeros(3), lambda _: np.zeros((3, 2)), lambda _: np.zeros((2, 3, 2)), lambda _: np.zeros((4, 4)),
+    lambda _: np.zeros((0, 2)), lambda _: np.zeros(3), lambda _: np.zeros((3, 2)),
+    lambda _: np.zeros((2, 3, 2)), lambda _: np.zeros((4, 4)),
     lambda _: np.eye(4), lambda _: np.eye(3), lambda _: np.array([1, None], object), lambda _: np.array([1j, 2]),
     lambda _: np.array([True, False]), lambda _: np.array(["a", "b"]), lambda _: np.array([1, 2], "M8[s]"),
     lambda _: np.ma.masked_array([1.0, 2.0], [True, False]), lambda _: np.array(2.0), lambda _: np.float32(0.5),
@@ -181,7 +184,7 @@ def fault(function: Callable[..., Any], given: dict[str, Any], counts: dict[str,
         if "\n" in str(error) or len(str(error)) < 20:
             return repr(error)
     except TypeError as error:
-        if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # of Python, before the first line
+        if SIGNATURE.search(str(error)):  # also of a given function
             counts["refused"] += 1
         else:
             return "".join(traceback.format_exception(error)[-5:])

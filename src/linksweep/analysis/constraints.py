@@ -10,6 +10,7 @@ doubt, or where the rank is less than nearby.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -70,7 +71,7 @@ def project(core: Core, q: ArrayLike, tolerance: float, iterations: int, call: C
     if isinstance(iterations, bool) or not isinstance(iterations, int | np.integer) or iterations < 0:
         raise ArgumentError(f"project: iterations is {shown(iterations)}, expected a whole number, 0 or more.")
     number = isinstance(tolerance, int | float | np.number) and not isinstance(tolerance, bool | np.complexfloating)
-    if not number or not 0 <= tolerance < np.inf:
+    if not number or not 0 <= tolerance <= sys.float_info.max:
         raise ArgumentError(f"project: tolerance is {shown(tolerance)}, expected a finite number, 0 or more.")
 
     def compiled(name: str, *args: ArrayLike) -> np.ndarray:

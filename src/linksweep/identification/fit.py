@@ -306,7 +306,7 @@ def identify(
     remark_speeds(columns, samples, remarks)
     leave_out(columns, samples, slow, remarks)
     parts = parts_of(samples)
-    count = every_of(log.dt, band) if every is None else int(every)
+    count = every_of(log.dt, band) if every is None else min(int(every), log.rows)
     blocks, owner = blocks_of(parts, count, log.dt)
     found = triangles(group, samples, count, blocks)
     _check_enough(group, found)

@@ -14,6 +14,7 @@ from linksweep.plots.channels import described
 from linksweep.plots.figures import COLORS, new_figure, numbers, plain
 from linksweep.plots.solids import box, cylinder, rod, shaded, sphere
 from linksweep.support.messages import is_one_of, nearest, shown
+from linksweep.support.numbers import as_list, real_vectors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,7 +102,12 @@ class Scene:
         figure = new_figure(6.2, 6.2)
         self.axes = figure.add_subplot(projection="3d", computed_zorder=False)
         self.facing = self.flat() if view is None else None  # the axis that points at the reader
-        self.view = view or (USUAL if self.facing is None else FACE_ON[self.facing])
+        self.view = USUAL if self.facing is None else FACE_ON[self.facing]
+        if view is not None:
+            angles = real_vectors("sketch: view", view, 2)
+            if angles.ndim != 1 or not np.isfinite(angles).all():
+                raise ArgumentError(f"sketch: view is {shown(view)}, expected elevation and azimuth in degrees.")
+            self.view = float(angles[0]), float(angles[1])
         self.title = title
         return figure
 
@@ -139,14 +145,14 @@ class Scene:
             if len(ends) > 1:
                 ends = (self.model.links[-1].name,) if _is_arm(self.model) else ()
             return (self.model.base, *ends)
-        chosen = tuple(self.index) if frames == "all" else (frames,) if isinstance(frames, str) else tuple(frames)
+        chosen = list(self.index) if isinstance(frames, str) and frames == "all" else as_list(frames)
         for name in chosen:
             if not is_one_of(name, self.index):
                 raise ArgumentError(
                     f"sketch: {self.model.name} has no frame {shown(name)}{nearest(name, self.index)}: expected names "
                     f"of robot.frame_names, or 'all'."
                 )
-        return chosen
+        return tuple(map(str, chosen))
 
     def _solids(self, sample: int) -> list[tuple[list[np.ndarray], str]]:
         size = self.size

@@ -649,7 +649,9 @@ class Robot:
         -------
         I* (..., nv, nv), P* (..., nv, nv, nv), g (..., nv)
         """
-        own = method or default_method("inertia_power", self._core.canonical)  # so that I* and P* share their work
+        own = (
+            method if method is not None else default_method("inertia_power", self._core.canonical)
+        )  # so that I* and P* share their work
         requests = self._core.requests(("effective_inertia", "inertia_power"), own)
         gravity = "influence" if requests[0].method == "augmented_bodies" else None
         return self._core.function((*requests, *self._core.requests(["gravity_forces"], gravity)))(q)
@@ -715,7 +717,7 @@ class Robot:
         """
         threads = default_threads() if threads is None else threads
         asked = (
-            method, f_ext, dissipation, base_motion, dtype, threads, rolled, backend or settings.backend,
+            method, f_ext, dissipation, base_motion, dtype, threads, rolled, settings.backend if backend is None else backend,
             base_parameters, tuple(parameters) if isinstance(parameters, list) else parameters,
         )  # fmt: skip
         wanted = tuple(functions) if isinstance(functions, list) else functions

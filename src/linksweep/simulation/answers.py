@@ -119,6 +119,10 @@ def tracking_error(run: Simulation, reference: Reference | ArrayLike) -> Trackin
     else:
         wanted = robot.normalize(real_array("tracking_error: reference", reference, robot.nq))
     q = run.q.astype(float)
+    if not all(n in (1, m) for n, m in zip(wanted.shape[::-1], q.shape[::-1], strict=False)) or wanted.ndim > q.ndim:
+        raise ArgumentError(
+            f"tracking_error: reference has shape {wanted.shape}, expected one that broadcasts to {q.shape}."
+        )
     fine = np.isfinite(q).all(axis=-1, keepdims=True)
     error = robot.difference(np.where(fine, q, robot.neutral()), np.broadcast_to(wanted, q.shape))
     error = np.where(fine, error, np.nan)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,14 @@ def as_array(value: object) -> np.ndarray:
         return np.asarray(value)
     except (TypeError, ValueError):
         return np.array(None)
+
+
+def as_list(value: object) -> list[object]:
+    """The entries of `value`; itself where it is a string, or cannot be iterated."""
+    try:
+        return [value] if isinstance(value, str) else list(cast("Iterable[object]", value))
+    except TypeError:  # also arrays without an axis
+        return [value]
 
 
 def described(value: object, array: np.ndarray) -> str:
