@@ -14,7 +14,7 @@ from linksweep.plots.channels import described
 from linksweep.plots.figures import COLORS, new_figure, numbers, plain
 from linksweep.plots.solids import box, cylinder, rod, shaded, sphere
 from linksweep.support.messages import is_one_of, nearest, shown
-from linksweep.support.numbers import as_list, real_vectors
+from linksweep.support.numbers import as_list, checked_flag, real_vectors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,7 +70,7 @@ class Scene:
             raise ArgumentError("a sketch got q with NaN or infinity, expected finite coordinates: leave those out.")
         q = robot.expand(q) if hasattr(robot, "expand") else q
         self.model: Model = described(robot)
-        self.show_axes, self.show_com = axes, com
+        self.show_axes, self.show_com = checked_flag("sketch: axes", axes), checked_flag("sketch: com", com)
         names = tuple(frame.name for frame in self.model.frames)
         rigid = robot.uncoupled
         # a program for one look is not worth compiling

@@ -206,7 +206,7 @@ def checked_dtype(dtype: DTypeLike | None) -> str | None:
         return None
     try:
         name = np.dtype(dtype).name
-    except TypeError:
+    except (TypeError, ValueError):
         name = shown(dtype)
     if name not in ("float64", "float32"):
         raise ArgumentError(f"dtype is {name}, expected 'float64', 'float32', or None to follow the arguments.")

@@ -649,9 +649,8 @@ class Robot:
         -------
         I* (..., nv, nv), P* (..., nv, nv, nv), g (..., nv)
         """
-        own = (
-            method if method is not None else default_method("inertia_power", self._core.canonical)
-        )  # so that I* and P* share their work
+        # one method, so that I* and P* share their work
+        own = default_method("inertia_power", self._core.canonical) if method is None else method
         requests = self._core.requests(("effective_inertia", "inertia_power"), own)
         gravity = "influence" if requests[0].method == "augmented_bodies" else None
         return self._core.function((*requests, *self._core.requests(["gravity_forces"], gravity)))(q)
@@ -717,7 +716,8 @@ class Robot:
         """
         threads = default_threads() if threads is None else threads
         asked = (
-            method, f_ext, dissipation, base_motion, dtype, threads, rolled, settings.backend if backend is None else backend,
+            method, f_ext, dissipation, base_motion, dtype, threads, rolled,
+            settings.backend if backend is None else backend,
             base_parameters, tuple(parameters) if isinstance(parameters, list) else parameters,
         )  # fmt: skip
         wanted = tuple(functions) if isinstance(functions, list) else functions

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from ..errors import ArgumentError
 from ..support.messages import is_one_of, shown
 from ..support.notebook import Cell, html_table
+from ..support.numbers import as_list
 from ..tables import joint_columns
 from ..tables.limit_watch import QUANTITIES, LimitWatch
 from .checks import positive, real_array
@@ -160,7 +161,7 @@ def compare(
     from .result import Simulation
 
     if not isinstance(runs, Mapping):
-        runs = {str(k): run for k, run in enumerate(runs)} if isinstance(runs, Iterable) else {"": runs}
+        runs = {str(k): cast("Simulation", run) for k, run in enumerate(as_list(runs))}
     named = dict(runs)
     if not named or not all(isinstance(run, Simulation) for run in named.values()):
         raise ArgumentError(
