@@ -206,7 +206,7 @@ def ran_or_refused(run: Callable[..., tuple[int, str, str]], folder: Path, count
     chance, codes, faults = random.Random(seed), {0: 0, DISAGREEMENT: 0, BAD_INPUT: 0, INTERRUPTED: 0}, []
     names = [name for name in RUNNING for _ in range(1 if name in SLOW else 8)]
     kept = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    for k in range(count):
+    for _ in range(count):
         words = odd_call(chance, chance.choice(names))
         found = fault(run, words, codes)
         if found:
