@@ -111,7 +111,7 @@ def load(path: str | Path) -> Simulation:
         reason = error.strerror or "it is damaged"
         raise ArgumentError(f"the file {path} cannot be read ({reason}), expected one that to_npz wrote.") from error
     except Exception as error:  # whatever zipfile, zlib, NumPy and json make of bytes that are no simulation
-        raise ArgumentError(f"the file {shown(path)} is no simulation, expected one that to_npz wrote.") from error
+        raise ArgumentError(f"the file {path} is no simulation, expected one that to_npz wrote.") from error
     robot = _robot(model_from_data(robot_data, str(path)))
     _check_arrays(path, robot, arrays)
     return Simulation(robot, *arrays.values(), settings=settings)
