@@ -338,7 +338,7 @@ def _pinocchio_joints(robot: Robot, model: Foreign) -> Joints:
     return _matched(robot, theirs, "Pinocchio", lambda joint: joint.nv)
 
 
-def _check_models(robot: object, model: object, kind: str, fields: tuple[str, ...]) -> None:
+def _check_models(robot: Robot, model: object, kind: str, fields: tuple[str, ...]) -> None:
     if not hasattr(robot, "canonical"):
         raise ArgumentError(f"robot is {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
     if isinstance(model, type) or not all(hasattr(model, field) for field in fields):
