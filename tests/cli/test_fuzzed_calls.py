@@ -215,7 +215,7 @@ def ran_or_refused(run: Callable[..., tuple[int, str, str]], folder: Path, count
             if not (folder / name).is_file() or (folder / name).read_bytes() != content:  # a call may write to it
                 (folder / name).write_bytes(content)
     assert not faults, f"{len(faults)} faults:\n" + "\n".join(faults)
-    assert codes[0] > count / 20 and codes[BAD_INPUT] > count / 4 and codes[INTERRUPTED] <= count / 100, codes
+    assert codes[0] > count / 20 and codes[BAD_INPUT] > count / 4 and codes[INTERRUPTED] <= 1 + count / 100, codes
 
 
 def test_odd_calls(run, folder: Path):
