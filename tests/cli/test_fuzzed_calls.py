@@ -100,7 +100,7 @@ def mistyped(chance: random.Random, word: str) -> str:
 
 def odd_call(chance: random.Random, name: str) -> list[str]:
     words = shlex.split(chance.choice(RUNNING[name]))
-    for _ in range(chance.choice((1, 1, 2, 3))):
+    for _ in range(chance.choice((0, 1, 1, 1, 1, 2, 3))):
         kind, place = chance.randrange(8), chance.randrange(len(words))
         value = chance.choice(HUGE if chance.random() < 0.05 else WORDS)
         if kind < 3:
