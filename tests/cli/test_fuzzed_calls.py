@@ -193,7 +193,7 @@ def fault(run: Callable[..., tuple[int, str, str]], words: list[str], codes: dic
     codes[code] += 1
     if code == BAD_INPUT:
         *said, last = err.strip("\n").split("\n")
-        if not last.startswith("linksweep: ") or len(last) < 30 or re.search(r"Traceback|Error\(|\bNone\b", last):
+        if not last.startswith("linksweep: ") or len(last) < 30 or re.search(r"Traceback|Error\(|\(None\)\.", last):
             return err
         if not all(line.startswith("linksweep: warning: ") for line in said):
             return err
