@@ -210,3 +210,12 @@ def test_a_sliding_joint_needs_limits():
     robot = ls.robots.stanford().with_limits(lower={"joint3": -np.inf}, upper={"joint3": np.inf})
     with pytest.raises(ls.ArgumentError, match="'joint3' slides and has no limits"):
         ls.excite(robot)
+
+
+@pytest.mark.parametrize("cutoff", [1e-300, 1e-9, 0.2])
+def test_a_cutoff_without_a_period_in_the_log(cutoff: float):
+    """A filter of 1e-9 Hz would take a terabyte of coefficients."""
+    t = np.arange(400) * 0.01
+    q = np.stack([np.sin(2 * t), np.cos(3 * t)], axis=1)
+    with pytest.raises(ls.ArgumentError, match=r"expected at least 0\.25 Hz"):
+        ls.identify(ls.robots.planar(2), t, q, q, cutoff=cutoff)

@@ -21,7 +21,7 @@ from ..compiled.function import CompiledFunction
 from ..description.model import Placement
 from ..errors import ArgumentError
 from ..spatial.algebra import leaves
-from ..support.messages import shown
+from ..support.messages import is_one_of, shown
 
 if TYPE_CHECKING:
     from ..robot.robot import Robot
@@ -84,7 +84,7 @@ class BaseParameters:
 
 def base_parameters(robot: Robot, method: str = "symbolic") -> BaseParameters:
     """See the module. method: "symbolic", or "numeric"."""
-    if method not in ("symbolic", "numeric"):
+    if not is_one_of(method, ("symbolic", "numeric")):
         raise ArgumentError(f"base_parameters: method is {shown(method)}, expected 'symbolic' or 'numeric'.")
     links = len(robot.canonical.links)
     to_canonical = _canonical_from_standard(robot)

@@ -10,6 +10,7 @@ doubt, or where the rank is less than nearby.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from ..compiled import arrays
 from ..compiled.function import CompiledFunction, Recipe
 from ..errors import ArgumentError, SingularWarning, warn_user
 from ..mechanism import coordinates
+from ..support.messages import shown
 
 if TYPE_CHECKING:
     from ..robot.core import Core
@@ -65,6 +67,12 @@ def project(core: Core, q: ArrayLike, tolerance: float, iterations: int, call: C
     Each sample has a damping of its own, which falls while steps succeed: what is left of weak directions is then found
     too, and where constraints contradict each other the steps end at the pose with the least gap.
     """
+
+    if isinstance(iterations, bool) or not isinstance(iterations, int | np.integer) or iterations < 0:
+        raise ArgumentError(f"project: iterations is {shown(iterations)}, expected a whole number, 0 or more.")
+    number = isinstance(tolerance, int | float | np.number) and not isinstance(tolerance, bool | np.complexfloating)
+    if not number or not 0 <= tolerance <= sys.float_info.max:
+        raise ArgumentError(f"project: tolerance is {shown(tolerance)}, expected a finite number, 0 or more.")
 
     def compiled(name: str, *args: ArrayLike) -> np.ndarray:
         return core.call(name, args)

@@ -29,6 +29,7 @@ from ..description.model import BASE
 from ..errors import ArgumentError
 from ..formats.mujoco_names import body_names, joint_names
 from ..support.foreign import refuse_foreign
+from ..support.messages import shown
 
 if TYPE_CHECKING:
     from ..mechanism.canonical import CanonicalLink
@@ -332,11 +333,20 @@ def _pinocchio_order(joints: Joints) -> np.ndarray:
 
 def _pinocchio_joints(robot: Robot, model: Foreign) -> Joints:
     """Each link with the joint of theirs that has its joint's name."""
+    _check_models(robot, model, "pinocchio.Model", ("names", "joints", "nq", "nv"))
     theirs = {name: model.joints[index] for index, name in enumerate(model.names) if index}
     return _matched(robot, theirs, "Pinocchio", lambda joint: joint.nv)
 
 
+def _check_models(robot: Robot, model: object, kind: str, fields: tuple[str, ...]) -> None:
+    if not hasattr(robot, "canonical"):
+        raise ArgumentError(f"robot is {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
+    if isinstance(model, type) or not all(hasattr(model, field) for field in fields):
+        raise ArgumentError(f"model is {shown(model)}, expected a {kind} of {robot.name}.")
+
+
 def _mujoco_joints(robot: Robot, model: Foreign) -> Joints:
+    _check_models(robot, model, "mujoco.MjModel", ("names", "jnt_type", "nq", "nv"))
     sizes = {_FREE: 6, _BALL: 3}
     theirs = {name: index for index, name in enumerate(joint_names(model))}
     return _matched(robot, theirs, "MuJoCo", lambda index: sizes.get(int(model.jnt_type[index]), 1))

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
 from ..support.lazy import lazy
+from ..support.numbers import as_array
 from .singular import warn_if_singular
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Factor:
 
     def _checked(self, vector: ArrayLike) -> np.ndarray:
         refuse_foreign("factor: the vector", vector)
-        array = np.asarray(vector)
+        array = as_array(vector)
         if array.dtype.kind not in "iufb" or array.ndim == 0 or array.shape[-1] != self._nv:
             raise ArgumentError(
                 f"factor: got an array of shape {array.shape} and type {array.dtype}, expected (..., {self._nv}) "

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
 from ..support.messages import shown
-from ..support.numbers import as_array, real_vectors
+from ..support.numbers import as_array, checked_flag, real_vectors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,7 +127,8 @@ class MomentumObserver:
         for name, value in (("dt", dt), ("gain", gain)):
             if not (isinstance(value, (int, float, np.floating)) and np.isfinite(value) and value > 0.0):
                 raise ArgumentError(f"MomentumObserver: {name} is {shown(value)}, expected a finite number above 0.")
-        self.robot, self.dt, self.gain, self.dissipation = robot, float(dt), float(gain), bool(dissipation)
+        self.robot, self.dt, self.gain = robot, float(dt), float(gain)
+        self.dissipation = checked_flag("MomentumObserver: dissipation", dissipation)
         self._terms = robot.compile(["mass_matrix", "coriolis_matrix", "bias_forces"], dissipation=self.dissipation)
         self.reset()
 

@@ -22,6 +22,7 @@ from typing import Protocol
 import numpy as np
 
 from linksweep.errors import ArgumentError, BackendError
+from linksweep.support.messages import shown
 
 MULTIPLE = 64  # samples: whole SIMD lanes and whole cache lines, so that no two threads write to one line
 _LEAST = 512  # samples per chunk of a kernel of which it is not known what they cost
@@ -54,7 +55,7 @@ def checked_threads(threads: object) -> int:
         count = 0
     if count < 1:
         raise ArgumentError(
-            f"threads is {threads!r}, expected an integer of at least 1, pass 1 to use no other thread."
+            f"threads is {shown(threads)}, expected an integer of at least 1, pass 1 to use no other thread."
         )
     return count
 

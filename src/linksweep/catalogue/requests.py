@@ -6,10 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, cast
 
-import numpy as np
-
 from ..errors import ArgumentError, DescriptionError, SingularError
 from ..support.messages import listing, nearest, shown
+from ..support.numbers import checked_flag
 from .defaults import default_method
 from .functions import FUNCTIONS, Function, Method, Request, signature, wants_loops
 from .table import Item
@@ -217,13 +216,6 @@ def _checked_inputs(
             )
         found.append(name)
     return tuple(found)
-
-
-def checked_flag(name: str, value: object) -> bool:
-    """An option that is on or off."""
-    if not isinstance(value, (bool, int, np.bool_)):
-        raise ArgumentError(f"{name} is {shown(value)}, expected True or False.")
-    return bool(value)
 
 
 def _chosen_method(robot: Described, name: str, method: object, together: Collection[str], loops: bool) -> str:

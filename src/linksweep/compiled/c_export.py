@@ -16,7 +16,7 @@ from ..backends.c_source import Interface, c_header, c_source, constant_names, p
 from ..errors import ArgumentError
 from ..support.files import write_atomically
 from ..support.interrupts import Uninterrupted
-from ..support.messages import nearest, shown
+from ..support.messages import is_one_of, nearest, shown
 from ..support.version import __version__
 from ..tracing.count import count
 from ..tracing.labels import labelled
@@ -83,7 +83,7 @@ def c_files(
     robot: the one that the function was compiled for, so that it and its joints are named in the comment. what: the
     function computes, in words. values: of inputs that are constants, such as gains. They become constants in C.
     """
-    if dtype not in TYPES:
+    if not is_one_of(dtype, TYPES):
         raise ArgumentError(f"dtype is {shown(dtype)}{nearest(dtype, TYPES)}, expected 'double' or 'float'.")
     program = labelled(function.recipe.trace)
     stem = identifier(f"{robot.name if robot is not None else 'robot'}_{function.name}")[:LONGEST_NAME]

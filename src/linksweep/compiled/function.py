@@ -379,7 +379,7 @@ def _key(recipe: object, dtype: str, target: Target) -> str:
 
 def chosen_backend(backend: str | None) -> str:
     """The backend by argument, by `use_backend`, by LINKSWEEP_BACKEND, or LLVM."""
-    return settings.checked_backend(backend or settings.backend)
+    return settings.checked_backend(settings.backend if backend is None else backend)
 
 
 __all__: Sequence[str] = ["CompiledFunction", "Recipe", "chosen_backend", "make_function"]

@@ -155,7 +155,7 @@ def check_parts(robot: str, parts: Sequence[Part], base: str, source: str | None
 def find_frame(model: Model, name: str) -> Frame:
     """The frame called `name` (link names are frame names too)."""
     for frame in model.frames:
-        if frame.name == name:
+        if isinstance(name, str) and frame.name == name:
             return frame
     names = [frame.name for frame in model.frames]
     raise ArgumentError(

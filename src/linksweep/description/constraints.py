@@ -55,7 +55,7 @@ class Constraint:
             raise ArgumentError(
                 f"there is no constraint {shown(self.kind)}{nearest(self.kind, ROWS)}: expected {', '.join(ROWS)}."
             )
-        first, second = _frame_name(self.a, "a"), "" if self.b in (None, "") else _frame_name(self.b, "b")
+        first, second = _frame_name(self.a, "a"), "" if _is_base(self.b) else _frame_name(self.b, "b")
         if first == second:
             raise ArgumentError(f"the frame {shown(first)} is constrained to itself, expected two: name another.")
         length = 0.0 if self.length is None else as_number(self.length, f"length of the constraint of {first!r}")
@@ -94,7 +94,7 @@ class Spring:
     at: Given = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        first, second = _frame_name(self.a, "a"), "" if self.b in (None, "") else _frame_name(self.b, "b")
+        first, second = _frame_name(self.a, "a"), "" if _is_base(self.b) else _frame_name(self.b, "b")
         if first == second:
             raise ArgumentError(f"a spring ties {shown(first)} to itself, expected two frames: name another.")
         for key in ("stiffness", "length", "damping"):
@@ -104,6 +104,10 @@ class Spring:
             object.__setattr__(self, key, value)
         object.__setattr__(self, "b", second)
         object.__setattr__(self, "at", as_placement(self.at, "at"))
+
+
+def _is_base(frame: object) -> bool:
+    return frame is None or (isinstance(frame, str) and not frame)
 
 
 def as_placement(matrix: Given, what: str) -> Placement:

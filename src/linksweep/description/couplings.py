@@ -10,11 +10,12 @@ from linksweep.description.model import SINGLE, Coupling, Model
 from linksweep.description.quantities import as_number
 from linksweep.errors import ArgumentError, DescriptionError
 from linksweep.support.messages import listing, nearest, shown
+from linksweep.support.numbers import as_list
 
 
 def coupled(model: Model, laws: Coupling | Iterable[Coupling]) -> Model:
     """`model` whose joints follow these laws besides its own; each is led in the end by a joint that follows none."""
-    given = [laws] if isinstance(laws, Coupling) else list(laws) if isinstance(laws, Iterable) else [laws]
+    given = as_list(laws)
     direct: dict[str, Coupling] = {law.joint: law for law in model.couplings}
     kinds = {link.joint.name: link.joint.kind for link in model.links}
     for law in given:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..support.files import write_atomically
-from ..support.messages import nearest, shown
+from ..support.messages import is_one_of, nearest, shown
 from .formula import Tree, equations, escaped, latex, latex_of, mathml, symbol
 from .walk import KEPT, PASSED, Line, Numbers, Part, Stage
 
@@ -64,7 +64,7 @@ class Explanation:
     def of(self, *links: str) -> Explanation:
         """The same of these links alone."""
         for link in links:
-            if link not in self.joints:
+            if not is_one_of(link, self.joints):
                 raise ArgumentError(
                     f"explain: {self.robot} has no link {shown(link)}{nearest(link, self.joints)}, expected one of "
                     f"robot.link_names."

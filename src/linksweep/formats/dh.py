@@ -20,7 +20,7 @@ from linksweep.description.model import Inertial, Joint, Limits, Model, Placemen
 from linksweep.description.quantities import as_inertia, as_number, as_vector
 from linksweep.errors import DescriptionError
 from linksweep.support.files import Table
-from linksweep.support.messages import listing, nearest, shown
+from linksweep.support.messages import is_one_of, listing, nearest, shown
 
 CONVENTIONS = ("modified", "standard")
 JOINTS = {
@@ -58,7 +58,7 @@ def from_dh(
     Frames are named after the links; "tool" is the last one, or stands at `tool` in it. The table starts at the base,
     or at `mount` in it. `base_inertial` is the base's own, which counts when it is set free.
     """
-    if convention not in CONVENTIONS:
+    if not is_one_of(convention, CONVENTIONS):
         raise DescriptionError(
             f"{_prefix(source)}the DH convention is {shown(convention)}, expected 'modified' (Craig) or "
             "'standard': say which one the table uses, because there is no default."

@@ -32,6 +32,7 @@ from linksweep.description.quantities import as_vector
 from linksweep.errors import ArgumentError
 from linksweep.formats.dh import CONVENTIONS, DISSIPATION, LIMITS
 from linksweep.formats.left_out import warn_of_ties
+from linksweep.support.messages import is_one_of, shown
 
 PARALLEL = 1e-11  # sine of the angle between axes that are meant to be parallel: the size that readers snap
 FARTHEST = 1e4  # metres; beyond, a common normal costs more digits than torques can spare
@@ -90,8 +91,8 @@ def to_dh(model: Model, convention: str | None = None, tip: str | None = None) -
     The frames named after links are the table's own; "tool" is the frame `tip` (default: "tool", or the last one on
     the last link); other frames are not kept.
     """
-    if convention not in CONVENTIONS:
-        raise ArgumentError(f"the DH convention is {convention!r:.40}, expected 'modified' or 'standard': say it.")
+    if not is_one_of(convention, CONVENTIONS):
+        raise ArgumentError(f"the DH convention is {shown(convention)}, expected 'modified' or 'standard': say it.")
     for index, link in enumerate(model.links):
         if link.parent != index - 1 or not link.joint.type.in_dh:
             what = f"branches at {link.name!r}" if link.parent != index - 1 else f"has a {link.joint.kind} joint"

@@ -27,6 +27,7 @@ from linksweep.formats import read_bytes
 from linksweep.formats.urdf import inertial_of, read_urdf
 from linksweep.formats.urdf_writer import DYNAMICS, inertial_lines
 from linksweep.formats.xml import Element, parse
+from linksweep.support.messages import shown
 
 DRAKE = ' xmlns:drake="http://drake.mit.edu"'
 SAME = 1e-12  # relative: what is not changed by more is left as it is written
@@ -39,6 +40,8 @@ def edited_urdf(model: Model, original: str | os.PathLike[str], folder: str | os
     folder: where the text will be saved; file names of meshes that are relative to the original's are made relative
     to it.
     """
+    if not isinstance(original, str | os.PathLike):
+        raise ArgumentError(f"original is {shown(original)}, expected the path of a URDF file.")
     path = Path(original)
     return _Edit(model, _text(read_bytes(path)), str(path)).text(path.parent, folder)
 

@@ -26,7 +26,7 @@ from linksweep.identification.model.grouping import Grouping, grouping
 from linksweep.identification.physical.bodies import Physical, consistent
 from linksweep.identification.threads import one_thread
 from linksweep.support.lazy import lazy
-from linksweep.support.messages import nearest, shown
+from linksweep.support.messages import is_one_of, nearest, shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -286,7 +286,7 @@ def identify(
     stribeck: m/s or rad/s, the speed of the Stribeck term, if that is unknown. grouping_by: "rule", links as in base
     parameters, or "qr". control: of "iv", (kp, kd) of the drives; None: computed torque.
     """
-    if method not in METHODS:
+    if not is_one_of(method, METHODS):
         raise ArgumentError(
             f"method is {shown(method)}{nearest(method, METHODS)}, expected one of {', '.join(METHODS)}."
         )
@@ -295,7 +295,7 @@ def identify(
         ("prior_torque", prior_torque, 1e-300),
     ):  # fmt: skip
         _check_number(name, value, least)
-    if retime not in (None, True, False):
+    if retime is not None and not isinstance(retime, bool):
         raise ArgumentError(f"retime is {shown(retime)}, expected True, False or None.")
     remarks = Remarks()
     columns = Columns(robot, unknown, drives, stribeck)
@@ -306,7 +306,7 @@ def identify(
     remark_speeds(columns, samples, remarks)
     leave_out(columns, samples, slow, remarks)
     parts = parts_of(samples)
-    count = every_of(log.dt, band) if every is None else int(every)
+    count = every_of(log.dt, band) if every is None else min(int(every), log.rows)
     blocks, owner = blocks_of(parts, count, log.dt)
     found = triangles(group, samples, count, blocks)
     _check_enough(group, found)
@@ -394,7 +394,8 @@ def _in_band(
 ) -> tuple[Log, float]:
     """The log with gaps bridged that are short beside the period of the cut-off, and the cut-off."""
     if cutoff is not None:
-        band = _checked_cutoff(cutoff, recordings.dt)
+        longest = max(float(part.t[-1] - part.t[0]) for part in recordings.parts)
+        band = _checked_cutoff(cutoff, recordings.dt, longest)
         return _shifted(recordings.log(band, remarks), delay, group.columns), band
     log = recordings.log(None, Remarks(quiet=True))
     for _ in range(3):  # a lower cut-off bridges longer gaps, which makes lower cut-offs possible
@@ -435,10 +436,15 @@ def _check_number(name: str, value: float | None, least: float) -> None:
         raise ArgumentError(f"{name} is {shown(value)}, expected a number {expected}.")
 
 
-def _checked_cutoff(cutoff: float, dt: float) -> float:
+def _checked_cutoff(cutoff: float, dt: float, longest: float) -> float:
     if isinstance(cutoff, bool) or not isinstance(cutoff, (int, float, np.floating, np.integer)) or not cutoff > 0:
         raise ArgumentError(
             f"cutoff is {shown(cutoff)}, expected a frequency in Hz above 0, or infinity for no filter."
+        )
+    if cutoff * longest < 1.0:
+        raise ArgumentError(
+            f"cutoff is {float(cutoff):g} Hz, which has no full period in a log of {longest:.4g} s, expected at least "
+            f"{1 / longest:.2g} Hz."
         )
     if cutoff < 0.5 / dt:
         return float(cutoff)

@@ -86,7 +86,7 @@ def follow(
             "remove repeats."
         )
     check_flags(position_only=position_only, limits=limits)
-    if not callable(path) or not isinstance(path(t[:1]), FrameMotion):
+    if not callable(path) or isinstance(path, type) or not isinstance(path(t[:1]), FrameMotion):
         raise ArgumentError(
             f"follow got a path of type {type(path).__name__}, expected a Line, an Arc, or what gives a FrameMotion "
             "when called with times."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from linksweep.description.model import Joint, Model
 from linksweep.errors import ArgumentError
 from linksweep.joints.kind import unit_of
-from linksweep.support.messages import nearest, shown
+from linksweep.support.messages import is_one_of, nearest, shown
 
 if TYPE_CHECKING:
     from linksweep.robot.robot import Robot
@@ -34,12 +34,14 @@ class Channel:
 
 def described(robot: Robot) -> Model:
     """The description of a Robot."""
+    if not hasattr(robot, "canonical"):
+        raise ArgumentError(f"a plot got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
     return robot.model
 
 
 def channels(robot: Robot, quantity: str) -> tuple[Channel, ...]:
     """One for each entry of q, qd, qdd or tau, in their order, with the joints' own limits."""
-    if quantity not in TITLES:
+    if not is_one_of(quantity, TITLES):
         raise ArgumentError(
             f"the quantity is {shown(quantity)}{nearest(quantity, TITLES)}, expected one of {', '.join(TITLES)}."
         )

@@ -42,7 +42,7 @@ def numbers(what: str, value: ArrayLike) -> np.ndarray:
     refuse_foreign(f"a plot: {what}", value)
     try:
         return np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"a plot got {what} = {shown(value)}, expected an array of real numbers.") from None
 
 

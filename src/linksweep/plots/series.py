@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from linksweep.errors import ArgumentError
 from linksweep.plots.channels import QUANTITIES, TITLES, Channel, channels
 from linksweep.plots.figures import GREY, line_style, new_figure, numbers, plain, style
-from linksweep.support.numbers import Named
+from linksweep.support.numbers import Named, checked_flag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,10 +34,10 @@ def time_series(
     joints in one panel for each unit with overlay=True.
     """
     wanted = channels(robot, quantity)
-    if not limits:
+    if not checked_flag("time_series: limits", limits):
         wanted = tuple(replace(channel, low=-math.inf, high=math.inf) for channel in wanted)
     heading = f"{plain(robot.name)}: {TITLES[quantity]}" if title is None else title
-    if not overlay:
+    if not checked_flag("time_series: overlay", overlay):
         return panels(wanted, t, values, heading)
     if isinstance(values, Mapping):
         raise ArgumentError("time_series: overlay=True takes one array, got several by name: plot them one by one.")

@@ -13,7 +13,8 @@ from linksweep.errors import ArgumentError
 from linksweep.plots.channels import described
 from linksweep.plots.figures import COLORS, new_figure, numbers, plain
 from linksweep.plots.solids import box, cylinder, rod, shaded, sphere
-from linksweep.support.messages import nearest, shown
+from linksweep.support.messages import is_one_of, nearest, shown
+from linksweep.support.numbers import as_list, checked_flag, real_vectors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,6 +42,7 @@ def sketch(
     given); where there are several, with their names. com: mark each link's mass centre, sized by its mass, and that of
     the whole robot. view: elevation and azimuth in degrees; without it an arm that stays in a plane is seen face on.
     """
+    described(robot)
     q = robot.neutral() if q is None else numbers("q", q)
     if q.ndim != 1:
         raise ArgumentError(f"sketch got q of shape {q.shape}, expected one configuration: give q[0], or use animate.")
@@ -68,7 +70,7 @@ class Scene:
             raise ArgumentError("a sketch got q with NaN or infinity, expected finite coordinates: leave those out.")
         q = robot.expand(q) if hasattr(robot, "expand") else q
         self.model: Model = described(robot)
-        self.show_axes, self.show_com = axes, com
+        self.show_axes, self.show_com = checked_flag("sketch: axes", axes), checked_flag("sketch: com", com)
         names = tuple(frame.name for frame in self.model.frames)
         rigid = robot.uncoupled
         # a program for one look is not worth compiling
@@ -100,7 +102,12 @@ class Scene:
         figure = new_figure(6.2, 6.2)
         self.axes = figure.add_subplot(projection="3d", computed_zorder=False)
         self.facing = self.flat() if view is None else None  # the axis that points at the reader
-        self.view = view or (USUAL if self.facing is None else FACE_ON[self.facing])
+        self.view = USUAL if self.facing is None else FACE_ON[self.facing]
+        if view is not None:
+            angles = real_vectors("sketch: view", view, 2)
+            if angles.ndim != 1 or not np.isfinite(angles).all():
+                raise ArgumentError(f"sketch: view is {shown(view)}, expected elevation and azimuth in degrees.")
+            self.view = float(angles[0]), float(angles[1])
         self.title = title
         return figure
 
@@ -138,14 +145,14 @@ class Scene:
             if len(ends) > 1:
                 ends = (self.model.links[-1].name,) if _is_arm(self.model) else ()
             return (self.model.base, *ends)
-        chosen = tuple(self.index) if frames == "all" else (frames,) if isinstance(frames, str) else tuple(frames)
+        chosen = list(self.index) if isinstance(frames, str) and frames == "all" else as_list(frames)
         for name in chosen:
-            if name not in self.index:
+            if not is_one_of(name, self.index):
                 raise ArgumentError(
                     f"sketch: {self.model.name} has no frame {shown(name)}{nearest(name, self.index)}: expected names "
                     f"of robot.frame_names, or 'all'."
                 )
-        return chosen
+        return tuple(map(str, chosen))
 
     def _solids(self, sample: int) -> list[tuple[list[np.ndarray], str]]:
         size = self.size

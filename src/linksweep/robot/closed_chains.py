@@ -29,6 +29,7 @@ from ..errors import ArgumentError
 from ..mechanism import coordinates
 from ..mechanism.canonical import canonical
 from ..support.messages import listing, nearest, shown
+from ..support.numbers import as_array, described, real_vectors
 from .core import Core, Extras, refuse_out
 from .editing import with_actuated
 
@@ -179,10 +180,11 @@ class ClosedChain:
 
             order = np.asarray(qr(basis.T, mode="r", pivoting=True)[-1])
             near = np.eye(self.core.nv)[:, np.sort(order[: basis.shape[1]])]
-        goal = np.asarray(near, dtype=float)
-        if goal.shape != basis.shape:
+        goal = as_array(near)
+        if goal.shape != basis.shape or goal.dtype.kind not in "iufb" or not np.isfinite(goal).all():
             raise ArgumentError(
-                f"near has shape {goal.shape}, expected {basis.shape}: the pose has {basis.shape[1]} freedoms."
+                f"tangent_basis: near is {described(near, goal)}, expected finite real numbers of shape {basis.shape}: "
+                f"the pose has {basis.shape[1]} degrees of freedom."
             )
         u, _, v = np.linalg.svd(basis.T @ goal)
         return basis @ (u @ v)
@@ -242,10 +244,13 @@ class ClosedChain:
                 f"motion that meets them, or project it (project_acceleration)."
             )
         driven = self._driven(actuated)
-        w = np.ones(nv) if weights is None else np.asarray(weights, float)
-        goal = np.zeros(nv) if preferred is None else np.asarray(preferred, float)
+        w = np.ones(nv) if weights is None else real_vectors("inverse_dynamics: weights", weights, nv)
+        goal = np.zeros(nv) if preferred is None else real_vectors("inverse_dynamics: preferred", preferred, nv)
         if w.shape != (nv,) or not (w > 0).all() or goal.shape != (nv,) or not np.isfinite([w, goal]).all():
-            raise ArgumentError(f"weights and preferred are ({nv},) finite numbers, weights positive: correct them.")
+            raise ArgumentError(
+                f"inverse_dynamics: weights are {shown(weights)} and preferred {shown(preferred)}, expected ({nv},) "
+                f"finite numbers each, weights above 0."
+            )
         tau, multipliers = np.full_like(taus, np.nan), np.full_like(ks, np.nan)
         own = taus[sane]
         entries = np.moveaxis(Ks[sane], 0, -1)

@@ -20,7 +20,7 @@ from ..catalogue.defaults import DETAILED, default_method
 from ..catalogue.details import Details
 from ..catalogue.functions import Request
 from ..catalogue.parameters import ParameterSet
-from ..catalogue.requests import checked_flag, make_requests
+from ..catalogue.requests import make_requests
 from ..catalogue.table import Item
 from ..compiled.function import CompiledFunction, Recipe, builtin_of, chosen_backend, make_function
 from ..description.external_forces import link_forces
@@ -31,7 +31,7 @@ from ..mechanism.canonical import CanonicalModel, canonical
 from ..support import settings
 from ..support.lazy import Once, lazy
 from ..support.messages import shown
-from ..support.numbers import Named
+from ..support.numbers import Named, checked_flag
 
 Items = Item | Sequence[Item]  # one of them, or a list
 Run = Callable[..., np.ndarray]  # arrays in, an array out
@@ -206,7 +206,7 @@ def checked_dtype(dtype: DTypeLike | None) -> str | None:
         return None
     try:
         name = np.dtype(dtype).name
-    except TypeError:
+    except (TypeError, ValueError):
         name = shown(dtype)
     if name not in ("float64", "float32"):
         raise ArgumentError(f"dtype is {name}, expected 'float64', 'float32', or None to follow the arguments.")

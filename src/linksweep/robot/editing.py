@@ -41,8 +41,8 @@ from ..mechanism.canonical import aligning_rotation
 from ..spatial.algebra import Transform
 from ..spatial.transforms import WORLD as ORIGIN
 from ..support.foreign import refuse_foreign
-from ..support.messages import listing, nearest, shown
-from ..support.numbers import Named
+from ..support.messages import is_one_of, listing, nearest, shown
+from ..support.numbers import Named, as_list, checked_flag
 
 WORLD = "world"
 ROOT_JOINT = "root_joint"
@@ -73,7 +73,7 @@ def with_base(model: Model, base: str) -> Model:
     world. Fixed: the reverse, for a robot whose only link on the base hangs on a free joint. A robot that is already so
     is returned unchanged.
     """
-    if base not in ("fixed", "floating"):
+    if not is_one_of(base, ("fixed", "floating")):
         raise ArgumentError(f"base is {shown(base)}, expected 'fixed' or 'floating': choose one of them.")
     on_base = [link for link in model.links if link.parent == BASE]
     floats = len(on_base) == 1 and on_base[0].joint.type.floats
@@ -148,7 +148,7 @@ def placed(model: Model, pose: ArrayLike) -> Model:
 
 def with_actuated(model: Model, joints: str | Iterable[str]) -> Model:
     """`model` with motors at these joints and at no others; of coupled joints any one may be named."""
-    given = [joints] if isinstance(joints, str) else list(joints) if isinstance(joints, Iterable) else [joints]
+    given = as_list(joints)
     kinds = {link.joint.name: link.joint.type for link in model.links}
     for name in given:
         if not isinstance(name, str) or name not in kinds:
@@ -198,7 +198,7 @@ def lock(
         if at is not None:
             raise ArgumentError("lock got places both in joints and in at=, expected them once: leave out at=.")
         joints, at = list(joints), joints
-    given = [joints] if isinstance(joints, str) or not isinstance(joints, Iterable) else list(joints)
+    given = as_list(joints)
     names = [name for name in given if isinstance(name, str)]
     if len(names) < len(given):
         raise ArgumentError(f"joints is {shown(joints)}, expected names of joints: see robot.joint_names.")
@@ -255,7 +255,7 @@ def subchain(model: Model, base: str, tip: str, fold: bool = True) -> Model:
                 f"chain from robot.uncoupled."
             )
     still: dict[int, Placement] = {}
-    if fold:
+    if checked_flag("subchain: fold", fold):
         below = {first.link}
         for index, link in enumerate(model.links):
             if link.parent in below:

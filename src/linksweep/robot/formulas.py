@@ -15,7 +15,8 @@ from ..catalogue.parameters import TEN, parameter_sets
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalModel
 from ..mechanism.coordinates import neutral
-from ..support.messages import nearest, shown
+from ..support.messages import is_one_of, nearest, shown
+from ..support.numbers import checked_flag
 from ..tracing.program import Array, Program
 from .core import Core, Extras, Item
 
@@ -42,7 +43,7 @@ class Formulas:
         from ..explain import EXPLAINED, explain, explain_symbols
 
         core = self.core
-        if function not in EXPLAINED:
+        if not is_one_of(function, EXPLAINED):
             raise ArgumentError(
                 f"explain: the function is {shown(function)}{nearest(function, EXPLAINED)}, expected one of "
                 f"{', '.join(EXPLAINED)}."
@@ -58,7 +59,7 @@ class Formulas:
         family = "forward_dynamics" if function == "forward_dynamics" else "inverse_dynamics"
         request = core.requests([function], DETAILED[family] if method is None else method, more)[0]
         extra = {"f_ext": more.f_ext, "base_motion": more.base_motion}
-        if symbols:
+        if checked_flag("symbols", symbols):
             passed = [name for name, value in {**given, **extra}.items() if value is not None]
             if passed:
                 raise ArgumentError(f"explain: symbols=True leaves everything open, got {passed[0]}: leave it out.")
@@ -77,7 +78,7 @@ class Formulas:
         names: str, letters: Sequence[str], options: Options,
     ) -> Symbolic:  # fmt: skip
         """The function as SymPy expressions in symbols q1, q2, ... or, by "joints", q_<joint>, and in `letters`."""
-        if names not in NAMES:
+        if not is_one_of(names, NAMES):
             raise ArgumentError(f"names is {shown(names)}, expected 'numbers' (q1, q2, ...) or 'joints' (q_<joint>).")
 
         sets = parameter_sets(self.core, letters)

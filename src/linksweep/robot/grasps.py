@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from ..analysis.constraints import REDUNDANCY, warn_if_constraints_singular
 from ..description.constraints import Constraint, as_placement
 from ..errors import ArgumentError
-from ..support.messages import nearest, shown
+from ..support.messages import is_one_of, nearest, shown
 from .closed_chains import ClosedChain
 from .grasp_results import GraspDynamics, cross, grasp_map, null_basis, turn, wrench_basis
 from .robot import Robot
@@ -47,12 +47,12 @@ class Contact:
     def __post_init__(self) -> None:
         if not isinstance(self.robot, Robot):
             raise ArgumentError(f"a contact got {shown(self.robot)}, expected a Robot: use linksweep.load.")
-        if self.model not in KINDS:
+        if not is_one_of(self.model, KINDS):
             raise ArgumentError(
                 f"there is no contact model {shown(self.model)}{nearest(self.model, KINDS)}: expected one of "
                 f"{', '.join(KINDS)}."
             )
-        if self.frame not in self.robot.frame_names:
+        if not is_one_of(self.frame, self.robot.frame_names):
             raise ArgumentError(
                 f"{self.robot.name} has no frame {shown(self.frame)}{nearest(self.frame, self.robot.frame_names)}: "
                 f"name one with robot.with_frame."

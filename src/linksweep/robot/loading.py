@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import ArgumentError, DescriptionError
 from ..formats import bundled, load_model
-from ..support.messages import nearest, shown
+from ..support.messages import is_one_of, nearest, shown
 from .editing import with_actuated, with_base
 from .robot import Robot
 
@@ -31,7 +31,7 @@ def load(
     include XML of its own folder only. actuated: the joints with motors, see `Robot.with_actuated`; None: all.
     """
     for name, value, known in (("base", base, ("fixed", "floating")), ("mimic", mimic, ("free", "couple"))):
-        if value not in known:
+        if not is_one_of(value, known):
             raise ArgumentError(f"{name} is {shown(value)}, expected {known[0]!r} or {known[1]!r}: choose one of them.")
     floats = base == "floating"
     if isinstance(path, str) and path in bundled.names():

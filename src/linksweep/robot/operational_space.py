@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..analysis.singular import warn_if_singular
 from ..errors import ArgumentError, SingularError
-from ..support.messages import shown
+from ..support.messages import is_one_of, shown
 from .core import Core, Item
 
 RANK = 1e-12  # of the largest eigenvalue of Omega with a unit diagonal; below, its inverse has no digits left
@@ -92,7 +92,7 @@ def operational_space(
 
 def manipulability(jacobian: np.ndarray, rows: str) -> np.ndarray:
     """sqrt(det(J J^T)) of these rows of Jacobians (..., 6, nv)."""
-    if rows not in ROWS:
+    if not is_one_of(rows, ROWS):
         raise ArgumentError(f"rows is {shown(rows)}, expected 'all', 'angular' or 'linear': choose one of them.")
 
     def measure(jacobian: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from ..description.model import BASE, Model, inverse, moved
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalModel
 from ..support.lazy import lazy
+from ..support.numbers import checked_flag
 from ..tracing.places import parameter_places
 from .core import Core
 
@@ -37,7 +38,7 @@ class Regressor:
         self.core = core
 
     def __call__(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, out: np.ndarray | None, packed: bool) -> np.ndarray:
-        if packed and self.core.canonical.is_coupled:
+        if checked_flag("regressor: packed", packed) and self.core.canonical.is_coupled:
             raise ArgumentError(
                 f"{self.core.name}: regressor(packed=True) got a robot whose joints follow others, expected one whose "
                 f"rows are of one joint each: leave packed to False, or take robot.uncoupled."

@@ -20,7 +20,7 @@ from ..backends.threads import checked_threads, default_threads
 from ..catalogue.defaults import default_method
 from ..catalogue.details import Details
 from ..catalogue.parameters import parameter_sets
-from ..catalogue.requests import CLOSED, PUBLIC, checked_flag, methods_of
+from ..catalogue.requests import CLOSED, PUBLIC, methods_of
 from ..compiled.function import CompiledFunction, Recipe, chosen_backend, make_function
 from ..description.assembly import with_payload
 from ..description.constraints import Constraint, Spring
@@ -34,7 +34,7 @@ from ..mechanism.canonical import CanonicalModel
 from ..support import settings
 from ..support.lazy import lazy
 from ..support.messages import listing
-from ..support.numbers import Named, real_vectors
+from ..support.numbers import Named, checked_flag, real_vectors
 from ..tracing.count import Counts, count
 from ..tracing.program import Program
 from . import editing, joint_numbers, parameters
@@ -649,7 +649,8 @@ class Robot:
         -------
         I* (..., nv, nv), P* (..., nv, nv, nv), g (..., nv)
         """
-        own = method or default_method("inertia_power", self._core.canonical)  # so that I* and P* share their work
+        # one method, so that I* and P* share their work
+        own = default_method("inertia_power", self._core.canonical) if method is None else method
         requests = self._core.requests(("effective_inertia", "inertia_power"), own)
         gravity = "influence" if requests[0].method == "augmented_bodies" else None
         return self._core.function((*requests, *self._core.requests(["gravity_forces"], gravity)))(q)
@@ -715,7 +716,8 @@ class Robot:
         """
         threads = default_threads() if threads is None else threads
         asked = (
-            method, f_ext, dissipation, base_motion, dtype, threads, rolled, backend or settings.backend,
+            method, f_ext, dissipation, base_motion, dtype, threads, rolled,
+            settings.backend if backend is None else backend,
             base_parameters, tuple(parameters) if isinstance(parameters, list) else parameters,
         )  # fmt: skip
         wanted = tuple(functions) if isinstance(functions, list) else functions
@@ -1187,7 +1189,7 @@ class Robot:
         tolerance : float
             How far qdd may be from meeting the constraints.
         """
-        if details:
+        if checked_flag("details", details):
             refuse_out("inverse_dynamics", out)
         more, choice = Extras(f_ext, dissipation, base_motion), (actuated, weights, preferred, tolerance)
         found = self._closed.inverse_dynamics((q, qd, qdd), more, *choice, method, out)

@@ -11,7 +11,9 @@ import numpy as np
 from ..description.assembly import Part, assemble
 from ..description.constraints import Constraint, Spring
 from ..description.model import Inertial, Joint, Placement
+from ..errors import ArgumentError
 from ..robot.robot import Robot
+from ..support.messages import shown
 from .random_chains import check_count
 
 
@@ -22,6 +24,9 @@ def four_bars(windows: int = 1, *, length: float = 1.0, mass: float = 1.0, gravi
     axis, and from their post; upright is post = pi/2, coupler = -pi/2. Frame "B0" is the first post's top.
     """
     check_count(windows, "windows")
+    for name, value in (("length", length), ("mass", mass), ("gravity", gravity)):
+        if not isinstance(value, int | float | np.integer | np.floating) or not abs(value) < 1e100:
+            raise ArgumentError(f"four_bars: {name} is {shown(value)}, expected a number below 1e100.")
     across = mass * length**2 / 12
     rod = Inertial(mass, (length / 2, 0.0, 0.0), ((0.0, 0.0, 0.0), (0.0, across, 0.0), (0.0, 0.0, across)))
     end = Placement(position=(length, 0.0, 0.0))

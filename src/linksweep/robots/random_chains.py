@@ -7,6 +7,7 @@ import numpy as np
 from linksweep.description.assembly import Part, assemble
 from linksweep.description.model import Inertial, Joint, Model, Placement
 from linksweep.errors import ArgumentError
+from linksweep.support.messages import is_one_of, shown
 
 
 def chain_model(n: int, seed: int = 0, joints: str = "R") -> Model:
@@ -17,10 +18,10 @@ def chain_model(n: int, seed: int = 0, joints: str = "R") -> Model:
     = 2).
     """
     check_count(n, "n")
-    if joints not in ("R", "mixed"):
-        raise ArgumentError(f"joints is {joints!r}, expected 'R' or 'mixed': choose one of them.")
+    if not is_one_of(joints, ("R", "mixed")):
+        raise ArgumentError(f"joints is {shown(joints)}, expected 'R' or 'mixed': choose one of them.")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ArgumentError(f"seed is {seed!r}, expected an integer of zero or more: give one.")
+        raise ArgumentError(f"seed is {shown(seed)}, expected an integer of zero or more: give one.")
     random = np.random.default_rng(int(seed))
     alpha, theta = random.uniform(-np.pi, np.pi, (2, n))
     a, d = random.uniform(0.1, 0.4, (2, n)) * random.choice((-1.0, 1.0), (2, n))
@@ -55,7 +56,7 @@ def chain_model(n: int, seed: int = 0, joints: str = "R") -> Model:
 
 def check_count(n: int, what: str) -> None:
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise ArgumentError(f"{what} is {n!r}, expected an integer of one or more: say how many links.")
+        raise ArgumentError(f"{what} is {shown(n)}, expected an integer of one or more: say how many links.")
 
 
 def _random_kinds(random: np.random.Generator, n: int) -> np.ndarray:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
-from ..support.messages import shown
+from ..support.messages import is_one_of, shown
 from ..support.notebook import Cell, html_table
+from ..support.numbers import as_list
 from ..tables import joint_columns
 from ..tables.limit_watch import QUANTITIES, LimitWatch
 from .checks import positive, real_array
@@ -119,6 +120,10 @@ def tracking_error(run: Simulation, reference: Reference | ArrayLike) -> Trackin
     else:
         wanted = robot.normalize(real_array("tracking_error: reference", reference, robot.nq))
     q = run.q.astype(float)
+    if not all(n in (1, m) for n, m in zip(wanted.shape[::-1], q.shape[::-1], strict=False)) or wanted.ndim > q.ndim:
+        raise ArgumentError(
+            f"tracking_error: reference has shape {wanted.shape}, expected one that broadcasts to {q.shape}."
+        )
     fine = np.isfinite(q).all(axis=-1, keepdims=True)
     error = robot.difference(np.where(fine, q, robot.neutral()), np.broadcast_to(wanted, q.shape))
     error = np.where(fine, error, np.nan)
@@ -155,7 +160,9 @@ def compare(
     """
     from .result import Simulation
 
-    named = dict(runs) if isinstance(runs, Mapping) else {str(k): run for k, run in enumerate(runs)}
+    if not isinstance(runs, Mapping):
+        runs = {str(k): cast("Simulation", run) for k, run in enumerate(as_list(runs))}
+    named = dict(runs)
     if not named or not all(isinstance(run, Simulation) for run in named.values()):
         raise ArgumentError(
             f"compare got {shown(runs)}, expected simulations: a list of them, or {{name: simulation}}."
@@ -187,7 +194,7 @@ def plot_of(run: Simulation, show: str = "q", reference: Reference | ArrayLike |
     """A figure of matplotlib: one panel for each joint, every rollout up to 8, and the reference of coordinates."""
     import linksweep  # pictures are above this layer: they are asked for by name
 
-    if show not in ("q", "qd", "qdd", "tau"):
+    if not is_one_of(show, ("q", "qd", "qdd", "tau")):
         raise ArgumentError(f"plot: show is {shown(show)}, expected q, qd, qdd or tau.")
     values = getattr(run, show).reshape(len(run.t), -1, getattr(run, show).shape[-1])[:, :MOST_PLOTTED]
     curves = {f"rollout {k}" if run.batch else "found": values[:, k] for k in range(values.shape[1])}

@@ -18,13 +18,14 @@ from numpy.typing import ArrayLike
 from ..backends.rollout import STATES, Feed, Recording, run, staying
 from ..backends.threads import checked_threads
 from ..catalogue.defaults import ROLL_ABOVE
-from ..catalogue.requests import checked_flag, make_request
+from ..catalogue.requests import make_request
 from ..compiled.arrays import Argument, Signature
 from ..compiled.function import CompiledFunction, chosen_backend
 from ..errors import ArgumentError
 from ..mechanism.moving import Values
 from ..support.memory import check_memory
-from ..support.messages import nearest, shown
+from ..support.messages import is_one_of, nearest, shown
+from ..support.numbers import checked_flag
 from ..tracing.differentiate import adjoints
 from ..tracing.expression import Graph
 from ..tracing.passes import optimise
@@ -238,7 +239,7 @@ def rollout(
     """
     if not hasattr(robot, "canonical"):
         raise ArgumentError(f"rollout got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
-    if integrator not in STAGES:
+    if not is_one_of(integrator, STAGES):
         raise ArgumentError(
             f"integrator is {shown(integrator)}{nearest(integrator, STAGES)}, expected one of {', '.join(STAGES)}."
         )

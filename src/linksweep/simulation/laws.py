@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
-from ..support.messages import listing, nearest, shown
+from ..support.messages import is_one_of, listing, nearest, shown
+from ..support.numbers import checked_flag
 from .checks import real_array
 from .control.forms import Form, GivenTorque, OnModel, PythonFunction, Tracking
 from .control.signals import (
@@ -149,7 +150,7 @@ class Sampled(Law):
 
     def __init__(self, tau: ArrayLike, times: ArrayLike | None = None, hold: str = "cubic"):
         self.tau = real_array("Sampled: tau", tau)
-        if hold not in HOLDS:
+        if not is_one_of(hold, HOLDS):
             raise ArgumentError(f"Sampled: hold is {shown(hold)}{nearest(hold, HOLDS)}, expected one of {HOLDS}.")
         if self.tau.ndim < 2 or not len(self.tau):
             raise ArgumentError(
@@ -311,7 +312,7 @@ class PD(_Tracking):
         actuated: Sequence[str] | None = None,
     ):
         super().__init__(reference, kp, kd, controller_robot, actuated)
-        self.kind = "pd_gravity" if gravity else "pd"
+        self.kind = "pd_gravity" if checked_flag("PD: gravity", gravity) else "pd"
 
 
 class ComputedTorque(_Tracking):

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..errors import ArgumentError
 from ..support.foreign import refuse_foreign
 from ..support.memory import check_memory
-from ..support.messages import nearest, shown
+from ..support.messages import is_one_of, nearest, shown
 from ..support.numbers import as_array
 from .checks import positive, real_array, whole
 from .control.composed import SaturatedLaw, SumOfLaws
@@ -51,7 +51,7 @@ class Rollouts:
 
     def __post_init__(self) -> None:
         for name, value in self.vary.items():
-            if name not in VARIED:
+            if not is_one_of(name, VARIED):
                 raise ArgumentError(f"vary has {shown(name)}{nearest(name, VARIED)}, expected {', '.join(VARIED)}.")
             if not isinstance(value, (tuple, list)) or len(value) != 2 or value[0] not in SPREADS:
                 raise ArgumentError(f"vary: {name} is {shown(value)}, expected ('normal' or 'uniform', size).")

@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ..backends.rollout import Recording
 from ..backends.threads import checked_threads
-from ..catalogue.requests import checked_flag, make_request
+from ..catalogue.requests import make_request
 from ..compiled.function import chosen_backend
 from ..errors import ArgumentError
 from ..support.memory import check_memory
 from ..support.messages import nearest, shown
+from ..support.numbers import checked_flag
 from ..support.progress import ProgressBar
 from .adaptive import integrate_adaptively
 from .checks import broadcast_batch, check_closed, positive, real_array, step_count, whole

@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike
 
 from ..backends.llvm import MachineKernel
 from ..backends.threads import checked_threads, run_shared
-from ..catalogue.requests import checked_flag, make_request
+from ..catalogue.requests import make_request
 from ..compiled.function import chosen_backend
 from ..errors import ArgumentError
+from ..robot.core import checked_dtype
 from ..support.foreign import refuse_foreign
 from ..support.memory import check_memory
-from ..support.messages import nearest, shown
+from ..support.messages import is_one_of, nearest, shown
+from ..support.numbers import checked_flag
 from .checks import broadcast_batch, check_closed, positive, real_array
 from .columns import Kernel
 from .fixed_step import step_kernel
@@ -223,13 +225,13 @@ def stepper(
     """
     if not hasattr(robot, "canonical"):
         raise ArgumentError(f"stepper got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
-    if integrator not in STAGES:
+    if not is_one_of(integrator, STAGES):
         raise ArgumentError(
             f"integrator is {shown(integrator)}{nearest(integrator, STAGES)}, expected one of {', '.join(STAGES)}."
         )
-    name = np.dtype(dtype).name if dtype in ("float64", "float32", np.float64, np.float32) else ""
-    if not name:
-        raise ArgumentError(f"dtype is {shown(dtype)}, expected float64 or float32.")
+    name = checked_dtype(dtype)
+    if name is None:
+        raise ArgumentError("dtype is None, expected 'float64' or 'float32'.")
     request = make_request(robot, "forward_dynamics", method, dissipation=checked_flag("dissipation", dissipation))
     law = Constant(np.zeros(robot.nv))
     rest = rest_of(robot, request.dissipation, stops)

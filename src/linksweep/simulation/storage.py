@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -15,6 +16,7 @@ from ..errors import ArgumentError, LinksweepError
 from ..formats.stored import model_data, model_from_data
 from ..support.files import write_atomically
 from ..support.memory import check_memory
+from ..support.messages import shown
 from ..tables import joint_columns
 
 if TYPE_CHECKING:
@@ -94,6 +96,8 @@ def load(path: str | Path) -> Simulation:
     """A simulation that `to_npz` wrote, with its robot. A file from elsewhere is read with the same care as any."""
     from .result import Simulation
 
+    if not isinstance(path, str | os.PathLike):  # open() would take an integer as a descriptor, and close it
+        raise ArgumentError(f"load got {shown(path)}, expected the path of a file that to_npz wrote.")
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             check_memory(f"the file {path}", (sum(entry.file_size for entry in stored.zip.infolist()),), 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from linksweep.errors import ArgumentError
-from linksweep.support.messages import nearest, shown
+from linksweep.support.messages import is_one_of, nearest, shown
 
 if TYPE_CHECKING:
     from linksweep.studies.report import Written
@@ -41,7 +41,7 @@ def run(name: str, out: str | Path, **options: object) -> Written:
 
     options: what the study's own `study` function takes, such as samples= for fewer samples than the paper's.
     """
-    if name not in STUDIES:
+    if not is_one_of(name, STUDIES):
         known = ", ".join(STUDIES)
         raise ArgumentError(f"there is no study {shown(name)}{nearest(name, STUDIES)}: expected one of {known}.")
     return import_module(f"linksweep.studies.{name}").study(**options).write(Path(out))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from typing import TypeGuard
 
 MOST_COMPARED = 500  # of the names that are known, and
 LONGEST_COMPARED = 60  # of their characters: difflib takes the product of the lengths for each
@@ -17,6 +18,11 @@ def shown(value: object, length: int = 60) -> str:
     except (ValueError, RecursionError):  # an integer of 5,000 digits, a list in a list in a list
         text = f"a {type(value).__name__} too large to show"
     return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def is_one_of(value: object, known: Container[str]) -> TypeGuard[str]:
+    """Whether `value` is one of these names. Arrays and lists, which `in` may neither compare nor hash, are not."""
+    return isinstance(value, str) and value in known
 
 
 def nearest(name: object, known: Iterable[str]) -> str:

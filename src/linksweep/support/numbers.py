@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,9 +23,24 @@ def as_array(value: object) -> np.ndarray:
         return np.array(None)
 
 
+def as_list(value: object) -> list[object]:
+    """The entries of `value`; itself where it is a string, or cannot be iterated."""
+    try:
+        return [value] if isinstance(value, str) else list(cast("Iterable[object]", value))
+    except TypeError:  # also arrays without an axis
+        return [value]
+
+
 def described(value: object, array: np.ndarray) -> str:
     """What a message says of `array`, made of `value` by `as_array`: its dtype and shape, or the value itself."""
     return f"{array.dtype} of shape {array.shape}" if array.dtype.kind in "iufbc" else shown(value)
+
+
+def checked_flag(name: str, value: object) -> bool:
+    """An option that is on or off."""
+    if not isinstance(value, (bool, int, np.bool_)):
+        raise ArgumentError(f"{name} is {shown(value)}, expected True or False.")
+    return bool(value)
 
 
 def real_vectors(name: str, value: ArrayLike, size: int) -> np.ndarray:

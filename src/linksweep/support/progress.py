@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from .notebook import in_notebook
+from .numbers import checked_flag
 
 if TYPE_CHECKING:
     from IPython.display import DisplayHandle  # pyright: ignore[reportMissingImports]
@@ -24,7 +25,7 @@ class ProgressBar:
     def __init__(self, title: str, wanted: bool):
         self.title = title
         self._in_notebook = in_notebook()
-        self.on = wanted and (self._in_notebook or sys.stderr.isatty())
+        self.on = checked_flag("progress", wanted) and (self._in_notebook or sys.stderr.isatty())
         self._began = time.perf_counter()
         self._bar: Progress | None = None  # on a terminal
         self._element: DisplayHandle | None = None  # in a notebook

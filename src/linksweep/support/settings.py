@@ -19,9 +19,10 @@ def use_backend(name: str) -> None:
 
 def checked_backend(name: object) -> str:
     from linksweep.errors import BackendError
+    from linksweep.support.messages import shown
 
-    if name not in ("llvm", "interpreter"):
+    if not isinstance(name, str) or name not in ("llvm", "interpreter"):
         raise BackendError(
-            f"the backend is {name!r}, expected 'llvm' or 'interpreter': set backend= or LINKSWEEP_BACKEND."
+            f"the backend is {shown(name)}, expected 'llvm' or 'interpreter': set backend= or LINKSWEEP_BACKEND."
         )
     return str(name)

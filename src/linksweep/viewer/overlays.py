@@ -15,7 +15,7 @@ from linksweep.description.model import BASE, Joint
 from linksweep.description.tips import tools
 from linksweep.errors import ArgumentError
 from linksweep.mechanism.canonical import aligning_rotation
-from linksweep.support.messages import nearest, shown
+from linksweep.support.messages import is_one_of, nearest, shown
 
 from .checks import as_numbers
 from .geometry import Surface, matrix, quaternion_wxyz
@@ -78,7 +78,7 @@ class Overlays:
 
     def show(self, layer: str, on: bool = True) -> None:
         """Draw a layer, or take it away."""
-        if layer not in LAYERS:
+        if not is_one_of(layer, LAYERS):
             raise ArgumentError(
                 f"a layer is {shown(layer)}{nearest(layer, LAYERS)}, expected one of {', '.join(LAYERS)}."
             )

@@ -22,7 +22,7 @@ from linksweep.identification.excitation.criteria import CRITERIA, Barrier, Limi
 from linksweep.identification.model.columns import Columns
 from linksweep.identification.model.grouping import grouping
 from linksweep.identification.threads import one_thread
-from linksweep.support.messages import nearest, shown
+from linksweep.support.messages import is_one_of, nearest, shown
 
 if TYPE_CHECKING:
     from linksweep.robot.robot import Robot
@@ -108,7 +108,7 @@ def excite(
     the boxes as far away as links are thick. Self-collision is not checked: look at the motion before you run it.
     """
     for name, value, known in (("kind", kind, KINDS), ("criterion", criterion, CRITERIA)):
-        if value not in known:
+        if not is_one_of(value, known):
             raise ArgumentError(f"{name} is {shown(value)}{nearest(value, known)}, expected one of {', '.join(known)}.")
     for name, value, least, most in (
         ("harmonics", harmonics, 2, 200), ("starts", starts, 0, 10_000), ("iterations", iterations, 0, 10**6),

@@ -17,6 +17,7 @@ from linksweep.identification.log.clock import FEWEST, sampling_times, stale_row
 from linksweep.identification.model.columns import Columns
 from linksweep.support.foreign import refuse_foreign
 from linksweep.support.messages import shown
+from linksweep.support.numbers import as_array
 
 GAP_ROWS, GAP_PERIODS = 5.0, 0.25  # steps, and periods of the cut-off: shorter gaps are bridged by a spline
 MISSING = 2.5  # steps: rows between two that are further apart were not measured, and weigh nothing
@@ -309,7 +310,8 @@ def _check_rates(columns: Columns, t: np.ndarray, q: np.ndarray, qd: np.ndarray,
 
 
 def _weights(weights: Given, rows: int, nv: int) -> np.ndarray:
-    array = _numbers("weights", np.asarray(weights, dtype=float), finite=True)
+    mask = as_array(weights)
+    array = _numbers("weights", mask.astype(float) if mask.dtype.kind == "b" else weights, finite=True)
     if array.shape not in ((rows,), (rows, nv)) or (array < 0).any():
         raise ArgumentError(
             f"weights has shape {array.shape}, expected ({rows},) or ({rows}, {nv}) numbers, zero or more: how much "

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from linksweep.catalogue.parameters import TEN, body
 from linksweep.errors import ArgumentError
 from linksweep.support.messages import nearest, shown
+from linksweep.support.numbers import as_array
 
 if TYPE_CHECKING:
     from linksweep.description.model import Joint
@@ -71,6 +72,8 @@ class Columns:
         drives: Mapping[str, Mapping[str, float]] | ArrayLike | None = None,
         stribeck: ArrayLike | None = None,
     ) -> None:
+        if not hasattr(robot, "canonical"):
+            raise ArgumentError(f"identification got {shown(robot)}, expected a Robot: use linksweep.load.")
         self.robot = robot
         self.full: Robot = robot.uncoupled
         _check_joints(self.full)
@@ -354,10 +357,14 @@ def _drives(
 def _speeds(stribeck: ArrayLike | None, drives: int) -> np.ndarray:
     if stribeck is None:
         return np.full(drives, np.nan)
-    speeds = np.asarray(stribeck, dtype=float)
-    if speeds.shape not in ((), (drives,)) or not (np.isfinite(speeds) & (speeds > 0)).all():
+    speeds = as_array(stribeck)
+    if (
+        speeds.dtype.kind not in "iuf"
+        or speeds.shape not in ((), (drives,))
+        or not (np.isfinite(speeds) & (speeds > 0)).all()
+    ):
         raise ArgumentError(f"stribeck is {shown(stribeck)}, expected a speed above 0, or one for each drive.")
-    return np.broadcast_to(speeds, (drives,))
+    return np.broadcast_to(speeds.astype(float), (drives,))
 
 
 def _host(robot: Robot, frame: str) -> int:

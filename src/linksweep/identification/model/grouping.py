@@ -22,7 +22,7 @@ from linksweep.analysis.base_parameters import PREFERENCE, independent_columns
 from linksweep.errors import ArgumentError
 from linksweep.identification.model.columns import Columns
 from linksweep.support.lazy import lazy
-from linksweep.support.messages import shown
+from linksweep.support.messages import is_one_of, shown
 
 if TYPE_CHECKING:
     from linksweep.analysis.base_parameters import BaseParameters
@@ -84,7 +84,7 @@ class Grouping:
 
 def grouping(columns: Columns, method: str = "rule") -> Grouping:
     """The base form by "rule" or by "qr". Where no link is wholly unknown, and where both disagree, it is QR's."""
-    if method not in ("rule", "qr"):
+    if not is_one_of(method, ("rule", "qr")):
         raise ArgumentError(f"grouping is {shown(method)}, expected 'rule' or 'qr'.")
     columns, given = _exact(columns), columns
     Y = _sampled(columns)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
 from ...support.messages import nearest, shown
+from ...support.numbers import checked_flag
 from ..checks import positive, real_array
 from ..laws import Function, Law
 from .forms import Form, Gravity, Saturated, SmoothFriction, Sum, SurfaceAt, TaskSpace, WrenchAt
@@ -107,7 +108,8 @@ class OperationalSpace(Law):
         actuated: Sequence[str] | None = None,
     ):  # fmt: skip
         name = "OperationalSpace"
-        self.frame, self.gravity, self.decoupled = frame, bool(gravity), bool(decoupled)
+        self.frame, self.gravity = frame, checked_flag(f"{name}: gravity", gravity)
+        self.decoupled = checked_flag(f"{name}: decoupled", decoupled)
         self.target: Path | np.ndarray = target if callable(target) else _poses(name, target)
         self.stiffness = real_array(f"{name}: stiffness", stiffness)
         self.damping = real_array(f"{name}: damping", damping)

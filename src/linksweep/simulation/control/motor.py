@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
+from ...support.messages import shown
+from ...support.numbers import as_array
 from ..checks import real_array
 
 if TYPE_CHECKING:
@@ -37,11 +39,11 @@ class Motor:
             raise ArgumentError("Motor: voltage and resistance go together, got one of them: give both, or none.")
         for name in ("gear", "torque_constant", "rotor_inertia", "current", "voltage", "resistance"):
             value = getattr(self, name)
-            if value is None or (name == "current" and np.all(np.isposinf(value))):
+            if value is None or (name == "current" and _is_unlimited(value)):
                 continue
             array = real_array(f"Motor: {name}", value)
             if (array < 0.0).any() or (name != "rotor_inertia" and (array == 0.0).any()):
-                raise ArgumentError(f"Motor: {name} is {value}, expected numbers above 0.")
+                raise ArgumentError(f"Motor: {name} is {shown(value)}, expected numbers above 0.")
 
     @property
     def torque_per_current(self) -> np.ndarray:
@@ -71,3 +73,8 @@ class Motor:
             armature = float(described.joint.armature) + (float(added[link.start]) if link.leads else 0.0)
             links.append(replace(described, joint=replace(described.joint, armature=armature)))
         return type(robot)(replace(robot.model, links=tuple(links)))
+
+
+def _is_unlimited(current: ArrayLike) -> bool:
+    array = as_array(current)
+    return array.dtype.kind == "f" and bool(np.all(np.isposinf(array)))
