@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import ARM
 from robots_for_tests import URDF
 
 import linksweep as ls
@@ -203,18 +204,6 @@ def test_every_kind_of_law_runs(tmp_path: Path, law: str):
 
 # ---- values that do not belong there: an error of ours or a run, and never anything else ---------------------------
 
-ARM = """<robot name="arm"><link name="base"/>{links}<link name="tool"/>
-<joint name="j1" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 1 0"/>{limit}</joint>
-<joint name="j2" type="revolute"><parent link="a"/><child link="b"/><origin xyz=".5 0 0"/><axis xyz="0 1 0"/>{limit}
-</joint><joint name="t" type="fixed"><parent link="b"/><child link="tool"/><origin xyz=".5 0 0"/></joint>
-</robot>""".format(
-    limit='<limit lower="-2" upper="2" effort="50" velocity="5"/>',
-    links="".join(
-        f'<link name="{name}"><inertial><origin xyz="0.2 0 0"/><mass value="1"/><inertia ixx=".1" iyy=".1" izz=".1" '
-        'ixy="0" ixz="0" iyz="0"/></inertial></link>'
-        for name in "ab"
-    ),
-)
 VALUES = (
     "[]", "{}", '""', '"true"', "1e308", "-1", "0", "nan", "inf", "-inf", "true", "false", "[[1]]", '[1, "a"]',
     "[1, [2]]", "1979-05-27", "07:32:00", f"1{'0' * 400}", '"x"', "[nan, 0]", "[true, false]", "{ a = 1 }",

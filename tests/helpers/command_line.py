@@ -28,6 +28,19 @@ GRIPPER = """<robot name="gripper"><link name="palm"/>
     <limit lower="-1" upper="1" effort="9" velocity="2"/><mimic joint="open" multiplier="-1" offset="0.1"/></joint>
 </robot>"""
 
+ARM = """<robot name="arm"><link name="base"/>{links}<link name="tool"/>
+<joint name="j1" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 1 0"/>{limit}</joint>
+<joint name="j2" type="revolute"><parent link="a"/><child link="b"/><origin xyz=".5 0 0"/><axis xyz="0 1 0"/>{limit}
+</joint><joint name="t" type="fixed"><parent link="b"/><child link="tool"/><origin xyz=".5 0 0"/></joint>
+</robot>""".format(
+    limit='<limit lower="-2" upper="2" effort="50" velocity="5"/>',
+    links="".join(
+        f'<link name="{name}"><inertial><origin xyz="0.2 0 0"/><mass value="1"/><inertia ixx=".1" iyy=".1" izz=".1" '
+        'ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        for name in "ab"
+    ),
+)
+
 
 ROBOT = ls.robots.puma560()
 
