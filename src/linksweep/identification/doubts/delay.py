@@ -100,5 +100,7 @@ def _shifts(found: Triangles, noise: np.ndarray, groups: np.ndarray) -> tuple[np
     scores = each[:, :, -1] - each[:, :, :-1] @ x  # (parts, size)
     moved = scores @ inverse[:, base:]
     errors = np.sqrt(np.diag(error_of_sum(moved)) * found.parts / max(1, found.parts - 1))
+    # blocks that are few beside the unknowns understate errors, which are never less than those of white noise
+    errors = np.maximum(errors, np.sqrt(np.maximum(np.diag(inverse)[base:], 0.0)))
     shown = np.diag(normal)[base:] > 0.0
     return x[base:], np.where(shown & (errors > 0.0), errors, np.inf)

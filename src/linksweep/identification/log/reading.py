@@ -21,6 +21,8 @@ from linksweep.support.numbers import as_array
 
 GAP_ROWS, GAP_PERIODS = 5.0, 0.25  # steps, and periods of the cut-off: shorter gaps are bridged by a spline
 MISSING = 2.5  # steps: rows between two that are further apart were not measured, and weigh nothing
+SKIPPED = 1.5  # the same for rows at ticks of a clock: positions are bridged
+BESIDE = 0.02  # seconds: no motion differs from a cubic in twice as long
 CLOSE = 0.1  # of a step: rows nearer to each other make a cubic spline swing
 UNEVEN = 0.01  # of a step; what differs by less is on even times
 SLOWEST = 0.5  # seconds from row to row: nobody logs dynamics so slowly, but in milliseconds many do
@@ -340,14 +342,17 @@ def _stretches(part: Recording, dt: float, gap: float, trajectory: int, remarks:
             continue
         qd = None if part.qd is None else part.qd[a:b]
         one = Stretch(t[a:b], part.q[a:b], part.tau[a:b], qd, part.weight[a:b], trajectory)
-        found.append(_evened(one, dt, Remarks(quiet=True) if part.retimed else remarks))
+        found.append(_evened(one, dt, part.retimed, remarks))
     if lost:
         remarks("short", f"{lost} rows between gaps were left out: fewer than {SHORTEST} one after the other.")
     return found
 
 
-def _evened(one: Stretch, dt: float, remarks: Remarks) -> Stretch:
-    """The same stretch on even times; positions between rows by a cubic spline, torques by straight lines."""
+def _evened(one: Stretch, dt: float, retimed: bool, remarks: Remarks) -> Stretch:
+    """The same stretch on even times; positions between rows by a cubic spline, torques by straight lines.
+
+    retimed: rows are at ticks of the controller's clock, and single ones that the log skips are bridged as gaps are.
+    """
     count = round((one.t[-1] - one.t[0]) / dt)
     even = one.t[0] + (one.t[-1] - one.t[0]) * np.arange(count + 1) / count
     if count + 1 == len(one.t) and np.abs(even - one.t).max() <= UNEVEN * dt:
@@ -355,31 +360,35 @@ def _evened(one: Stretch, dt: float, remarks: Remarks) -> Stretch:
     from scipy.interpolate import CubicSpline, PchipInterpolator
 
     steps = np.diff(one.t)
-    remarks(
-        "uneven",
-        f"times are uneven by up to {np.abs(steps - dt).max():.3g} s around {dt:.4g} s; the log was resampled; if its "
-        f"rows were taken evenly, give even times.",
-    )
+    if not retimed:
+        remarks(
+            "uneven",
+            f"times are uneven by up to {np.abs(steps - dt).max():.3g} s around {dt:.4g} s; the log was resampled; if "
+            f"its rows were taken evenly, give even times.",
+        )
     curve = CubicSpline if steps.min() > CLOSE * dt else PchipInterpolator
     q, qd = (None if x is None else curve(one.t, x)(even) for x in (one.q, one.qd))
     tau = np.stack([np.interp(even, one.t, column) for column in one.tau.T], axis=1)
     weight = one.weight[np.clip(np.searchsorted(one.t, even - 0.5 * dt), 0, len(one.t) - 1)]
-    for k in np.flatnonzero(steps > MISSING * dt).tolist():
+    for k in np.flatnonzero(steps > (SKIPPED if retimed else MISSING) * dt).tolist():
         inside = slice(*np.searchsorted(even, [one.t[k] + 0.5 * dt, one.t[k + 1] - 0.5 * dt]))
-        weight[inside] = 0.0
+        if steps[k] > MISSING * dt:
+            weight[inside] = 0.0
         for x, into in ((one.q, q), (one.qd, qd)):
             if x is not None and into is not None:
-                into[inside] = _bridged(one.t, x, k, even[inside])
+                into[inside] = _bridged(one.t, x, k, even[inside], round(BESIDE / dt))
     assert q is not None
     return Stretch(even, q, tau, qd, weight, one.trajectory)
 
 
-def _bridged(t: np.ndarray, x: np.ndarray, k: int, at: np.ndarray) -> np.ndarray:
+def _bridged(t: np.ndarray, x: np.ndarray, k: int, at: np.ndarray, beside: int) -> np.ndarray:
     """x between the rows k and k + 1, along the cubic that fits as many rows on either side as are missing.
 
-    A spline, which goes through the rows next to the gap, carries their noise far into it.
+    A spline, which goes through the rows next to the gap, carries their noise far into it. beside: rows on either side
+    that are so near that up to twice as many can be used, which lowers the noise further.
     """
-    reach = max(4, len(at))
+    few = max(4, len(at))
+    reach = max(few, min(2 * few, beside))
     rows = slice(max(0, k + 1 - reach), k + 1 + reach)
     middle, unit = 0.5 * (t[k] + t[k + 1]), t[rows][-1] - t[rows][0]
     powers = np.vander((t[rows] - middle) / unit, 4)
