@@ -242,7 +242,8 @@ class _Reader:
         from linksweep.robot.loading import load
 
         if not isinstance(name, str):
-            self.refuse(f"robot is {shown(name)}, expected a bundled name or a file beside this one")
+            got = "the key robot is missing" if name is None else f"robot is {shown(name)}"
+            self.refuse(f"{got}, expected a bundled name or a file beside this one")
         beside = self.path.parent / name
         found = load(
             name if name in robots.names() or not beside.exists() else str(beside),
