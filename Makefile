@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE  # tests and demos start many processes, which 
 help:
 	@echo "make demo    set up .venv and run the PUMA 560 round trip into $(OUT)/"
 	@echo "make quick   a minute: the tests marked quick"
-	@echo "make test    five minutes: what must pass before a merge, at most two cases of each test"
+	@echo "make test    five minutes: what must pass before a merge, one case of each parametrised test"
 	@echo "make test-all  all cases, slow tests, frameworks, browser, and tools/mutations.py"
 	@echo "make lint    ruff check, ruff format --check, pyright"
 	@echo "make format  let ruff rewrite the files"

@@ -72,6 +72,7 @@ def off(ours: np.ndarray, theirs: np.ndarray) -> float:
     return float((np.abs(ours - theirs).max(axis=-1) / np.abs(theirs).max(axis=-1)).max())
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", [*GRASPS, *TREES])
 def test_accelerations_and_forces_are_those_of_a_dense_solve(name: str):

@@ -200,6 +200,7 @@ def test_an_open_constraint_is_held_as_it_stands():
     assert np.abs(left).max() < 1e-10 * np.abs(tau).max() * np.abs(multipliers).max()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 def test_bodies_that_are_no_loads():
     """What hangs on a body that is one already, and what only a point holds."""

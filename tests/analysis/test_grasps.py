@@ -44,6 +44,7 @@ def shift(r: np.ndarray) -> np.ndarray:
     return A
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", CASES)
 def test_newtons_law_of_object_and_arms_and_power(name: str):

@@ -171,6 +171,7 @@ def test_every_public_function_of_an_arm(folder: Path):
         agrees(folder, bot, compiled)
 
 
+@pytest.mark.slow
 @needs_gcc
 def test_derivatives_and_several_results(folder: Path):
     bot = robot("puma560")

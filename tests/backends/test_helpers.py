@@ -228,6 +228,7 @@ def idle() -> None:
     assert time.process_time() - began < 0.02
 
 
+@pytest.mark.slow
 def test_helpers_sleep():
     in_process(idle)
 

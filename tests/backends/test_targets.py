@@ -102,6 +102,7 @@ def test_code_for_other_processors(wanted: str, rolled: bool, dtype: str, target
         assert fused in text and ("v0." in text if target is AARCH64 else "zmm" in text)
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("target", [AARCH64, AVX512], ids=["aarch64", "avx512"])
 def test_other_processors_call_nothing_unknown(target: Target):

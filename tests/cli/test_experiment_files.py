@@ -36,6 +36,7 @@ def example() -> str:
     return PAGE.read_text("utf-8").split("```toml\n")[1].split("```")[0]
 
 
+@pytest.mark.slow
 def test_the_page_s_experiment_is_what_it_says(tmp_path: Path):
     path = written(tmp_path, example())
     assert is_experiment(str(path))

@@ -333,6 +333,7 @@ def threads_compile() -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("environment", [{}, {"LINKSWEEP_CACHE": "off"}], ids=["cache", "off"])
 def test_eight_threads_compile(environment: Any):

@@ -47,6 +47,7 @@ def shared_arrays(thing: Any) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", objects())
 def test_shared_arrays_are_read_only(name: str):

@@ -204,6 +204,7 @@ def test_frames_energies_and_the_operational_space(case: str):
     assert len(robot.standard_parameter_names) == len(robot.standard_parameters)
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("case", ["panda", "robotiq", "puma560", "floating"])
 def test_derivatives(case: str):
@@ -322,6 +323,7 @@ def test_details_and_explanations():
     assert "tau" in str(robot.explain("inverse_dynamics", q=q, qd=qd, qdd=qdd))
 
 
+@pytest.mark.slow
 def test_simulation_conserves_energy_and_follows_the_gear(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("linksweep.support.settings.backend", "llvm")
     robot = robot_of("robotiq").with_dissipation(0.0, 0.0)

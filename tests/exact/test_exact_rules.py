@@ -209,6 +209,7 @@ def test_a_wrong_rule_is_refuted(op: str, comment: str, wrong: Any, monkeypatch:
     assert seen[op, comment] >= 1
 
 
+@pytest.mark.slow
 def test_a_wrong_pass_is_refuted_by_name(monkeypatch: pytest.MonkeyPatch):
     def broken(program: Any) -> Any:
         fused = fuse(program)

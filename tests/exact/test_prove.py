@@ -150,6 +150,7 @@ def test_without_inertia_only_kinematics():
     assert ("dynamics", "needs mass or inertia") in {(e.statement, e.reason) for e in proof.excluded}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::linksweep.errors.ModelWarning")
 def test_a_joint_that_moves_no_inertia():
     model = robot("planar3").model

@@ -241,6 +241,7 @@ def test_a_model_is_a_tree_whoever_makes_it():
             dataclasses.replace(model, **change)
 
 
+@pytest.mark.slow
 def test_no_assert_guards_anything():
     """Those that are left tell a type checker what is known already: isinstance, or not None."""
 

@@ -31,6 +31,7 @@ def mass_matrix(model: Any, data: Any) -> np.ndarray:
     return M
 
 
+@pytest.mark.slow
 def test_at_least_95_percent_load():
     failed = []
     for name in COMPILED:

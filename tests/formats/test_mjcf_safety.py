@@ -209,6 +209,7 @@ def test_a_process_that_is_gone_is_started_again(tmp_path: Path, own_process: An
     assert ls.load(path).nv == 1
 
 
+@pytest.mark.slow
 def test_an_interrupted_question_is_not_answered_to_the_next(tmp_path: Path, own_process: Any):
     a, b = written(tmp_path, a=PLAIN), written(tmp_path, b=PLAIN.replace('"j"', '"k"'))
     ls.load(a)
@@ -225,6 +226,7 @@ def test_an_interrupted_question_is_not_answered_to_the_next(tmp_path: Path, own
     assert ls.load(b).joint_names == ("k",)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_call_and_not_the_reader(tmp_path: Path, own_process: Any):
     """A signal that comes while MuJoCo computes."""
     hanging = written(tmp_path, a=f'<mujoco><size nkey="2000000000"/><worldbody>{BODY}</worldbody></mujoco>')
@@ -317,6 +319,7 @@ assert ls.load({str(path)!r}).nv == 1
     run_python(code)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_and_mujoco_is_not_imported(tmp_path: Path):
     path = written(tmp_path, a=PLAIN)
     code = f"""

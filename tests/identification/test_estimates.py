@@ -51,6 +51,7 @@ def test_without_noise_every_number_is_found(name: str):
     assert fit.determined.all() and not fit.remarks
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:misfit:linksweep.errors.LogWarning")  # of the worse one
 def test_a_clean_log_is_not_filtered_and_a_noisy_one_is():
     own = case("puma560")
@@ -161,6 +162,7 @@ def test_triangles_hold_the_sums_of_squares():
 # ---- robust, ridge, instruments ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_huber_is_not_pulled_by_outliers():
     own = case("puma560")
     rng = np.random.default_rng(2)
@@ -235,6 +237,7 @@ def check_calibrated(runs: int, **options: Any) -> None:
     assert ((single > low) & (single < high)).all(), (single.min(), single.max(), low, high)
 
 
+@pytest.mark.slow
 def test_standard_deviations_are_calibrated():
     check_calibrated(12, cutoff=np.inf)
 
@@ -245,6 +248,7 @@ def test_standard_deviations_are_calibrated_over_200_runs(options: dict):
     check_calibrated(200, **options)
 
 
+@pytest.mark.slow
 def test_the_colour_of_noise_is_counted():
     """Slow noise says less than its rows: stated deviations grow by what it takes."""
     from scipy.signal import lfilter

@@ -73,6 +73,7 @@ def test_limits_are_kept_everywhere_and_the_ends_are_at_rest(kind: str, boxed: b
     assert np.allclose(np.gradient(q, t, axis=0)[1:-1], qd[1:-1], atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["ur5", "puma560"])
 def test_the_arm_stays_above_the_floor_and_out_of_its_base(name: str):
@@ -161,6 +162,7 @@ def test_the_same_seed_gives_the_same_motion():
     assert not np.array_equal(one.motion.coefficients, other.motion.coefficients)
 
 
+@pytest.mark.slow
 def test_the_determinant_is_made_larger():
     robot = arm("puma560")
     base = robot.base_parameters()

@@ -94,6 +94,7 @@ def test_a_report_is_a_folder(tmp_path: Path):
         fitted().report(tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_a_report_keeps_the_file_of_the_robot(tmp_path: Path):
     own = case("panda", duration=6.0)
     source = Path(own.robot.model.source)

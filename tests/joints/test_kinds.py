@@ -64,6 +64,7 @@ def state(seed: int = 0) -> Any:
     return np.random.default_rng(seed).uniform(-1, 1, (3, 4, 6))
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", NEW)
 @pytest.mark.parametrize("armature", [0.0, 0.2])

@@ -57,6 +57,7 @@ def test_a_robot():
     assert "sample: 3 joints, 3 freedoms" in shown.around and "ends: camera, side" in shown.around
 
 
+@pytest.mark.slow
 def test_names_are_escaped():
     text = URDF.replace('"slide"', '"&lt;script&gt;alert(1)&lt;/script&gt;"').replace('"hand"', '"a &amp; b"')
     one = ls.Robot(read_urdf(text))

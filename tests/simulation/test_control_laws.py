@@ -158,6 +158,7 @@ def test_a_path_of_poses_is_followed(panda: ls.Robot):
     assert np.abs(sampled.q - run.q).max() < 1e-3
 
 
+@pytest.mark.slow
 def test_a_controller_that_does_not_know_its_payload_sags(panda: ls.Robot):
     home = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
     heavy = panda.with_payload(TOOL, 2.0, (0.0, 0.0, 0.1))

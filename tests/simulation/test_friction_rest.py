@@ -113,6 +113,7 @@ def settled_by_enumeration(
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_rates_are_those_of_the_convex_problem():
     rng, wrong = np.random.default_rng(0), 0

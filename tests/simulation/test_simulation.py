@@ -139,6 +139,7 @@ def test_same_scheme_as_mujocos(theirs: str, integrator: str, last: str, tmp_pat
 # ---- every kind of joint ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_rk4_is_of_fourth_order_on_every_kind_of_joint(mixed: ls.Robot):
     q0, qd0 = random_state(mixed, 5)

@@ -71,6 +71,7 @@ def test_list_of_studies_brings_nothing_heavy():
     assert set(FEW) | {"identify", "rates", "two_arms", "four_bar"} == set(run.stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", FEW)
 def test_every_file_parses_and_is_in_the_report(folder_of: Callable[[str], Path], name: str):

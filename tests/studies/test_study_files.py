@@ -87,6 +87,7 @@ def test_the_papers_coordinates_have_a_file_of_their_own(folder_of: Callable[[st
         np.testing.assert_array_equal(ours[f"{block}joint2"], paper[f"{block}theta_2"])
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", FEW)
 def test_markdown_tables_have_as_many_cells_in_every_row(folder_of: Callable[[str], Path], name: str):

@@ -73,6 +73,7 @@ def test_derivative_of_a_vjp_is_what_newton_needs():
     assert short.counts.total < bot.compile(("derivative", ("derivative", ID, "q"), "qd")).counts.total * 2
 
 
+@pytest.mark.slow
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["puma560", "floating"])
 def test_a_jvp_of_derivatives_and_products(name: str):

@@ -287,6 +287,7 @@ def _marked(page: Page) -> float:
     )
 
 
+@pytest.mark.slow
 def test_a_recording_plays_without_python_and_network(page: Page, tmp_path: Path):
     robot = ls.robots.puma560()
     t = np.linspace(0.0, 2.0, 50)
