@@ -171,7 +171,7 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "methods of nothing": (lambda r: r.methods("nothing"), ArgumentError, "'nothing'"),
     "frame": (lambda r: r.compile(("pose", "tol")), ArgumentError, "tool"),
     "frame of a call": (lambda r: r.pose([0, 0, 0], "tol"), ArgumentError, "tool"),
-    "frame missing": (lambda r: r.compile("jacobian"), ArgumentError, "no frame"),
+    "frame missing": (lambda r: r.compile("jacobian"), ArgumentError, "needs a frame"),
     "frame not wanted": (lambda r: r.compile(("mass_matrix", "tool")), ArgumentError, "takes no frame"),
     "dtype": (lambda r: r.compile("mass_matrix", dtype="float16"), ArgumentError, "float16"),
     "dtype that is none": (lambda r: r.compile("mass_matrix", dtype="number"), ArgumentError, "number"),

@@ -169,12 +169,17 @@ def write_log(path: Path, seed: int = 0, rates: bool = False) -> None:
     write_table(path, block_columns(arm("puma560").model, blocks), [table], {})
 
 
+def errors(done: subprocess.CompletedProcess[str]) -> str:
+    """What is said beside the remark that this motion goes beyond the PUMA's limits."""
+    return "".join(x for x in done.stderr.splitlines(keepends=True) if not x.startswith("linksweep: warning: limits:"))
+
+
 @pytest.mark.slow
 def test_identify_from_files(tmp_path: Path):
     write_log(tmp_path / "a.csv")
     write_log(tmp_path / "b.csv", 0, rates=True)
     done = run("identify", "puma560", "a.csv", "--out", "one", "--cutoff", 20, cwd=tmp_path)
-    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert done.returncode == 0 and not errors(done), done.stderr
     assert "58 of 58 base parameters" in done.stdout and (tmp_path / "one" / "report.md").is_file()
     words = ["-o", "two", "--cutoff", 20, "--method", "entropic", "--drive", "pair=joint5-2*joint6", "--json"]
     words += ["--unknown", "inertia,armature,viscous,coulomb"]
@@ -267,7 +272,7 @@ def test_mistakes_on_the_command_line(tmp_path: Path, words: list[str], sentence
     (tmp_path / "a.npz").write_bytes(b"PK")
     (tmp_path / "no_torque.csv").write_text("\n".join(",".join(line.split(",")[:7]) for line in lines) + "\n")
     done = run("identify", "puma560", *words, cwd=tmp_path)
-    assert done.returncode == 2 and sentence in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert done.returncode == 2 and sentence in done.stderr and errors(done).count("\n") == 1, done.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -233,7 +233,7 @@ def test_a_stepper_takes_one_state_resets_and_float32(puma: ls.Robot):
         (lambda r: ls.stepper(3, 0.01), "stepper got 3, expected a Robot"),
         (lambda r: ls.stepper(r, 0.0), "dt is 0.0"),
         (lambda r: ls.stepper(r, 0.01, integrator="adaptive"), "integrator is 'adaptive'"),
-        (lambda r: ls.stepper(r, 0.01, dtype="int32"), "dtype is 'int32'"),
+        (lambda r: ls.stepper(r, 0.01, dtype="int32"), "dtype is '?int32"),
         (lambda r: ls.stepper(r, 0.01)(3, np.zeros(6)), "step got 3, expected a State"),
         (
             lambda r: ls.stepper(r, 0.01)(ls.stepper(r, 0.01).start(np.zeros(6)), np.zeros(5)),

@@ -270,8 +270,8 @@ class _Comparison:
         if self.robot.singular_joints or not determined.any():
             return
         inverse = np.abs(next(iter(inverses.values())) if inverses else np.linalg.inv(M))
-        if self.robot.methods("articulated_inertia"):
-            articulated = self._results("articulated_inertia")
+        articulated = self._results("articulated_inertia") if self.robot.methods("articulated_inertia") else {}
+        if articulated:
             moments = np.diagonal(next(iter(articulated.values())), axis1=-2, axis2=-1)
             least = 1e-12 * moments.max()  # links without mass have nothing to compare with
             size = np.sqrt(np.maximum(moments, least))

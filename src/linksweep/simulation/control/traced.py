@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ...catalogue.defaults import default_method
 from ...catalogue.functions import FUNCTIONS, Request, regrouped, signature, written_out
+from ...errors import ArgumentError
 from ...mechanism.canonical import CanonicalModel
 from ...spatial.scalars import Scalar
 from ...tracing.rolled_stage import RolledStage, Stages
@@ -117,6 +118,8 @@ class LoopedDynamics(AskedDynamics):
     def value(self, model: CanonicalModel, request: Request, *given: Values) -> list[Scalar]:
         if written_out(model, request):
             request = replace(request, method=default_method(request.function, model, loops=True))
+            if written_out(model, request):
+                raise ArgumentError(f"{request.function} of {len(model.links)} links cannot run as loops over them.")
         stage = RolledStage(self._stages, regrouped(model, [request]), signature(model, [request])[0], given)
         FUNCTIONS[request.function].trace(stage, request, 0)
         return stage.results[0]
