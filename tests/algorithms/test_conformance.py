@@ -67,6 +67,7 @@ def check(name: str, function: str, method: str, backend: str, dtypes: tuple[str
         assert error <= tolerance, (method, backend, dtype, error, tolerance)
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("function", EXPECTED)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_every_method_in_the_interpreter(name: str, function: str):

@@ -89,6 +89,7 @@ def test_named_frames_are_the_dh_frames_at_any_configuration(convention: str):
         assert np.allclose(poses[tool.link] @ matrix(tool.placement), expected[-1], rtol=0, atol=1e-14)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("convention", ["modified", "standard"])
 def test_mass_centres_and_inertias_are_given_in_the_dh_frames(convention: str):
     model = from_dh(ROWS, convention)

@@ -30,6 +30,7 @@ def evaluate(one: Program) -> np.ndarray:
     return out
 
 
+@pytest.mark.cases(99)
 @pytest.mark.parametrize(("write", "mul", "add"), [
     (lambda a, b, c, d: a * b + a * c, 1, 1),
     (lambda a, b, c, d: a * b - a * c + d, 1, 2),
