@@ -84,7 +84,7 @@ FAULTS = (
         "algorithms/mass_matrix/composite_inertia.py",
         "row[freedom] = row[freedom] + link.armature",
         "row[freedom] = row[freedom]",
-        ("algorithms/test_conformance.py",),
+        ("algorithms/test_invariants.py", "algorithms/test_conformance.py"),
     ),
     Fault(
         "coriolis-lower-triangle", "a sign: lower triangle of the Coriolis matrix",

@@ -104,6 +104,7 @@ def test_singular_poses_of_regular_arms():
 
 
 @pytest.mark.parametrize("name", [*GRASPS, *TREES])
+@pytest.mark.slow
 def test_the_error_stays_along_the_motion(name: str):
     """The second derivative of the error itself, from poses alone, is 0 with these accelerations."""
     robot, start = mechanism(name)

@@ -55,6 +55,7 @@ def test_derivative_is_the_slope_of_the_jacobian(reference: str, point: np.ndarr
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("rolled", [False, True])
 @pytest.mark.parametrize("backend", ["llvm", "interpreter"])
+@pytest.mark.slow
 def test_all_frames_from_one_program(rolled: bool, backend: str):
     q, v = state(2)
     functions = ["poses", *(("jacobians", reference) for reference in REFERENCES)]

@@ -235,6 +235,7 @@ def test_every_method_as_machine_code(name: str, function: str):
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["random4", "random6", "branched4"])
+@pytest.mark.slow
 def test_rolled_and_written_out_programs_agree(name: str):
     for function in ("inverse_dynamics", "forward_dynamics", "mass_matrix", "mass_matrix_inverse"):
         for method in bot(name).methods(function):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from closed_chain_cases import bennett, precise_solution, singular_case, singular_cases, singular_ratio, tied
+from scale import at_scale
 
 import linksweep as ls
 from linksweep.description.assembly import Part, assemble
@@ -97,9 +98,9 @@ def test_accelerations_are_as_precise_as_the_configuration_allows(family: str, s
     check_accelerations(family, seed, ratio)
 
 
-# Steps through the 540 cases that meet all families, seeds and ratios: all of them take half an hour of a processor.
+# Steps through the 540 cases that meet all families, seeds and ratios.
 @pytest.mark.slow
-@pytest.mark.parametrize(("family", "seed", "ratio"), singular_cases()[1::5])
+@pytest.mark.parametrize(("family", "seed", "ratio"), at_scale(singular_cases()[1::5], singular_cases()))
 def test_accelerations_of_many_mechanisms(family: str, seed: int, ratio: float):
     check_accelerations(family, seed, ratio)
 
@@ -110,7 +111,7 @@ def test_mobility_dynamics_projection_and_simulation_agree(family: str, seed: in
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("family", "seed", "ratio"), singular_cases()[::11])
+@pytest.mark.parametrize(("family", "seed", "ratio"), at_scale(singular_cases()[::11], singular_cases()))
 def test_the_same_of_many_mechanisms(family: str, seed: int, ratio: float):
     check_story(family, seed, ratio)
 
@@ -156,6 +157,7 @@ def parallelogram(off: float) -> ls.Robot:
     return ls.Robot(assemble("parallelogram", parts, base="ground", gravity=(0.0, -9.81, 0.0))).with_constraints(ties)
 
 
+@pytest.mark.slow
 def test_constraints_that_are_redundant_but_for_the_rounding_of_a_file():
     exact, rounded = parallelogram(0.0), parallelogram(1e-8)
     q = np.where(np.array(exact.joint_names) == "bar", -1.1, 1.1)
@@ -172,6 +174,7 @@ def test_constraints_that_are_redundant_but_for_the_rounding_of_a_file():
     assert np.abs(run.q[-1] - same.q[-1]).max() < 1e-6 and run.constraint_drift < 1e-7
 
 
+@pytest.mark.slow
 def test_an_overconstrained_linkage_moves():
     """Bennett's: its rows are dependent only where it is closed, which stages of a step are not."""
     robot, pose = bennett(1)
@@ -185,6 +188,7 @@ def test_an_overconstrained_linkage_moves():
     assert np.abs(run.qd[-1]).max() > 0.02
 
 
+@pytest.mark.slow
 def test_derivatives_of_an_overconstrained_linkage():
     robot, pose = bennett(2)
     tau, h = np.array([0.3, -0.2, 0.5]), 1e-4

@@ -30,6 +30,7 @@ def test_every_inverse_method_adds_it_with_dissipation_only():
         assert np.allclose(robot.inverse_dynamics(q, qd, qdd, method=method), bare, rtol=0, atol=1e-11), method
 
 
+@pytest.mark.slow
 def test_every_forward_method_undoes_it():
     robot, (q, qd, qdd) = arm(), motion()
     tau = robot.inverse_dynamics(q, qd, qdd, dissipation=True)
@@ -39,6 +40,7 @@ def test_every_forward_method_undoes_it():
 
 
 @pytest.mark.parametrize("rolled", [False, True])
+@pytest.mark.slow
 def test_loops_over_links_and_derivatives(rolled: bool):
     robot = ls.robots.chain(12).with_dissipation(0.1, 0.2, np.linspace(-1.0, 1.0, 12))
     q, qd, qdd = motion(12)

@@ -346,6 +346,7 @@ def test_command_prints_a_plain_table():
     assert result.stdout.isascii()
 
 
+@pytest.mark.slow
 def test_command_prints_json():
     result = run("puma560", "--json", "--samples", "3", "--seed", "7")
     assert result.returncode == 0

@@ -132,6 +132,7 @@ def test_a_step_of_a_long_closed_chain_is_loops():
 
 
 @pytest.mark.usefixtures("interpreted")
+@pytest.mark.slow
 def test_steps_as_loops_and_written_out_agree(monkeypatch: pytest.MonkeyPatch):
     arm = ls.robots.planar(13)
     robot, q = held(arm, "line")
@@ -184,6 +185,7 @@ def test_a_body_that_is_held_is_a_load(name: str, swapped: bool):
 
 
 @pytest.mark.usefixtures("interpreted")
+@pytest.mark.slow
 def test_an_open_constraint_is_held_as_it_stands():
     """Off the constraints, and with rates that open them: still M qdd + K^T lambda = T', K qdd + k = 0."""
     grasp, q, pose = grasp_case((6, 7), ("rigid", "rigid"), 1)

@@ -84,6 +84,7 @@ def test_newtons_law_of_object_and_arms_and_power(name: str):
     assert len(basis) == G.shape[1] - np.linalg.matrix_rank(G)
 
 
+@pytest.mark.slow
 def test_the_primal_form_gives_the_same():
     """(M_o + sum A^T Lambda A) dV/dt = F - b_o + sum A^T Lambda (a_free - beta), by operational spaces of the arms."""
     grasp, q, qd, tau, pose, twist, wrench = state("two rigid")
@@ -132,6 +133,7 @@ def test_inverse_dynamics_moves_the_object_as_wanted(name: str):
         assert np.linalg.norm(first[0]) < np.linalg.norm(even[0])
 
 
+@pytest.mark.slow
 def test_batches_are_their_samples():
     grasp, q, qd, tau, pose, twist, wrench = state("fingers")
     many = grasp.forward_dynamics(q, qd, [np.stack([t, 2 * t, -t]) for t in tau], pose, twist, wrench)

@@ -92,6 +92,7 @@ def test_what_the_joints_do_not_show_needs_a_prior(panda: ls.Robot):
             panda.wrench_from_torques(np.ones(7), np.zeros(7), np.zeros(7), TOOL, **options)
 
 
+@pytest.mark.slow
 def test_an_observer_of_momentum_follows_a_push(panda: ls.Robot):
     """A push of 20 N from 0.5 s on, while the arm moves: the residual is that of a filter of 50 / s."""
     q0 = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])

@@ -148,6 +148,7 @@ def test_loops_over_the_links(folder: Path, function: str, dtype: str):
 @needs_gcc
 @pytest.mark.parametrize("rolled", [False, True])
 @pytest.mark.parametrize("name", ["tree4", "urdf"])
+@pytest.mark.slow
 def test_branched_robots_with_every_option(folder: Path, name: str, rolled: bool):
     bot, options = robot(name), dict[str, Any](f_ext=True, dissipation=True, base_motion=True)
     for function in ("inverse_dynamics", "forward_dynamics"):

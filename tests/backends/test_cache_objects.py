@@ -117,6 +117,7 @@ def damaged_bytes(folder: str, count: int, kind: str) -> None:
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_damage_at_any_byte(folder: Path, kind: str):
     in_process(damaged_bytes, str(folder), 20, kind)
 
@@ -137,6 +138,7 @@ def cut(folder: str, kind: str) -> None:
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_truncated_and_empty(folder: Path, kind: str):
     in_process(cut, str(folder), kind)
 

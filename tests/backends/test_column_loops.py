@@ -86,6 +86,7 @@ def test_float32(monkeypatch: pytest.MonkeyPatch):
         assert close(a, b, 1e-3)  # M of a random robot is ill conditioned
 
 
+@pytest.mark.slow
 def test_two_functions_at_once_have_one_loop(monkeypatch: pytest.MonkeyPatch):
     """Two derivatives of different functions: the first runs as a loop, the second is written out."""
     bot = ROBOTS["a tree on a free base"]()
@@ -104,6 +105,7 @@ def test_two_functions_at_once_have_one_loop(monkeypatch: pytest.MonkeyPatch):
         assert all(close(a, b, 1e-10) for a, b in zip(found, expected, strict=True))
 
 
+@pytest.mark.slow
 def test_loops_are_taken_where_they_serve():
     """A quadruped, not an arm; and never with parameters, whose work is done before any sample."""
     quadruped = ls.load(FILES["solo_description/robots/solo12.urdf"], base="floating")

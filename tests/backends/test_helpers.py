@@ -117,6 +117,7 @@ def stepping() -> None:
     assert same_bits(*states)
 
 
+@pytest.mark.slow
 def test_stepping():
     in_process(stepping)
 
@@ -213,6 +214,7 @@ def cores_stay() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity") or not Path("/proc/self/task").exists(), reason="Linux only")
+@pytest.mark.slow
 def test_cores_stay():
     in_process(cores_stay)
 
@@ -309,6 +311,7 @@ ENDS = {
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("end", ENDS)
+@pytest.mark.slow
 def test_exit(end: str):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     for _ in range(2):

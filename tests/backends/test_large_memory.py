@@ -39,13 +39,19 @@ def beside_arrays(gigabytes: int, functions: int) -> None:
     function(robot("chain7"), "inverse_with_forces")
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Of all runs: the first one compiles, all of them load."""
+    return str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("run", range(3))
-def test_code_beside_large_arrays(run: int, tmp_path):
-    in_process(beside_arrays, 4, len(FUNCTIONS), LINKSWEEP_CACHE=str(tmp_path / "cache"))
+def test_code_beside_large_arrays(run: int, cache: str):
+    in_process(beside_arrays, 4, len(FUNCTIONS), LINKSWEEP_CACHE=cache)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run", range(20))
-def test_fifty_functions_beside_eight_gigabytes(run: int, tmp_path):
-    in_process(beside_arrays, 8, 50, timeout=3600, LINKSWEEP_CACHE=str(tmp_path / "cache"))
+def test_fifty_functions_beside_eight_gigabytes(run: int, cache: str):
+    in_process(beside_arrays, 8, 50, timeout=3600, LINKSWEEP_CACHE=cache)

@@ -160,6 +160,7 @@ def threaded() -> None:
 
 
 @needs_pool
+@pytest.mark.slow
 def test_threads_share_the_pool():
     in_process(threaded)
 

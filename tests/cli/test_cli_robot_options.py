@@ -63,6 +63,7 @@ def test_the_former_spelling_is_understood_but_not_shown(run):
     assert "--output" in shown and "--out " not in shown
 
 
+@pytest.mark.slow
 def test_payload_gravity_and_base_reach_the_numbers(run):
     assert run("demo", "-o", ".").code == 0
     names, table = table_of(Path("puma560.csv"))
@@ -166,6 +167,7 @@ def test_info_shows_every_name_whole_in_a_narrow_pipe(tmp_path: Path):
         assert name in words, name
 
 
+@pytest.mark.slow
 def test_simulate_shows_every_name_whole_in_a_narrow_pipe(tmp_path: Path):
     (tmp_path / "long.urdf").write_text(LONG)
     result = command("simulate", str(tmp_path / "long.urdf"), "--duration", "0.01", COLUMNS="80")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from command_line import ARM
 from robots_for_tests import URDF
+from scale import at_scale
 
 import linksweep as ls
 from linksweep.cli import experiment
@@ -52,6 +53,7 @@ def test_the_page_s_experiment_is_what_it_says(tmp_path: Path):
     assert np.array_equal(run.q, wanted.q) and run.robot == plant and np.abs(run.q[-1] - home).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from typer.testing import CliRunner
 
@@ -278,4 +280,4 @@ def test_odd_experiments(tmp_path: Path):
 
 @pytest.mark.slow
 def test_many_odd_experiments(tmp_path: Path):
-    ran_or_refused(tmp_path, 2000, 1)
+    ran_or_refused(tmp_path, at_scale(500, 2000), 1)

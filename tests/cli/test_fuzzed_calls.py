@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 import typer
 from command_line import ARM
+from scale import at_scale
 
 from linksweep.cli import BAD_INPUT, INTERRUPTED, app
 from linksweep.cli.common import DISAGREEMENT
@@ -226,4 +227,4 @@ def test_odd_calls(run, folder: Path):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.slow
 def test_many_odd_calls(run, folder: Path):
-    ran_or_refused(run, folder, 2000, 1)
+    ran_or_refused(run, folder, at_scale(400, 2000), 1)

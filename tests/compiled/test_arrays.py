@@ -574,6 +574,7 @@ VALUES = st.one_of(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(VALUES, max_size=4), st.one_of(st.none(), VALUES), st.sampled_from([None, "f4", "f8", "i4"]))
+@pytest.mark.slow
 def test_anything_is_an_error_or_an_answer(args, out, dtype):
     def kernel(inputs, outputs):
         check(inputs, outputs)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from abuse_helpers import PATIENCE, in_process, interpreted, resident, results
+from scale import at_scale
 
 import linksweep as ls
 
@@ -427,11 +428,11 @@ def fuzz_methods(seed: int, calls: int) -> None:
 
 @pytest.mark.slow
 def test_random_calls_of_methods():
-    in_process(fuzz_methods, SEED, 8000)
+    in_process(fuzz_methods, SEED, at_scale(3000, 8000))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("calls", [5_000, pytest.param(25_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("calls", [at_scale(2_000, 5_000), at_scale(8_000, 25_000)])
 def test_random_calls_in_four_processes(calls: int):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     running = []

@@ -160,6 +160,7 @@ def send_signals(name: str, threads: int, signals: int, seed: int = 0) -> None:
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("work", WORK, ids=lambda work: work.__name__)
+@pytest.mark.slow
 def test_interrupts_at_random(work: Callable[..., Any], threads: int):
     send_signals(work.__name__, threads, 40)
 

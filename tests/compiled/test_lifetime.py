@@ -365,6 +365,7 @@ def others_run() -> None:
     assert most >= 5, most
 
 
+@pytest.mark.slow
 def test_other_threads_run_during_a_long_batch():
     in_process(others_run)
 

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from pin_models import ALL_KINDS, random_robot
 from robots_for_tests import close, robot
+from scale import at_scale
 
 import linksweep as ls
 from linksweep.backends.c_source import Interface, c_source
@@ -134,8 +135,8 @@ QUICK = {
 }
 SLOW = {
     "PUMA": lambda: robot("puma560"),
-    "large tree": lambda: robot("tree14"),
-    "tree with every kind of joint": lambda: random_robot((*ALL_KINDS, *ALL_KINDS[1:]), tree=True),
+    "large tree": lambda: robot(at_scale("tree9", "tree14")),
+    "tree with every kind of joint": lambda: random_robot(at_scale(ALL_KINDS, (*ALL_KINDS, *ALL_KINDS[1:])), tree=True),
 }
 ROBOTS = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 

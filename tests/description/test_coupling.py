@@ -173,6 +173,7 @@ def test_dynamics_as_pinocchio_on_the_expanded_model(case: str):
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow
 def test_frames_energies_and_the_operational_space(case: str):
     robot = robot_of(case)
     full, (q, qd, qdd) = robot.uncoupled, states(robot, 3)
@@ -284,6 +285,7 @@ def test_machine_code_as_the_interpreter(case: str, dtype: str):
 @pytest.mark.cases(1)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
 @pytest.mark.parametrize("case", ["panda", "baxter", "robotiq"])
+@pytest.mark.slow
 def test_the_c_export_computes_the_same(case: str, tmp_path: Path):
     robot = robot_of(case)
     q, qd, qdd = states(robot)
@@ -343,6 +345,7 @@ def test_inverse_kinematics_with_a_joint_that_moves_two_links():
     assert np.abs(robot.pose(found.q, "tool") - goal).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_a_check_of_all_methods():
     report = ls.check(robot_of("robotiq"), samples=5)
     assert report.ok, str(report)

@@ -99,6 +99,7 @@ def test_odd_names_make_robots_files_and_plots(tmp_path: Path, monkeypatch: pyte
         assert all(name in done.stdout for name in ("$a^$", "_hidden", "[/bold]"))
 
 
+@pytest.mark.slow
 def test_dollars_and_underscores_are_no_formula(tmp_path: Path):
     from linksweep import plots
 

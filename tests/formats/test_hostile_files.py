@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scale import at_scale
 
 import linksweep as ls
 from linksweep.description.model import Model
@@ -169,14 +170,14 @@ def run_fuzz(optimised: bool, seed: int, count: int, folder: Path) -> None:
 @pytest.mark.parametrize("optimised", [False, True], ids=["asserts", "no asserts"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_damaged_files_are_refused_or_harmless(seed: int, optimised: bool, tmp_path: Path):
-    run_fuzz(optimised, seed, 100, tmp_path)
+    run_fuzz(optimised, seed, 40, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("optimised", [False, True], ids=["asserts", "no asserts"])
 @pytest.mark.parametrize("seed", range(2, 12))
 def test_many_damaged_files(seed: int, optimised: bool, tmp_path: Path):
-    run_fuzz(optimised, seed, 500, tmp_path)
+    run_fuzz(optimised, seed, at_scale(60, 500), tmp_path)
 
 
 @pytest.mark.parametrize(

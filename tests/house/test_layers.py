@@ -127,6 +127,7 @@ def room_of(module: str) -> str:
     return module.partition(".")[0]
 
 
+@pytest.mark.cases(len(MODULES))
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: own_name(path) or "linksweep")
 def test_layers(path: Path):
     module, imported = own_name(path), imports_of(path)

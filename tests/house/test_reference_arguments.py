@@ -51,6 +51,7 @@ def described(name: Any) -> tuple[list[str], list[str]]:
 TOP = [n for n in reference.names() if "." not in n.full and inspect.isfunction(n.value)]
 
 
+@pytest.mark.cases(len(TOP))
 @pytest.mark.parametrize("name", TOP, ids=lambda name: name.full)
 def test_every_argument_of_the_packages_functions_is_described(name: Any):
     assert not described(name)[1]

@@ -88,6 +88,7 @@ def test_joints_in_the_place_of_each_other():
     assert "the torques of shoulder_lift_joint and elbow_joint" in found["order"]
 
 
+@pytest.mark.slow
 def test_time_and_torques_in_other_units():
     for factor, word in ((10.0, "large"), (0.1, "small")):
         found = remarks_of(scaled_time(log(), factor), cutoff=10.0 / factor)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from arms import Case, case
+from scale import at_scale
 from scipy.stats import chi2
 
 import linksweep as ls
@@ -244,8 +245,8 @@ def test_standard_deviations_are_calibrated():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{"cutoff": np.inf}, {"cutoff": 15.0}], ids=["every row", "filtered and summed"])
-def test_standard_deviations_are_calibrated_over_200_runs(options: dict):
-    check_calibrated(200, **options)
+def test_standard_deviations_are_calibrated_over_many_runs(options: dict):
+    check_calibrated(at_scale(40, 200), **options)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import functools
 import numpy as np
 import pytest
 from arms import arm
+from scale import at_scale
 
 import linksweep as ls
 from linksweep.identification.excitation import Excitation
@@ -150,8 +151,8 @@ def test_it_is_twice_as_good_as_the_best_of_many_random_motions():
 
 
 @pytest.mark.slow
-def test_it_is_twice_as_good_as_the_best_of_a_thousand():
-    assert panda().condition <= 0.5 * random_conditions(panda(), 1000).min()
+def test_it_is_twice_as_good_as_the_best_of_many():
+    assert panda().condition <= 0.5 * random_conditions(panda(), at_scale(200, 1000)).min()
 
 
 @pytest.mark.slow

@@ -256,6 +256,7 @@ def test_a_file_is_read_as_it_was_logged(tmp_path: Path):
         (["no_torque.csv"], "no column 'tau.joint1'"),
     ],
 )
+@pytest.mark.slow
 def test_mistakes_on_the_command_line(tmp_path: Path, words: list[str], sentence: str):
     write_log(tmp_path / "a.csv")
     lines = (tmp_path / "a.csv").read_text().splitlines()

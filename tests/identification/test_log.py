@@ -142,6 +142,7 @@ def test_a_joint_that_never_moves():
     assert "unknown" in fit.report()
 
 
+@pytest.mark.slow
 def test_torques_that_stand_late_or_early():
     own = case("puma560")
     for rows in (6, -3):
@@ -185,6 +186,7 @@ def remarks_of(*log: Any) -> dict[str, str]:
         return dict(ls.identify(arm("puma560"), *log, **FAST).remarks)
 
 
+@pytest.mark.slow
 def test_measured_velocities_that_are_none():
     rates = case("puma560").qd
     log = noisy()
@@ -222,6 +224,7 @@ def test_torques_in_other_units_or_signs_are_remarked():
     assert "joint3" in fit.remarks["signs"]
 
 
+@pytest.mark.slow
 def test_torques_at_their_limit_are_left_out():
     t, q, tau = noisy()
     high = np.quantile(tau[:, 1], 0.9)

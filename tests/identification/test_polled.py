@@ -109,6 +109,7 @@ def test_the_clock_of_the_controller():
     assert np.std(error) < 0.03 * log.period and clock.jitter > 0.2 * log.period
 
 
+@pytest.mark.slow
 def test_gaps_that_are_short_beside_the_filter_are_bridged():
     log, other = logs("ur5", 10.0)
     keep = np.ones(len(log.t), bool)

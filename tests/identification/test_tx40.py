@@ -56,6 +56,7 @@ def held_out(which: int, method: str = "weighted", cutoff: float | None = None) 
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("which", [2, 1, 0])
+@pytest.mark.slow
 def test_blocks_that_were_not_fitted(which: int):
     rms, fit = held_out(which)
     assert (rms <= BARS).all(), rms

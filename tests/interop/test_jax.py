@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from pin_models import random_robot
+from scale import at_scale
 
 import linksweep as ls
 from linksweep.errors import ArgumentError, BackendError
@@ -295,7 +296,7 @@ print(right, refused)
 """
 
 
-@pytest.mark.parametrize("calls", [120, pytest.param(2_500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("calls", [120, pytest.param(at_scale(1_000, 10_000), marks=pytest.mark.slow)])
 def test_buffers_of_any_shape_are_refused_and_never_read(calls: int):
     """The handler itself, behind the checks of `wrap`, in a process of its own."""
     done = subprocess.run([sys.executable, "-c", ABUSE, str(calls)], capture_output=True, text=True, timeout=600)

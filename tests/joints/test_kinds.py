@@ -102,6 +102,7 @@ def test_kinematics_and_their_rates(kind: str):
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", NEW)
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics"])
+@pytest.mark.slow
 def test_derivatives(kind: str, function: str):
     one, two = robots(kind, 0.1)
     q, qd, x = (row[0] for row in state(2))

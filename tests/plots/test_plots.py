@@ -162,6 +162,7 @@ def test_heat_and_logarithmic_lines():
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+@pytest.mark.slow
 def test_files_parse_and_are_the_same_twice(tmp_path: Path, ending: str):
     written = []
     for name in ("a", "b"):
@@ -215,6 +216,7 @@ def test_nothing_global_changes_and_figures_go(tmp_path: Path):
     assert [ref() for ref in gone] == [None, None]
 
 
+@pytest.mark.slow
 def test_plots_need_no_screen_and_no_pyplot():
     code = (
         "import sys, linksweep as ls, numpy as np; from linksweep import plots\n"

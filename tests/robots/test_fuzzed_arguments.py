@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scale import at_scale
 
 import linksweep as ls
 from linksweep import motion, plots, simulation
@@ -226,4 +227,4 @@ def test_odd_arguments(tmp_path: Path):
 
 @pytest.mark.slow
 def test_many_odd_arguments(tmp_path: Path):
-    returned_or_refused(tmp_path, 2000, 1)
+    returned_or_refused(tmp_path, at_scale(500, 2000), 1)

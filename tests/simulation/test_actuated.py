@@ -111,6 +111,7 @@ def test_compiled_inverse_dynamics_drives_the_motors_only(name: str):
     np.testing.assert_allclose(tau, explicit, atol=1e-11 * np.abs(tau).max())
 
 
+@pytest.mark.slow
 def test_an_independent_solution_of_the_delta():
     """B^T tau = B^T tree for the motions B that the constraints allow: three equations for three motors."""
     robot, start = mechanism("delta with rods")

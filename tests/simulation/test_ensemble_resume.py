@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import pytest
 from abuse_helpers import PATIENCE, run_python
+from scale import at_scale
 
 import linksweep as ls
 from linksweep import ArgumentError
@@ -511,8 +512,8 @@ def test_killed_and_damaged_runs_end_right(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_fifty_killed_and_damaged_runs_end_right(tmp_path: Path):
-    finished(tmp_path, 50, 10_000)
+def test_many_killed_and_damaged_runs_end_right(tmp_path: Path):
+    finished(tmp_path, at_scale(10, 50), at_scale(4_000, 10_000))
 
 
 def test_what_killed_runs_leave_is_removed(tmp_path: Path):

@@ -164,6 +164,7 @@ def test_a_killed_run_goes_on(tmp_path: Path):
     assert [(folder / name).read_bytes() for name in names] == [(tmp_path / "whole" / n).read_bytes() for n in names]
 
 
+@pytest.mark.slow
 def test_two_dask_workers_and_one_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     distributed = pytest.importorskip("distributed", reason="clusters are those of Dask: pip install 'linksweep[dask]'")
     experiment = rollouts(options={"duration": 0.5, "every": 50})

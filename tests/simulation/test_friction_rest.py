@@ -139,6 +139,7 @@ def test_rates_are_those_of_the_convex_problem():
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("friction", [[5.0, 0.5, 20.0, 1.0, 0.1, 0.2], [0.5, 2.0, 0.5, 0.1, 0.05, 0.02]])
+@pytest.mark.slow
 def test_fixed_and_adaptive_steps_meet(friction: list[float]):
     """An arm of six joints that falls: some stick, some slide, some stop on the way."""
     robot = rough(ls.robots.puma560(), friction)

@@ -230,6 +230,7 @@ def test_accelerations_and_torques_are_those_of_the_same_moment(puma: ls.Robot):
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("integrator", ["rk4", "semi_implicit_euler"])
+@pytest.mark.slow
 def test_interpreter_steps_alike(mixed: ls.Robot, integrator: str):
     q0, qd0 = random_state(mixed, 10, 3)
     machine = ls.simulate(mixed, q0, qd0, None, 0.006, integrator=integrator, every=3)

@@ -29,6 +29,7 @@ def run() -> ls.simulation.Simulation:
     return ls.simulate(robot, robot.neutral(), np.linspace(0, 1, robot.nv), None, 0.01, every=2)
 
 
+@pytest.mark.slow
 def test_csv_holds_every_number(run: ls.simulation.Simulation, tmp_path: Path):
     run.to_csv(tmp_path / "run.csv")
     with (tmp_path / "run.csv").open(newline="") as file:
@@ -192,6 +193,7 @@ def take_odd_arrays() -> None:
     assert np.array_equal(wide, before)
 
 
+@pytest.mark.slow
 def test_wrong_arguments_are_one_sentence_each():
     in_process(refuse_everything)
 

@@ -27,6 +27,7 @@ def slider(mass: float = 2.0) -> ls.Robot:
     return ls.Robot.from_dh([row], "modified", gravity=(0.0, 0.0, -9.81))
 
 
+@pytest.mark.slow
 def test_a_mass_comes_to_rest_where_the_spring_carries_it():
     robot = slider()
     table = Surface(robot.link_names[-1], (0.0, 0.0, 0.1), stiffness=2e4, damping=200.0)

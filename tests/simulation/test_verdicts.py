@@ -115,6 +115,7 @@ def test_stiff_stops():
     assert said(robot, HOME + 0.01, None, None, 0.35, stops=(1e6, 1e3), dt=stable, every=1000)[0].finite
 
 
+@pytest.mark.slow
 def test_a_joint_that_flies_off_is_named_with_its_limits():
     """Undriven, without stops: fingers leave the hand, and the energy grows without any work."""
     robot = panda()

@@ -162,6 +162,7 @@ def puma() -> puma560.Results:
     return puma560.compute()
 
 
+@pytest.mark.slow
 def test_puma_all_pairs_bring_the_accelerations_back(puma: puma560.Results):
     """The bar is 1e-9 of the largest acceleration; the motion is the paper's, 300 samples."""
     robot = robots.puma560()
@@ -210,6 +211,7 @@ def test_puma_files_carry_the_numbers(folder_of: Callable[[str], Path]):
 # ---- stanford and six_axis -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_stanford_statics_in_the_files(folder_of: Callable[[str], Path]):
     out = folder_of("stanford")
     tau, q = columns(out / "stanford_paper.csv", "tau."), columns(out / "stanford_paper.csv", "q.")

@@ -97,6 +97,7 @@ PAIRS = st.lists(st.tuples(FIELDS, FIELDS).map(",".join), max_size=4).map("\n".j
     | PAIRS.map(str.encode)
 )
 @settings(deadline=None, max_examples=500)
+@pytest.mark.slow
 def test_the_quick_parser_takes_nothing_that_python_does_not(text: bytes):
     found = _numbers(text, 2)
     if found is not None:

@@ -67,6 +67,7 @@ def test_every_joint_against_pinocchio_by_name(case: str, seed: int):
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["ur_description/urdf/ur5_robot.urdf", "solo_description/robots/solo12.urdf"])
+@pytest.mark.slow
 def test_files_on_a_floating_base(name: str):
     bot = ls.load(FILES[name], base="floating")
     model = pin.buildModelFromUrdf(str(FILES[name]), pin.JointModelFreeFlyer())
@@ -77,6 +78,7 @@ def test_files_on_a_floating_base(name: str):
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("rolled", [False, True])
 @pytest.mark.parametrize("backend", ["llvm", "interpreter"])
+@pytest.mark.slow
 def test_loops_and_written_out_give_the_same(rolled: bool, backend: str):
     bot = random_robot(ALL_KINDS, tree=True, seed=3)
     q, qd, x = state(bot, 3)
@@ -170,6 +172,7 @@ def test_second_derivatives_of_a_free_body_are_derivatives_of_derivatives():
         assert close(second[..., k], slope, 1e-7)  # h^2 and 1e-16 / h
 
 
+@pytest.mark.slow
 def test_poses_momentum_and_energy_along_rates():
     bot = random_robot(("free", "spherical", "revolute"), seed=6)
     q, qd, _ = state(bot, 6)
@@ -232,6 +235,7 @@ def test_batches_types_and_out():
     assert close(single[2], bot.mass_matrix_inverse(q), 1e-4)  # float32
 
 
+@pytest.mark.slow
 def test_methods_stay_what_they_are():
     """A method that is asked for computes the values; derivatives do not depend on it."""
     bot = ls.robots.puma560()

@@ -491,6 +491,7 @@ def limits_of(bot: ls.Robot) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("driven", [False, True])
 @pytest.mark.parametrize("mimic", ["free", "couple"])
+@pytest.mark.slow
 def test_a_panda_stays_finite_and_within_its_limits_for_a_minute(mimic: str, driven: bool):
     """From the neutral configuration, where joint 4 is outside its limits; no step warns."""
     bot = panda(mimic)
@@ -552,6 +553,7 @@ def test_damping_never_makes_the_live_simulation_unstable(damping: float):
     assert np.abs(simulation.qd).max() < 20.0
 
 
+@pytest.mark.slow
 def test_stops_and_damping_can_be_turned_off_during_a_run(opened: Callable[..., Viewer]):
     viewer = opened(panda())
     controls = viewer.controls
@@ -926,6 +928,7 @@ def test_the_command_shows_until_it_is_ended():
     assert process.returncode == 143
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_the_page_below_the_cell():
     nbformat = pytest.importorskip("nbformat", reason="notebooks are run by nbclient: pip install nbclient ipykernel")
     nbclient = pytest.importorskip("nbclient", reason="notebooks are run by nbclient: pip install nbclient ipykernel")

@@ -296,6 +296,7 @@ def read_attacks(folder: str) -> None:
 
 
 @pytest.mark.skipif(resource is None, reason="memory is measured on POSIX systems")
+@pytest.mark.slow
 def test_meshes_that_are_attacks_are_refused_and_stay_small(tmp_path: Path):
     pytest.importorskip("collada", reason="COLLADA is read by pycollada")
     for name, make in ATTACKS.items():

@@ -284,7 +284,9 @@ def identify(
     the joints, see `Columns`. weights: (rows,) or (rows, nv), 0 leaves a row out. slow: rad/s below which dry friction
     is not believed. delay: seconds by which torques stand late. every: how many rows are summed to one.
     stribeck: m/s or rad/s, the speed of the Stribeck term, if that is unknown. grouping_by: "rule", links as in base
-    parameters, or "qr". control: of "iv", (kp, kd) of the drives; None: computed torque.
+    parameters, or "qr". control: of "iv", (kp, kd) of the drives; None: computed torque. retime: whether rows of a
+    polled log, which repeats rows, are moved to the times at which the controller sampled them; None: where the log
+    repeats rows.
     """
     if not is_one_of(method, METHODS):
         raise ArgumentError(

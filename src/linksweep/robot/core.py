@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
 from ..analysis.singular import least_ratio, singular_joints, slide_of, warn_if_singular, watched
 from ..backends.threads import default_threads
@@ -30,7 +30,6 @@ from ..mechanism import coordinates
 from ..mechanism.canonical import CanonicalModel, canonical
 from ..support import settings
 from ..support.lazy import Once, lazy
-from ..support.messages import shown
 from ..support.numbers import Named, checked_flag
 
 Items = Item | Sequence[Item]  # one of them, or a list
@@ -198,16 +197,3 @@ class Core:
 def refuse_out(item: str, out: np.ndarray | None) -> None:
     if out is not None:
         raise ArgumentError(f"{item}: out= does not go with details=True: take the arrays that are returned.")
-
-
-def checked_dtype(dtype: DTypeLike | None) -> str | None:
-    """ "float64" or "float32"; None follows the arguments."""
-    if dtype is None:
-        return None
-    try:
-        name = np.dtype(dtype).name
-    except (TypeError, ValueError):
-        name = shown(dtype)
-    if name not in ("float64", "float32"):
-        raise ArgumentError(f"dtype is {name}, expected 'float64', 'float32', or None to follow the arguments.")
-    return name

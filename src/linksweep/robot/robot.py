@@ -34,12 +34,12 @@ from ..mechanism.canonical import CanonicalModel
 from ..support import settings
 from ..support.lazy import lazy
 from ..support.messages import listing
-from ..support.numbers import Named, checked_flag, real_vectors
+from ..support.numbers import Named, checked_dtype, checked_flag, real_vectors
 from ..tracing.count import Counts, count
 from ..tracing.program import Program
 from . import editing, joint_numbers, parameters
 from .closed_chains import Choice, ClosedChain, Mobility, checked_ties
-from .core import Core, Extras, Item, Items, checked_dtype, extras, listed, refuse_out
+from .core import Core, Extras, Item, Items, extras, listed, refuse_out
 from .couplings import expansion
 from .derivatives import Derivatives, Slopes
 from .formulas import NUMBERS_INSTEAD, Formulas

@@ -14,11 +14,10 @@ from ..backends.threads import checked_threads, run_shared
 from ..catalogue.requests import make_request
 from ..compiled.function import chosen_backend
 from ..errors import ArgumentError
-from ..robot.core import checked_dtype
 from ..support.foreign import refuse_foreign
 from ..support.memory import check_memory
 from ..support.messages import is_one_of, nearest, shown
-from ..support.numbers import checked_flag
+from ..support.numbers import checked_dtype, checked_flag
 from .checks import broadcast_batch, check_closed, positive, real_array
 from .columns import Kernel
 from .fixed_step import step_kernel

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..errors import ArgumentError
 from .foreign import refuse_foreign
@@ -41,6 +41,19 @@ def checked_flag(name: str, value: object) -> bool:
     if not isinstance(value, (bool, int, np.bool_)):
         raise ArgumentError(f"{name} is {shown(value)}, expected True or False.")
     return bool(value)
+
+
+def checked_dtype(dtype: DTypeLike | None) -> str | None:
+    """ "float64" or "float32"; None follows the arguments."""
+    if dtype is None:
+        return None
+    try:
+        name = np.dtype(dtype).name
+    except (TypeError, ValueError):
+        name = shown(dtype)
+    if name not in ("float64", "float32"):
+        raise ArgumentError(f"dtype is {name}, expected 'float64', 'float32', or None to follow the arguments.")
+    return name
 
 
 def real_vectors(name: str, value: ArrayLike, size: int) -> np.ndarray:
