@@ -92,7 +92,8 @@ def test_stale_rows_are_found_and_no_others(how, encoder: float):
 def test_torques_that_are_updated_less_often():
     log = clean_log("ur5", 0, duration=10.0)
     fit = fitted(held_torques(log, 5), False)
-    assert list(fit.remarks) == ["stale"] and np.isclose(fit.samples.dt, 5 * log.period, rtol=1e-3)
+    assert list(fit.remarks) == ["stale"]
+    assert np.isclose(fit.samples.dt, 5 * log.period, rtol=1e-6)  # the period is estimated from the positions
 
 
 def test_the_clock_of_the_controller():
@@ -104,6 +105,7 @@ def test_the_clock_of_the_controller():
     fresh = np.concatenate([[True], np.diff(source) > 0])
     rows = source[fresh]
     clock = sampling_times(1.0001 * polls[fresh], log.q[rows])
+    # A line through 5,000 times with a jitter of 0.3 periods has its slope to 0.3 sqrt(12) / 5000^1.5 = 3e-6.
     assert np.isclose(clock.period, 1.0001 * log.period, rtol=1e-5)
     error = clock.t - 1.0001 * log.t[rows]
     assert np.std(error) < 0.03 * log.period and clock.jitter > 0.2 * log.period

@@ -213,6 +213,7 @@ def test_a_straight_wrist_is_crossed(samples: int):
     assert followed.q[0, 4] > 0.1 and followed.q[-1, 4] < -0.1
     assert followed.peak.max() < 4.0 and np.abs(followed.qdd).max() < 20.0
     assert np.abs(robot.pose(followed.q, "tool") - path(t).pose).max() <= 1e-9
+    # At the singular configuration a position to 1e-9 fixes the wrist to its root, and each derivative costs digits.
     np.testing.assert_allclose(robot.frame_velocity(followed.q, followed.qd, "tool"), path(t).twist, atol=1e-7)
     acceleration = robot.frame_acceleration(followed.q, followed.qd, followed.qdd, "tool")
     np.testing.assert_allclose(acceleration, path(t).acceleration, atol=1e-5)
@@ -244,7 +245,7 @@ def test_verdicts_do_not_depend_on_the_samples(beside: float):
     assert len({followed.reason for followed in found}) == 1
     if found[0].reason == "converged":
         peaks = np.array([followed.peak.max() for followed in found])
-        np.testing.assert_allclose(peaks, peaks[0], rtol=0.05)
+        np.testing.assert_allclose(peaks, peaks[0], rtol=0.05)  # the largest at the points visited, not a maximum
         assert all(np.abs(followed.q[-1] - found[0].q[-1]).max() < 1e-6 for followed in found)
 
 
@@ -271,7 +272,7 @@ def test_velocity_limits_end_a_path_that_is_too_fast():
     slow, fast = (robot.follow(Line(start, end, T), "tool", np.linspace(0.0, T, 51), q0) for T in (2.0, 0.2))
     assert slow.reason == "converged" and (np.abs(slow.qd) <= 1.0).all()
     assert fast.reason == "velocity limits" and not fast.solved.all() and (np.abs(fast.qd[fast.solved]) <= 1.0).all()
-    np.testing.assert_allclose(fast.peak, 10.0 * slow.peak, rtol=1e-3)  # so much slower, and it goes
+    np.testing.assert_allclose(fast.peak, 10.0 * slow.peak, rtol=1e-3)  # the largest at the points visited
 
 
 @pytest.mark.parametrize("samples", [40, 41])
