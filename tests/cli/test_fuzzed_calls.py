@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import re
 import shlex
-import signal
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from abuse_helpers import interrupted
 from command_line import ARM
 from scale import at_scale
 
@@ -169,21 +168,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@contextlib.contextmanager
-def interrupted() -> Iterator[None]:
-    """Ctrl-C after SECONDS of this process."""
-    before = signal.signal(signal.SIGPROF, lambda *_: os.kill(os.getpid(), signal.SIGINT))
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
 def fault(run: Callable[..., tuple[int, str, str]], words: list[str], codes: dict[int, int]) -> str:
     """What is wrong with the end of a call; its exit code is counted."""
-    with warnings.catch_warnings(), interrupted():
+    with warnings.catch_warnings(), interrupted(SECONDS):
         warnings.simplefilter("ignore")
         try:
             code, out, err = run(*words)

@@ -6,12 +6,14 @@ that `in_process` runs in a new one: a signal is then a failed test with a trace
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,18 @@ from linksweep.description.model import Inertial, Joint, Placement
 SIMD = ("", "avx2", "sse2")  # settings of LINKSWEEP_SIMD that any x86-64 host can run; "" is the host's own
 PAGE = mmap.PAGESIZE
 PATIENCE = 900  # seconds: what takes longer hangs, also on a machine that has much else to do
+
+
+@contextlib.contextmanager
+def interrupted(seconds: float) -> Iterator[None]:
+    """Ctrl-C after `seconds` of this process's processor time."""
+    before = signal.signal(signal.SIGPROF, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def in_process(function: Callable[..., None], *args: Any, timeout: float = PATIENCE, **environment: Any) -> str:

@@ -10,16 +10,16 @@ import contextlib
 import inspect
 import random
 import re
-import signal
 import traceback
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from abuse_helpers import interrupted
 from scale import at_scale
 
 import linksweep as ls
@@ -160,24 +160,10 @@ def calls(folder: Path) -> list[Call]:
     return complete
 
 
-@contextlib.contextmanager
-def interrupted() -> Iterator[None]:
-    def leave(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGPROF, leave)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
 def fault(function: Callable[..., Any], given: dict[str, Any], counts: dict[str, int]) -> str:
     """The error that is not one of ours, or a message that is not one sentence."""
     try:
-        with interrupted():
+        with interrupted(SECONDS):
             function(**given)
         counts["returned"] += 1
     except ls.LinksweepError as error:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -34,6 +34,15 @@ def checked(f: object) -> CompiledFunction:
         raise ArgumentError(f"wrap got {f.name} with details, expected plain results: use robot.compile.")
     recipe = replace(f.recipe, varied=bool(f.recipe.parameters))
     return CompiledFunction(recipe, None, 1, "llvm")  # in the type that it is given
+
+
+def in_order(f: CompiledFunction, args: tuple[T, ...], named: Mapping[str, T]) -> tuple[T, ...]:
+    """The arguments of a call, some of them by name, in the order of `f.inputs`."""
+    rest = f.inputs[len(args) :]
+    if len(args) + len(named) != len(f.inputs) or any(name not in rest for name in named):
+        given = f"{len(args)} arguments{f' and {chr(44).join(named)}' if named else ''}"
+        raise ArgumentError(f"{f.name} got {given}, expected {', '.join(f.inputs)}, each once.")
+    return (*args, *(named[name] for name in rest))
 
 
 def unique_name(function: CompiledFunction | Rollout) -> str:

@@ -16,7 +16,7 @@ from typing import overload
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
 from ..simulation.gradient import Rollout
-from .derived import by_products, checked, jacobian, product, product_arguments, unique_name
+from .derived import by_products, checked, in_order, jacobian, product, product_arguments, unique_name
 
 try:
     import jax
@@ -79,12 +79,7 @@ class JaxFunction:
         self._node = _root(function)
 
     def __call__(self, *args: JaxArray, **named: JaxArray) -> JaxArray:
-        names = self.function.inputs
-        unknown = [name for name in named if name not in names[len(args) :]]
-        if unknown or len(args) + len(named) != len(names):
-            given = f"{len(args)} arguments{f' and {chr(44).join(named)}' if named else ''}"
-            raise ArgumentError(f"{self.__name__} got {given}, expected {', '.join(names)}, each once.")
-        arrays = _prepared(self.function, (*args, *(named[name] for name in names[len(args) :])))
+        arrays = _prepared(self.function, in_order(self.function, args, named))
         results = bind(_call, *arrays, node=self._node)
         return results[0] if len(results) == 1 else tuple(results)
 

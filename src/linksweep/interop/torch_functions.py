@@ -10,7 +10,7 @@ from typing import overload
 from ..compiled.function import CompiledFunction, make_function
 from ..errors import ArgumentError
 from ..simulation.gradient import Rollout
-from .derived import by_products, checked, jacobian, product, product_arguments, unique_name
+from .derived import by_products, checked, in_order, jacobian, product, product_arguments, unique_name
 
 try:
     import torch
@@ -56,21 +56,13 @@ class TorchFunction:
 
     def __call__(self, *args: Tensor, **named: Tensor) -> Tensor:
         if named or len(args) != len(self._rules.cores):
-            args = self._in_order(args, named)
+            args = in_order(self.function, args, named)
         arrays = plain_arrays(args)
         if arrays is None:
             results = self._rules.operator.dispatched(*self._rules.prepared(args))
         else:
             results = self._rules.results(arrays)
         return results[0] if self._single else tuple(results)
-
-    def _in_order(self, args: tuple[Tensor, ...], named: dict[str, Tensor]) -> tuple[Tensor, ...]:
-        names = self.function.inputs
-        unknown = [name for name in named if name not in names[len(args) :]]
-        if unknown or len(args) + len(named) != len(names):
-            given = f"{len(args)} arguments{f' and {chr(44).join(named)}' if named else ''}"
-            raise ArgumentError(f"{self.__name__} got {given}, expected {', '.join(names)}, each once.")
-        return (*args, *(named[name] for name in names[len(args) :]))
 
     def __reduce__(self) -> tuple[object, ...]:
         return wrap, (self.function,)
