@@ -31,6 +31,7 @@ pytest_plugins = ("command_line", "rule_patterns")  # modules of tests/helpers w
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.set_threshold(50_000, 20, 20)  # tracing makes millions of small objects: by default a tenth of the time is gc's
     if hasattr(config, "workerinput"):  # workers of pytest-xdist inherit the environment
         return
     # Objects are cached by the text of their kernels, so they serve until the text changes; `make clean` removes them.
