@@ -42,11 +42,11 @@ def test_every_mutant_is_refused_or_a_robot(first: int):
 def test_the_mutants_are_worth_it():
     """Every mutation occurs, and both outcomes do: mutants that are all refused at once would test little."""
     with ThreadPoolExecutor(2) as pool:
-        results = [line for lines in pool.map(run, range(0, COUNT, BATCH)) for line in lines]
+        results = [line for lines in pool.map(run, range(0, COUNT, 3 * BATCH)) for line in lines]
     known = {function.__name__ for function in mutations.COMMON + mutations.OF_XML + mutations.OF_TOML}
     assert {line["mutation"] for line in results} == known
     for suffix in (".urdf", ".toml", ".xml"):
         counts = Counter(line["result"] for line in results if line["suffix"] == suffix)
-        assert counts["refused"] > 100 and counts["robot"] > 50, (suffix, counts)
+        assert counts["refused"] > 30 and counts["robot"] > 20, (suffix, counts)
     bombs = Counter(line["result"] for line in results if line["mutation"] == "bomb")
     assert set(bombs) == {"refused"}

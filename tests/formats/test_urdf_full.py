@@ -1,8 +1,7 @@
-"""Every real URDF, on a fixed and on a floating base, against Pinocchio; and what a URDF may hold besides arms."""
+"""What a URDF may hold besides arms: planar, floating and mimic joints, a single body. Whole files: test_all_robots.py."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,68 +18,11 @@ from linksweep.errors import ModelWarning
 from linksweep.formats.urdf import read_urdf
 
 EMPTY = "ur_description/urdf/ur3.urdf"  # it holds no link
-RIGID = oracles.NOT_ROBOTS - {EMPTY}  # nothing moves on a fixed base
-CASES = [
-    (name, base)
-    for name in sorted(oracles.FILES.keys() - {EMPTY})
-    for base in ("fixed", "floating")
-    if base == "floating" or name not in RIGID
-]
-TOLERANCE = 1e-10  # right angles that files round at the eleventh digit are made exact here
-SINGULAR = {  # fingers without mass: forward dynamics is refused, by name of the joints
-    "romeo_description/urdf/romeo.urdf",
-    "romeo_description/urdf/romeo_laas_small.urdf",
-}
 
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
-
-
-def load_quietly(path: Any, **options: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)
-        return ls.load(path, **options)
-
-
-def test_sixty_eight_files_hold_a_robot():
-    assert len({name for name, _ in CASES}) == 68
-
-
-@pytest.mark.parametrize(("name", "base"), CASES)
-def test_dynamics_are_those_of_pinocchio(name: str, base: str):
-    robot = load_quietly(oracles.FILES[name], base=base)
-    root = (pin.JointModelFreeFlyer(),) if base == "floating" else ()
-    model: Any = pin.buildModelFromUrdf(str(oracles.FILES[name]), *root, mimic=False)
-    assert model.nv == robot.nv
-    data, where = model.createData(), pin_models.places(robot, model)
-    rng = np.random.default_rng(len(name))
-    q, (qd, qdd) = robot.random(rng), rng.uniform(-1, 1, (2, robot.nv))
-    theirs = pin_models.their_q(robot, model, q)
-    velocity = pin_models.their_v(where, qd)
-
-    tau = pin.rnea(model, data, theirs, velocity, pin_models.their_v(where, qdd))[where]
-    assert oracles.relative(robot.inverse_dynamics(q, qd, qdd), tau) <= TOLERANCE
-    bias = pin.nonLinearEffects(model, data, theirs, velocity)[where]
-    assert oracles.relative(robot.bias_forces(q, qd), bias) <= TOLERANCE
-    upper = np.triu(pin.crba(model, data, theirs))
-    mass_matrix = (upper + np.triu(upper, 1).T)[np.ix_(where, where)]
-    assert oracles.relative(robot.mass_matrix(q), mass_matrix) <= TOLERANCE
-    if name in SINGULAR:
-        with pytest.raises(ls.SingularError, match="no inertia moves with joint"):
-            robot.forward_dynamics(q, qd, tau)
-    else:
-        found = robot.forward_dynamics(q, qd, tau)
-        assert oracles.relative_through(mass_matrix, tau, found, qdd) <= TOLERANCE
-
-    pin.framesForwardKinematics(model, data, theirs)
-    poses = dict(zip(robot.frame_names, robot.poses(q), strict=True))
-    bodies = [frame.name for frame in model.frames if frame.type == pin.FrameType.BODY and frame.name != "universe"]
-    assert set(bodies) <= set(poses)
-    for body in bodies:
-        expected = data.oMf[model.getFrameId(body, pin.FrameType.BODY)].homogeneous
-        assert np.allclose(poses[body], expected, rtol=0, atol=1e-9), body
 
 
 def test_a_file_without_links_is_refused_on_any_base():
