@@ -23,6 +23,7 @@ from ..tracing.labels import labelled
 
 if TYPE_CHECKING:
     from ..catalogue.table import Request
+    from ..description.model import Model
     from ..tracing.program import Array, Program
     from .function import CompiledFunction
 
@@ -30,14 +31,12 @@ Values = Mapping[str, np.ndarray]
 
 
 class RobotNames(Protocol):
-    """What comments say of the robot that a function belongs to: its name, and those of its joints."""
+    """A Robot, whose name and joints comments mention."""
 
     @property
     def name(self) -> str: ...
     @property
-    def joint_names(self) -> tuple[str, ...]: ...
-    @property
-    def uncoupled(self) -> RobotNames: ...
+    def model(self) -> Model: ...
 
 
 TYPES = ("double", "float")
@@ -203,8 +202,9 @@ def about(
     yield ""
     yield "Coordinates in order, with the joint and the link that it moves:"
     short = link_names([link.name for link in links])
+    joints = [] if robot is None else [robot.model.links[i].joint.name for i in robot.model.document_order]
     for link in function.recipe.model.by_row:
-        joint = f"{robot.uncoupled.joint_names[link.row]}, " if robot is not None else ""
+        joint = f"{joints[link.row]}, " if joints else ""
         q = _range("q", link.q_start, link.nq)
         if not link.leads:
             q = f"{float(link.ratio)!r} * {q} + {float(link.shift)!r}"

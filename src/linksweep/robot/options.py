@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from numpy.typing import ArrayLike
 
@@ -61,7 +61,7 @@ class ViewOptions(TypedDict, total=False):
     quantities: Mapping[str, ArrayLike] | None
     others: Sequence[object]
     placement: ArrayLike | None
-    law: Callable[[np.ndarray], object] | None  # gives what `simulate` takes as torque
+    law: Callable[[np.ndarray], Any] | None  # gives what `simulate` takes as torque
     frame: str | None
     visuals: str | Path | None
     opacity: float
