@@ -13,10 +13,10 @@ import pytest
 from robots_for_tests import close, freely_moving, robot
 
 import linksweep as ls
-from linksweep.analysis.factor import Factor
 from linksweep.catalogue.functions import FUNCTIONS
 from linksweep.errors import ArgumentError, SingularError
 from linksweep.joints import KINDS
+from linksweep.robot.factor import Factor
 
 
 @functools.cache

@@ -17,13 +17,13 @@ import pytest
 from robots_for_tests import nested, random_inertial, random_rotation, robot
 
 import linksweep as ls
-from linksweep.analysis.singular import Watched, inertia_ratio, least_ratio, threshold, watched
 from linksweep.catalogue.functions import FUNCTIONS, Request, trace
 from linksweep.compiled.function import CompiledFunction, Recipe
 from linksweep.description.assembly import Part, assemble
 from linksweep.description.model import Inertial, Joint, Limits, Placement
 from linksweep.errors import ArgumentError, ModelWarning, SingularError, SingularWarning
 from linksweep.mechanism.canonical import canonical
+from linksweep.robot.singular import Watched, inertia_ratio, least_ratio, threshold, watched
 from linksweep.spatial_operators import operators
 from linksweep.tracing.count import count
 

@@ -26,6 +26,8 @@ ROOMS = (
     "catalogue",
     "backends",
     "compiled",
+    "robot",
+    "robots",
     "analysis",
     "spatial_operators",
     "exact",
@@ -33,11 +35,6 @@ ROOMS = (
     "motion",
     "tables",
     "simulation",
-    "robot",
-    "robots",
-    "interop",
-    "jax",
-    "torch",
     "counts",
     "plots",
     "identification",
@@ -54,12 +51,17 @@ SEES_ONLY = {
     "algorithms": {"spatial", "description.model", "mechanism"},  # they never know their scalar
     "backends": {"errors", "support", "tracing.expression", "tracing.program"},  # they see only Programs
 }
-# (who, whom): what is asked for when a file is read or a picture wanted, and never when a module is imported.
+# (importer, imported): convenience methods of Robot and of a run, which import when they are called, and the types that
+# these methods return.
 LAZILY = {
-    ("simulation.storage", ""),  # a saved run gives back its Robot
-    ("simulation.result", "viewer"),  # run.show()
+    ("robot.robot", "analysis.base_parameters"),
+    ("robot.robot", "analysis.wrench"),
+    ("robot.robot", "explain"),
+    ("robot.robot", "motion"),
     ("robot.robot", "viewer"),
-    ("simulation.answers", ""),  # a run shows its picture
+    ("robot.formulas", "explain"),
+    ("simulation.result", "viewer"),  # run.show()
+    ("simulation.answers", "plots"),  # run.plot()
 }
 
 
@@ -70,15 +72,15 @@ def own_name(path: Path) -> str:
 
 
 def imports_of(path: Path, when_imported: bool = False) -> set[str]:
-    """Modules of linksweep (dotted, below linksweep) that a file imports at run time, anywhere in it.
+    """Modules of linksweep (dotted, below linksweep) that a file imports anywhere in it, for its types too.
 
-    `when_imported`: only those that its own import brings, not what its functions import when called.
+    `when_imported`: only those that its own import brings, not what its functions import when called, nor types.
     """
     found: set[str] = set()
 
     def visit(node: ast.AST) -> None:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            for child in node.orelse:  # what only a type checker reads is no dependency
+            for child in node.orelse if when_imported else [*node.body, *node.orelse]:
                 visit(child)
             return
         if when_imported and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):

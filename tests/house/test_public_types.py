@@ -21,7 +21,7 @@ ROOT = Path(linksweep.__file__).parent
 # Aliases of Any that public signatures may name: things of packages that type checkers cannot see, one for each.
 FOREIGN = {
     "linksweep.analysis.conventions.Foreign": "models of Pinocchio and MuJoCo",
-    "linksweep.analysis.symbolic.Expression": "SymPy's",
+    "linksweep.backends.symbolic.Expression": "SymPy's",
     "linksweep.compiled.casadi_export.CasadiFunction": "CasADi's",
     "linksweep.simulation.ensembles.Client": "Dask's",
     "linksweep.viewer.server.Handle": "viser's",
@@ -191,7 +191,7 @@ def test_the_walk_walks():
         "linksweep.simulation.result.Simulation",
         "linksweep.robot.grasps.Grasp",
         "linksweep.compiled.function.CompiledFunction",
-        "linksweep.analysis.factor.Factor",
+        "linksweep.robot.factor.Factor",
         "linksweep.simulation.options.Settings",
         "linksweep.formats.dh_writer.DHTable",
     } <= reached

@@ -71,10 +71,10 @@ def test_jax(jax, monkeypatch: pytest.MonkeyPatch):
 
 def test_torch(monkeypatch: pytest.MonkeyPatch):
     torch = pytest.importorskip("torch", reason="linksweep.torch needs torch, which is not installed")
-    from linksweep.interop import torch_functions
+    from linksweep.torch import functions
 
     def everything(name: str) -> list[np.ndarray]:
-        f = torch_functions.wrap(robot(name).compile(ITEMS))
+        f = functions.wrap(robot(name).compile(ITEMS))
         q, qd, tau = (torch.tensor(x, requires_grad=True) for x in (STATE[0], STATE[1, 0], STATE[2]))
         qdd, M = f(q, qd, tau)
         slopes = torch.autograd.grad((qdd**2).sum() + (M**2).sum(), (q, qd, tau), create_graph=True)
@@ -87,7 +87,7 @@ def test_torch(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(derived, "SMALL", 10**6)
     whole = everything("mixed3")
     monkeypatch.setattr(derived, "SMALL", 0)
-    monkeypatch.setattr(torch_functions, "_rules", _fresh(torch_functions))
+    monkeypatch.setattr(functions, "_rules", _fresh(functions))
     for found, expected in zip(everything("mixed3"), whole, strict=True):
         assert close(found, expected, 1e-12)
 

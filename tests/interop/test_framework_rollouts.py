@@ -110,7 +110,7 @@ import sys
 import jax, numpy as np
 jax.config.update("jax_enable_x64", True)
 import linksweep as ls
-from linksweep.interop.jax_rollouts import JaxRollout
+from linksweep.jax.rollouts import JaxRollout
 dtype, other = sys.argv[2:]
 node = JaxRollout(ls.rollout(ls.robots.planar(2), 0.01))._node
 made = states, slopes = [node.registered(what, dtype) for what in ("states", "slopes")]

@@ -177,8 +177,8 @@ def test_what_does_not_fit(puma, forward):
 
 def test_one_function_is_registered_once(puma, forward):
     """However often it is wrapped, also from a pickle."""
-    from linksweep.interop.jax_targets import _registered
     from linksweep.jax import wrap
+    from linksweep.jax.targets import _registered
 
     q, qd, tau = STATE[:, 0]
     forward(q, qd, tau)
@@ -270,7 +270,7 @@ import sys
 import jax, numpy as np
 jax.config.update("jax_enable_x64", True)
 import linksweep as ls
-from linksweep.interop.jax_targets import register
+from linksweep.jax.targets import register
 from linksweep.interop.derived import checked
 name = register("test", checked(ls.robots.puma560().compile("forward_dynamics")), "float64")
 rng, refused, right = np.random.default_rng(0), 0, 0

@@ -13,7 +13,7 @@ import pytest
 import sympy as sp
 
 import linksweep as ls
-from linksweep.analysis.symbolic import as_fraction
+from linksweep.backends.symbolic import as_fraction
 from linksweep.robots.general_arm import GeneralArm
 
 FUNCTIONS = [

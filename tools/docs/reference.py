@@ -32,8 +32,8 @@ RESULTS = {  # what calls return, which has no name in `linksweep` of its own
     "Counts": "linksweep.tracing.count",
     "Details": "linksweep.catalogue.details",
     "Explanation": "linksweep.explain.explanation",
-    "Factor": "linksweep.analysis.factor",
-    "Symbolic": "linksweep.analysis.symbolic",
+    "Factor": "linksweep.robot.factor",
+    "Symbolic": "linksweep.backends.symbolic",
 }
 NEEDS = {r"\bmujoco\b": "mujoco", r"\bpinocchio\b": "pinocchio", r"\bviewer\b": "viser", r"\bplots\b": "matplotlib"}
 NEEDS |= {r"\bsymbolic\b": "sympy", r"\bcasadi\b": "casadi", r"\bensemble\b": "pyarrow"}

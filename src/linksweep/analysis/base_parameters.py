@@ -10,7 +10,6 @@ They are not a Robot: masses vanish, inertias may be negative, and they hold for
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,11 +19,9 @@ from ..catalogue.regrouping import regroup
 from ..compiled.function import CompiledFunction
 from ..description.model import Placement
 from ..errors import ArgumentError
+from ..robot.robot import Robot
 from ..spatial.algebra import leaves
 from ..support.messages import is_one_of, shown
-
-if TYPE_CHECKING:
-    from ..robot.robot import Robot
 
 # A column is kept if it stands out of those kept before by one of these parts of its natural size: the clear cases
 # first, so that what tells two parameters apart only by 1e-6 of a radian is not taken for a direction of its own.

@@ -28,13 +28,13 @@ from ..catalogue.functions import FUNCTIONS
 from ..compiled.function import chosen_backend
 from ..description.lint import Finding, lint
 from ..errors import ArgumentError
+from ..robot.robot import Robot, checked_robot
 from ..support.files import Facts
 from ..support.messages import shown
 from ..support.notebook import html_table
 
 if TYPE_CHECKING:
     from ..robot.options import Flags
-    from ..robot.robot import Robot
 
 TOLERANCE = 1e-10
 TORQUES = ("inverse_dynamics", "bias_forces", "gravity_forces")
@@ -179,8 +179,7 @@ def check(robot: Robot, samples: int = 20, seed: int = 0) -> Report:
     Of a robot with constraints, these methods are compared on the tree without them. Constrained accelerations are
     compared with a dense solution, at random poses that meet the constraints, and with what the constraints demand.
     """
-    if not hasattr(robot, "methods") or not hasattr(robot, "model"):
-        raise ArgumentError(f"check got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
+    checked_robot(robot, "check")
     _check_whole(samples, "samples", 1, LARGEST_SAMPLES)
     _check_whole(seed, "seed", 0, 2**63)
     findings = lint(robot.model)

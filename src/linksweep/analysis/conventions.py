@@ -28,12 +28,12 @@ from ..description.external_forces import link_forces
 from ..description.model import BASE
 from ..errors import ArgumentError
 from ..formats.mujoco_names import body_names, joint_names
+from ..robot.robot import Robot, checked_robot
 from ..support.foreign import refuse_foreign
 from ..support.messages import shown
 
 if TYPE_CHECKING:
     from ..mechanism.canonical import CanonicalLink
-    from ..robot.robot import Robot
     from ..spatial.scalars import Values
 
     Joints = list[tuple[CanonicalLink, "Foreign"]]
@@ -339,8 +339,7 @@ def _pinocchio_joints(robot: Robot, model: Foreign) -> Joints:
 
 
 def _check_models(robot: Robot, model: object, kind: str, fields: tuple[str, ...]) -> None:
-    if not hasattr(robot, "canonical"):
-        raise ArgumentError(f"robot is {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
+    checked_robot(robot, "conventions")
     if isinstance(model, type) or not all(hasattr(model, field) for field in fields):
         raise ArgumentError(f"model is {shown(model)}, expected a {kind} of {robot.name}.")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,15 +13,13 @@ from ..catalogue.requests import make_requests
 from ..compiled.arrays import Argument, Signature
 from ..compiled.c_export import default_name, export_c
 from ..compiled.function import CompiledFunction, Recipe
+from ..robot.robot import Robot
 from ..spatial.dense import dot
 from ..spatial.scalars import Scalar, where
 from ..tracing.expression import Graph
 from ..tracing.passes import optimise
 from ..tracing.program import Array, Program, block_program
 from ..tracing.unrolled import UnrolledRun
-
-if TYPE_CHECKING:
-    from ..robot.robot import Robot
 
 TERMS = ("mass_matrix", "coriolis_matrix", "bias_forces")
 

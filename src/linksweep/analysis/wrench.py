@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
+from ..robot.robot import Robot
 from ..support.foreign import refuse_foreign
 from ..support.messages import shown
 from ..support.numbers import as_array, checked_flag, real_vectors
@@ -21,7 +22,6 @@ from ..support.numbers import as_array, checked_flag, real_vectors
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..robot.robot import Robot
 
 RANK = 1e-10  # of the largest singular value: below, a direction cannot be told from noise
 

@@ -32,8 +32,8 @@ from .differentiated import by_numbers
 CasadiFunction = Any  # of CasADi, which is an extra and has no types
 
 if TYPE_CHECKING:
-    from ..robot.robot import Robot
     from ..tracing.program import Program
+    from .c_export import RobotNames
     from .function import CompiledFunction
 
 LONGEST = 32  # CasADi puts words before a name and behind it, and C tells 63 characters apart
@@ -43,7 +43,7 @@ OUT = "out_"  # before the name of a result that a derivative takes as an argume
 
 
 def casadi_source(
-    function: CompiledFunction, name: str | None = None, hessian: bool = True, robot: Robot | None = None
+    function: CompiledFunction, name: str | None = None, hessian: bool = True, robot: RobotNames | None = None
 ) -> str:
     """C for `casadi.external`: the function `name`, `jac_name` and, for exact Hessians, `jac_jac_name`."""
     if function.recipe.details:
@@ -52,7 +52,7 @@ def casadi_source(
 
 
 class _Source:
-    def __init__(self, function: CompiledFunction, name: str, robot: Robot | None):
+    def __init__(self, function: CompiledFunction, name: str, robot: RobotNames | None):
         self.function, self.name = function, name
         self.recipe = replace(function.recipe, varied=bool(function.recipe.parameters))
         self.program = labelled(self.recipe.trace)
@@ -163,7 +163,7 @@ def _word(name: str) -> str:
     return re.sub("_+", "_", identifier(name))
 
 
-def _checked_name(function: CompiledFunction, name: str | None, robot: Robot | None) -> str:
+def _checked_name(function: CompiledFunction, name: str | None, robot: RobotNames | None) -> str:
     if name is None:
         stem = f"{robot.name}_" if robot is not None else ""
         chosen = _word(f"{stem}{function.name}")
@@ -179,7 +179,7 @@ def _checked_name(function: CompiledFunction, name: str | None, robot: Robot | N
 
 def export_casadi(
     function: CompiledFunction, path: str | Path, *, name: str | None = None, hessian: bool = True,
-    robot: Robot | None = None,
+    robot: RobotNames | None = None,
 ) -> Path:  # fmt: skip
     """Write C for `casadi.external` to `path`, which ends in .c."""
     source_path = checked_path(path)

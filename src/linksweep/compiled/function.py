@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from ..backends.llvm import IRModule, LoadedCode
     from ..backends.target import Target
     from ..backends.until import Until
-    from ..robot.robot import Robot
     from ..tracing.program import Program
+    from .c_export import RobotNames
     from .casadi_export import CasadiFunction
 
 _FLOAT32 = np.dtype(np.float32)
@@ -146,13 +146,13 @@ class CompiledFunction:
         target = host_target()
         return kernel_ir(_for_target(self.program, target), self.dtype or "float64", target)[0]
 
-    def c_source(self, name: str | None = None, dtype: str = "double", robot: Robot | None = None) -> str:
+    def c_source(self, name: str | None = None, dtype: str = "double", robot: RobotNames | None = None) -> str:
         """The function as C99, for `double` or `float`; `robot` names it and its joints in the comment on top."""
         from .c_export import c_files
 
         return c_files(self, name, dtype, robot)[0]
 
-    def c_header(self, name: str | None = None, dtype: str = "double", robot: Robot | None = None) -> str:
+    def c_header(self, name: str | None = None, dtype: str = "double", robot: RobotNames | None = None) -> str:
         """The header file that goes with `c_source`."""
         from .c_export import c_files
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..description.lint import lint
 from ..errors import ArgumentError
+from ..robot.robot import Robot
 from ..support.messages import listing, shown
 from .field import lifted
 from .operators import appendix_a
@@ -19,9 +19,6 @@ from .programs import optimised
 from .rational import exact_canonical
 from .report import ENOUGH, Outcome, Proof
 from .statements import LARGEST_EXPLICIT, Excluded, Mechanics, Tried
-
-if TYPE_CHECKING:
-    from ..robot.robot import Robot
 
 MOST_TRIALS = 50
 HOPELESS = 1e-3  # the chance of an error in one trial beyond which more of them are not worth their time
@@ -124,7 +121,7 @@ def _undecided(outcome: Outcome) -> bool:
 
 
 def _checked_robot(target: Robot) -> Robot:
-    if not hasattr(target, "canonical") or not hasattr(target, "model"):
+    if not isinstance(target, Robot):
         raise ArgumentError(
             f"prove got {shown(target)}, expected a Robot, or joints as letters such as 'RRPR': use linksweep.load, "
             f"linksweep.robots, or such a string."

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..analysis.symbolic import Options, symbolic, written_size
+from ..backends.symbolic import Options, symbolic, written_size
 from ..catalogue.details import quantities
 from ..catalogue.dimensions import Dimensions, dimensions
 from ..catalogue.functions import FUNCTIONS, Request, signature

@@ -13,7 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from ..analysis.symbolic import Expression
+    from ..backends.symbolic import Expression
 
 GREEK = {
     "alpha": "α", "zeta": "ζ", "nu": "ν", "rho": "ρ", "phi": "φ", "psi": "ψ", "tau": "τ", "Delta": "Δ", "costate": "λ",
@@ -270,7 +270,7 @@ def mathml(tree: Tree) -> str:
 
 def latex_of(expression: Expression) -> str:
     """A SymPy expression, its symbols written as the papers do: qd2 as a dotted q with a 2 below."""
-    from ..analysis.symbolic import sympy
+    from ..backends.symbolic import sympy
 
     named = {}
     for each in expression.free_symbols:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +11,7 @@ from linksweep.errors import ArgumentError
 from linksweep.mechanism.coordinates import neutral
 from linksweep.support.messages import listing
 
+from ..robot.robot import Robot
 from .base import FloatArray
 from .chains import Chain
 from .closed_form import Solver, Unsolvable, recognised
@@ -32,9 +32,6 @@ from .inverse import (
 )
 from .poses import checked_poses
 from .solver import Task
-
-if TYPE_CHECKING:
-    from linksweep.robot.robot import Robot
 
 WHO = "inverse_kinematics_branches"
 POLISHED, STEPS = 1e-13, 10  # m and rad that Newton's steps aim at; one or two do but next to singular poses

@@ -14,6 +14,7 @@ from linksweep.joints.kind import TURN as TURNING
 from linksweep.mechanism.coordinates import integrate, neutral
 from linksweep.support.lazy import lazy
 
+from ..robot.robot import Robot
 from .base import FloatArray
 from .descent import FAR, LARGEST_STEP, SOLVED, TURN, Bound, Problem
 from .descents import MOST_JOINTS, MOST_WORK, descents_of
@@ -21,7 +22,6 @@ from .poses import rotation_vector
 
 if TYPE_CHECKING:
     from linksweep.description.model import Model, Vector
-    from linksweep.robot.robot import Robot
 
     from .branches import Form
 

@@ -11,7 +11,7 @@ changes its sign. In the course of the leap the motion is interpolated.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,13 +19,11 @@ from numpy.typing import ArrayLike
 from linksweep.errors import ArgumentError
 from linksweep.mechanism.coordinates import difference
 
+from ..robot.robot import Robot
 from .base import FloatArray, JointMotion, finite
 from .cartesian import FrameMotion, Path
 from .chains import Chain, error_of
 from .inverse import CONVERGED, LIMITS, chain_of, check_flags, inverse_kinematics
-
-if TYPE_CHECKING:
-    from linksweep.robot.robot import Robot
 
 SINGULAR = "singular"
 VELOCITY = "velocity limits"

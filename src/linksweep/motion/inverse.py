@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,14 +11,12 @@ from numpy.typing import ArrayLike
 from linksweep.errors import ArgumentError
 from linksweep.support.messages import shown
 
+from ..robot.robot import Robot, checked_robot
 from .base import FloatArray, finite
 from .chains import STARTS, Chain
 from .descent import SOLVED
 from .poses import checked_poses
 from .solver import Found, Task, solve
-
-if TYPE_CHECKING:
-    from linksweep.robot.robot import Robot
 
 CONVERGED = "converged"
 OUT_OF_REACH = "out of reach"
@@ -140,11 +137,7 @@ def _at_once(
 
 def chain_of(robot: Robot, frame: str) -> Chain:
     """The chain of a frame, made once per robot."""
-    if not hasattr(robot, "frame_names"):
-        raise ArgumentError(
-            f"inverse kinematics got {shown(robot)} for the robot, expected a Robot: use linksweep.load."
-        )
-    known = robot.__dict__.setdefault("_chains", {})
+    known = checked_robot(robot, "inverse kinematics").__dict__.setdefault("_chains", {})
     if not isinstance(frame, str) or frame not in known:
         robot.compile(("pose", frame))  # says which frames there are, should this be none
         known[frame] = Chain(robot, frame)

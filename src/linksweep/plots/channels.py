@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from linksweep.description.model import Joint, Model
 from linksweep.errors import ArgumentError
 from linksweep.joints.kind import unit_of
 from linksweep.support.messages import is_one_of, nearest, shown
 
-if TYPE_CHECKING:
-    from linksweep.robot.robot import Robot
+from ..robot.robot import Robot, checked_robot
 
 TITLES = {"q": "joint positions", "qd": "joint velocities", "qdd": "joint accelerations", "tau": "joint torques"}
 QUANTITIES = {
@@ -34,9 +32,7 @@ class Channel:
 
 def described(robot: Robot) -> Model:
     """The description of a Robot."""
-    if not hasattr(robot, "canonical"):
-        raise ArgumentError(f"a plot got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
-    return robot.model
+    return checked_robot(robot, "a plot").model
 
 
 def channels(robot: Robot, quantity: str) -> tuple[Channel, ...]:

@@ -68,8 +68,8 @@ class Scene:
     ):
         if not np.isfinite(q).all():
             raise ArgumentError("a sketch got q with NaN or infinity, expected finite coordinates: leave those out.")
-        q = robot.expand(q) if hasattr(robot, "expand") else q
         self.model: Model = described(robot)
+        q = robot.expand(q)
         self.show_axes, self.show_com = checked_flag("sketch: axes", axes), checked_flag("sketch: com", com)
         names = tuple(frame.name for frame in self.model.frames)
         rigid = robot.uncoupled

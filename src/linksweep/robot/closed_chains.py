@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algorithms.closed_chain.motors import motor_torques
-from ..analysis.constraints import (
+from ..catalogue.details import Details
+from ..description.constraints import Constraint, Spring
+from ..description.model import Model
+from ..errors import ArgumentError
+from ..mechanism import coordinates
+from ..mechanism.canonical import canonical
+from ..support.messages import listing, nearest, shown
+from ..support.numbers import as_array, described, real_vectors
+from .constraints import (
     CLOSES,
     NAMES,
     REDUNDANCY,
@@ -22,14 +30,6 @@ from ..analysis.constraints import (
     uncertain_rows,
     warn_if_constraints_singular,
 )
-from ..catalogue.details import Details
-from ..description.constraints import Constraint, Spring
-from ..description.model import Model
-from ..errors import ArgumentError
-from ..mechanism import coordinates
-from ..mechanism.canonical import canonical
-from ..support.messages import listing, nearest, shown
-from ..support.numbers import as_array, described, real_vectors
 from .core import Core, Extras, refuse_out
 from .editing import with_actuated
 

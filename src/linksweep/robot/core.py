@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..analysis.singular import least_ratio, singular_joints, slide_of, warn_if_singular, watched
 from ..backends.threads import default_threads
 from ..catalogue.defaults import DETAILED, default_method
 from ..catalogue.details import Details
@@ -31,6 +30,7 @@ from ..mechanism.canonical import CanonicalModel, canonical
 from ..support import settings
 from ..support.lazy import Once, lazy
 from ..support.numbers import Named, checked_flag
+from .singular import least_ratio, singular_joints, slide_of, warn_if_singular, watched
 
 Items = Item | Sequence[Item]  # one of them, or a list
 Run = Callable[..., np.ndarray]  # arrays in, an array out
@@ -83,7 +83,7 @@ class Core:
     watched: dict[object, Run] = field(default_factory=dict)  # functions behind methods; some look at poses
     plain: defaultdict[str, dict[object, Run]] = field(default_factory=lambda: defaultdict(dict))  # by backend
     compiled: dict[Hashable, CompiledFunction] = field(default_factory=dict)  # what `compile` gave last
-    generic_ranks: set[int] = field(default_factory=set)  # of its constraints, see analysis/constraints.py
+    generic_ranks: set[int] = field(default_factory=set)  # of its constraints, see robot/constraints.py
 
     @classmethod
     def of(cls, model: Model) -> Core:
@@ -111,7 +111,7 @@ class Core:
 
     @lazy
     def least_ratio(self) -> float:
-        """Below which the inertia that a joint moves does not fall, in any pose: see analysis/singular.py."""
+        """Below which the inertia that a joint moves does not fall, in any pose: see robot/singular.py."""
         slides = [slide_of(link.joint) for link in self.model.links]
         return least_ratio(self.canonical, coordinates.neutral(self.canonical), slides)
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..analysis.constraints import REDUNDANCY, filled, warn_if_constraints_singular
-from ..analysis.singular import threshold, warn_if_singular
 from ..catalogue.functions import Request, wants_loops
 from ..compiled.arrays import Results
 from ..compiled.function import CompiledFunction, builtin_of
 from ..errors import ArgumentError
 from ..support import settings
+from .constraints import REDUNDANCY, filled, warn_if_constraints_singular
 from .core import Core, Extras
+from .singular import threshold, warn_if_singular
 
 Slopes = tuple[np.ndarray, np.ndarray, np.ndarray]  # (..., nv, nv) each: by q, by qd and by the last input
 

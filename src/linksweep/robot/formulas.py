@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
-from ..analysis.symbolic import LIMIT, Options, Symbolic, symbolic, written_size
+from ..backends.symbolic import LIMIT, Options, Symbolic, symbolic, written_size
 from ..catalogue.defaults import DETAILED
 from ..catalogue.dimensions import Dimensions, is_planar
 from ..catalogue.parameters import TEN, parameter_sets

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..analysis.constraints import REDUNDANCY, warn_if_constraints_singular
 from ..description.constraints import Constraint, as_placement
 from ..errors import ArgumentError
 from ..support.messages import is_one_of, nearest, shown
 from .closed_chains import ClosedChain
+from .constraints import REDUNDANCY, warn_if_constraints_singular
 from .grasp_results import GraspDynamics, cross, grasp_map, null_basis, turn, wrench_basis
 from .robot import Robot
 from .scenes import body_inertial, scene

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..analysis.singular import warn_if_singular
 from ..errors import ArgumentError, SingularError
 from ..support.messages import is_one_of, shown
 from .core import Core, Item
+from .singular import warn_if_singular
 
 RANK = 1e-12  # of the largest eigenvalue of Omega with a unit diagonal; below, its inverse has no digits left
 ROWS = {"all": slice(0, 6), "angular": slice(0, 3), "linear": slice(3, 6)}

@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from ..analysis import singular
-from ..analysis.constraints import CLOSES
-from ..analysis.factor import Factor, factor
-from ..analysis.symbolic import LIMIT, Options, Symbolic
+from ..backends.symbolic import LIMIT, Options, Symbolic
 from ..backends.threads import checked_threads, default_threads
 from ..catalogue.defaults import default_method
 from ..catalogue.details import Details
@@ -33,15 +30,17 @@ from ..mechanism import coordinates
 from ..mechanism.canonical import CanonicalModel
 from ..support import settings
 from ..support.lazy import lazy
-from ..support.messages import listing
+from ..support.messages import listing, shown
 from ..support.numbers import Named, checked_dtype, checked_flag, real_vectors
 from ..tracing.count import Counts, count
 from ..tracing.program import Program
-from . import editing, joint_numbers, parameters
+from . import editing, joint_numbers, parameters, singular
 from .closed_chains import Choice, ClosedChain, Mobility, checked_ties
+from .constraints import CLOSES
 from .core import Core, Extras, Item, Items, extras, listed, refuse_out
 from .couplings import expansion
 from .derivatives import Derivatives, Slopes
+from .factor import Factor, factor
 from .formulas import NUMBERS_INSTEAD, Formulas
 from .joint_numbers import JointLimits
 from .operational_space import OperationalSpace, as_key, manipulability, operational_inertia, operational_space
@@ -1510,4 +1509,11 @@ def _restore(model: Model, snapping: Mapping[str, float]) -> Robot:
         warnings.simplefilter("ignore", ModelWarning)  # it was said when the robot was first made
         robot = Robot(model)
     robot.snapping = snapping
+    return robot
+
+
+def checked_robot(robot: object, caller: str) -> Robot:
+    """The Robot that `caller` was given."""
+    if not isinstance(robot, Robot):
+        raise ArgumentError(f"{caller} got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
     return robot

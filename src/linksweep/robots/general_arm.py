@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from linksweep.analysis.symbolic import LIMIT, Options, Symbolic
+from linksweep.backends.symbolic import LIMIT, Options, Symbolic
 from linksweep.catalogue.parameters import Gravity, with_body
 from linksweep.catalogue.requests import make_requests, methods_of
 from linksweep.compiled.function import CompiledFunction, Recipe, make_function

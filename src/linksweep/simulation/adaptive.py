@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from ..catalogue.functions import Request
 from ..compiled.function import CompiledFunction, Recipe
 from ..errors import ArgumentError
+from ..robot.robot import Robot
 from ..support.foreign import refuse_foreign
 from ..support.messages import shown
 from ..support.numbers import as_array
@@ -25,7 +26,6 @@ from .result import Event, LimitCrossing, Simulation, limited_joints
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
-    from ..robot.robot import Robot
     from .control.forms import Given
     from .options import Settings
 

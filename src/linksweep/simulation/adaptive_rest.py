@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from ..robot.robot import Robot
 from .resting import FAR, Rest, resting_acceleration, settled
 
 if TYPE_CHECKING:
     from scipy.integrate import OdeSolution
     from scipy.optimize import OptimizeResult
-
-    from ..robot.robot import Robot
 
 
 class Watched(Protocol):

@@ -192,7 +192,7 @@ def compare(
 
 def plot_of(run: Simulation, show: str = "q", reference: Reference | ArrayLike | None = None) -> Figure:
     """A figure of matplotlib: one panel for each joint, every rollout up to 8, and the reference of coordinates."""
-    import linksweep  # pictures are above this layer: they are asked for by name
+    from .. import plots
 
     if not is_one_of(show, ("q", "qd", "qdd", "tau")):
         raise ArgumentError(f"plot: show is {shown(show)}, expected q, qd, qdd or tau.")
@@ -202,6 +202,4 @@ def plot_of(run: Simulation, show: str = "q", reference: Reference | ArrayLike |
         if show != "q" or not callable(reference):
             raise ArgumentError("plot: a reference is a path, and shown with coordinates: pass show='q' and a path.")
         curves["wanted"] = along("plot", reference, run.robot, run.t)[0]
-    return linksweep.plots.time_series(
-        run.robot, run.t, curves if len(curves) > 1 else next(iter(curves.values())), show
-    )
+    return plots.time_series(run.robot, run.t, curves if len(curves) > 1 else next(iter(curves.values())), show)

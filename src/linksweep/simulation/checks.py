@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, SupportsFloat, SupportsIndex, cast
+from typing import SupportsFloat, SupportsIndex, cast
 
 import numpy as np
 
-from ..analysis.constraints import FEW, interpreted
 from ..errors import ArgumentError
+from ..robot.constraints import FEW, interpreted
+from ..robot.robot import Robot
 from ..support.foreign import refuse_foreign
 from ..support.memory import check_memory
 from ..support.messages import shown
 from ..support.numbers import as_array
-
-if TYPE_CHECKING:
-    from ..robot.robot import Robot
 
 CLOSED = 1e-6  # metres and radians: a start that leaves more is no start on the constraints
 MOST_STEPS = 10**9  # of one simulation: minutes of machine code

@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from ..catalogue.functions import Request
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalModel
+from ..robot.robot import Robot
 from ..support.memory import check_memory
 from .checks import broadcast_batch
 from .columns import ColumnKernel, Kernel
@@ -27,9 +27,6 @@ from .laws import Constant, Function, Law
 from .resting import Rest
 from .step_program import StepRecipe, traced_loops
 from .stepping import EVALUATIONS, STAGES
-
-if TYPE_CHECKING:
-    from ..robot.robot import Robot
 
 STEP_WRITTEN_OUT = 60_000  # predicted operations of all stages; LLVM takes a minute for twice as many
 SMALL_STEP, FOLDS = 12_000, 0.8  # up to so many, or where no more than this share is left of what loops would run,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +22,7 @@ from ..compiled.arrays import Argument, Signature
 from ..compiled.function import CompiledFunction, chosen_backend
 from ..errors import ArgumentError
 from ..mechanism.moving import Values
+from ..robot.robot import Robot, checked_robot
 from ..support.memory import check_memory
 from ..support.messages import is_one_of, nearest, shown
 from ..support.numbers import checked_flag
@@ -38,9 +38,6 @@ from .laws import Constant
 from .resting import rest_of
 from .step_program import StepRecipe, Torque
 from .stepping import STAGES
-
-if TYPE_CHECKING:
-    from ..robot.robot import Robot
 
 Shape = tuple[int, ...]
 KEPT = 1 << 27  # numbers: a gibibyte of states
@@ -237,8 +234,7 @@ def rollout(
 
     roll = ls.rollout(robot, 0.01); q, qd = roll(q0, qd0, tau); by_q0, by_qd0, by_tau = roll.vjp(q0, qd0, tau, w_q).
     """
-    if not hasattr(robot, "canonical"):
-        raise ArgumentError(f"rollout got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
+    checked_robot(robot, "rollout")
     if not is_one_of(integrator, STAGES):
         raise ArgumentError(
             f"integrator is {shown(integrator)}{nearest(integrator, STAGES)}, expected one of {', '.join(STAGES)}."

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
+from ..robot.robot import Robot
 from ..support.messages import is_one_of, listing, nearest, shown
 from ..support.numbers import checked_flag
 from .checks import real_array
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     import os
     from pathlib import Path
 
-    from ..robot.robot import Robot
 
 HOLDS = ("cubic", "linear", "zero")
 

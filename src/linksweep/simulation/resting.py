@@ -16,18 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import ArgumentError
 from ..mechanism.canonical import CanonicalModel
+from ..robot.robot import Robot
 from ..spatial.dense import Rows, Values, dot, solved
 from ..spatial.scalars import Scalar, is_zero, sign, where
 from ..support.messages import shown
-
-if TYPE_CHECKING:
-    from ..robot.robot import Robot
 
 SWEEPS, MANY = 16, 12  # of robots with at most so many rates; of larger ones, whose programs are long, 10
 FAR = 1e30  # a bound that no rate reaches

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..robot.robot import Robot
 from ..support.lazy import lazy
 from ..support.notebook import html_table
 from ..tables import joint_columns
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..robot.options import ViewOptions
-    from ..robot.robot import Robot
     from ..viewer import Viewer
     from .answers import LimitExcess, Table, TrackingError
     from .control.signals import Reference

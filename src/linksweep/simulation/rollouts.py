@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
+from ..robot.robot import Robot
 from ..support.foreign import refuse_foreign
 from ..support.memory import check_memory
 from ..support.messages import is_one_of, nearest, shown
@@ -19,9 +19,6 @@ from .checks import positive, real_array, whole
 from .control.composed import SaturatedLaw, SumOfLaws
 from .laws import Law
 from .options import SimulateOptions
-
-if TYPE_CHECKING:
-    from ..robot.robot import Robot
 
 IN_MEMORY = 1 << 26  # bytes of records at a time
 VARIED = ("q0", "qd0", "kp", "kd")

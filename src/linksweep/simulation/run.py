@@ -14,6 +14,7 @@ from ..backends.threads import checked_threads
 from ..catalogue.requests import make_request
 from ..compiled.function import chosen_backend
 from ..errors import ArgumentError
+from ..robot.robot import Robot, checked_robot
 from ..support.memory import check_memory
 from ..support.messages import nearest, shown
 from ..support.numbers import checked_flag
@@ -30,7 +31,6 @@ from .stepping import STAGES
 from .verdicts import Driven, warn_of
 
 if TYPE_CHECKING:
-    from ..robot.robot import Robot
     from .options import Settings, Torque
 
 INTEGRATORS = (*STAGES, "adaptive")
@@ -67,8 +67,7 @@ def simulate(
     bounds of the torques. stops: what ends joints at their limits: "inelastic", or (stiffness, damping) of springs.
     disturbance: a `Push`, a `Surface`, or a sum of them: what the world does, which the recorded torques leave out.
     """
-    if not hasattr(robot, "canonical"):
-        raise ArgumentError(f"simulate got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
+    checked_robot(robot, "simulate")
     integrator = _one_of("integrator", integrator, INTEGRATORS)
     limits = _one_of("limits", limits, LIMITS)
     dtype = _one_of("dtype", dtype if isinstance(dtype, str) else _dtype_name(dtype), ("float64", "float32"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +13,7 @@ from ..backends.threads import checked_threads, run_shared
 from ..catalogue.requests import make_request
 from ..compiled.function import chosen_backend
 from ..errors import ArgumentError
+from ..robot.robot import Robot, checked_robot
 from ..support.foreign import refuse_foreign
 from ..support.memory import check_memory
 from ..support.messages import is_one_of, nearest, shown
@@ -24,9 +24,6 @@ from .fixed_step import step_kernel
 from .laws import Constant
 from .resting import Rest, Stops, check_inside, rest_of
 from .stepping import STAGES
-
-if TYPE_CHECKING:
-    from ..robot.robot import Robot
 
 _BLOCK = 512  # samples that a thread takes at a time
 
@@ -222,8 +219,7 @@ def stepper(
 
     step = ls.stepper(robot, 0.01); state = step.start(q0); step(state, tau) moves the state on, in place.
     """
-    if not hasattr(robot, "canonical"):
-        raise ArgumentError(f"stepper got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
+    checked_robot(robot, "stepper")
     if not is_one_of(integrator, STAGES):
         raise ArgumentError(
             f"integrator is {shown(integrator)}{nearest(integrator, STAGES)}, expected one of {', '.join(STAGES)}."

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from ..description.model import Model
 from ..errors import ArgumentError, LinksweepError
 from ..formats.stored import model_data, model_from_data
+from ..robot.robot import Robot
 from ..support.files import write_atomically
 from ..support.memory import check_memory
 from ..support.messages import shown
 from ..tables import joint_columns
 
 if TYPE_CHECKING:
-    from ..robot.robot import Robot
     from .options import Settings
     from .result import Simulation
 
@@ -112,7 +111,7 @@ def load(path: str | Path) -> Simulation:
         raise ArgumentError(f"the file {path} cannot be read ({reason}), expected one that to_npz wrote.") from error
     except Exception as error:  # whatever zipfile, zlib, NumPy and json make of bytes that are no simulation
         raise ArgumentError(f"the file {path} is no simulation, expected one that to_npz wrote.") from error
-    robot = _robot(model_from_data(robot_data, str(path)))
+    robot = Robot(model_from_data(robot_data, str(path)))
     _check_arrays(path, robot, arrays)
     return Simulation(robot, *arrays.values(), settings=settings)
 
@@ -129,12 +128,6 @@ def _check_arrays(path: str | Path, robot: Robot, arrays: dict[str, np.ndarray])
                 f"the file {path} is no simulation of {robot.name}: {name} holds {array.dtype} of shape {array.shape}, "
                 f"expected floating-point numbers of shape {wanted[name]}."
             )
-
-
-def _robot(model: Model) -> Robot:
-    import linksweep  # the façade is above this layer: it is asked for by name when a file is read
-
-    return linksweep.Robot(model)
 
 
 def _metadata(simulation: Simulation) -> str:

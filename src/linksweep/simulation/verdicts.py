@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import LinksweepError, warn_user
+from ..robot.robot import Robot
 from .columns import checked_torque, stacked
 from .laws import Function
 from .result import Simulation, SimulationWarning, limited_joints
 
 if TYPE_CHECKING:
-    from ..robot.robot import Robot
     from .control.signals import Grid
     from .laws import Law
     from .resting import Rest

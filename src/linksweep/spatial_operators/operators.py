@@ -7,7 +7,7 @@ Closed-Chain Multibody Dynamics", 1988, Part I, sections 3-5 and Appendix A.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ from ..mechanism.bias import classical_bias_force
 from ..mechanism.canonical import CanonicalModel, canonical
 from ..mechanism.joints import Coordinates, JointInertia, Span
 from ..mechanism.sweeps import PerLink
+from ..robot.robot import Robot, checked_robot
 from ..spatial.algebra import ZERO_MOTION, Force, Motion, Vec, centripetal
 from ..spatial.transforms import Shift
 from ..support.foreign import refuse_foreign
@@ -27,9 +28,6 @@ from ..support.messages import listing, nearest, shown
 from . import kinds
 from .chain import Stack, TurnedChain, TurnedLink, join
 from .linear import SpatialOperator
-
-if TYPE_CHECKING:
-    from ..robot.robot import Robot
 
 
 def operators(robot: Robot, q: ArrayLike, tip: str | Sequence[str] | None = None) -> SpatialOperators:
@@ -50,10 +48,7 @@ class SpatialOperators:
     """
 
     def __init__(self, robot: Robot, q: ArrayLike, tip: str | Sequence[str] | None = None):
-        if not hasattr(robot, "model"):
-            raise ArgumentError(
-                f"operators got {type(robot).__name__}, expected a Robot: use linksweep.load or linksweep.robots."
-            )
+        checked_robot(robot, "operators")
         if robot.couplings:
             raise ArgumentError(
                 f"operators: joints of {robot.name} follow others, expected joints that stand for themselves: use "

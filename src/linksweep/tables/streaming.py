@@ -27,6 +27,7 @@ from linksweep.support.messages import listing, shown
 from linksweep.support.numbers import as_array
 from linksweep.support.progress import ProgressBar
 
+from ..robot.robot import Robot
 from .arrow import Arrow, arrow_module
 from .columns import joint_columns
 from .csv_reading import read_csv, read_header
@@ -35,7 +36,6 @@ from .writing import check_place, write_table
 if TYPE_CHECKING:
     from linksweep.compiled.arrays import Argument
     from linksweep.compiled.function import CompiledFunction
-    from linksweep.robot.robot import Robot
 
 File = str | os.PathLike[str]
 Source = File | Mapping[str, File | ArrayLike]

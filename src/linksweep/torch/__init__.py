@@ -1,5 +1,5 @@
 """Compiled functions in PyTorch: `linksweep.torch.wrap(robot.compile("inverse_dynamics"))` (extra `torch`)."""
 
-from ..interop.torch_functions import wrap as wrap
+from .functions import wrap as wrap
 
 __all__ = ["wrap"]

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError, LinksweepError
+from linksweep.robot.robot import Robot, checked_robot
 from linksweep.support.messages import shown
 
 from . import recording, server
 from .camera import first_view
-from .checks import as_numbers, as_rates, as_share, checked_robot
+from .checks import as_numbers, as_rates, as_share
 from .overlays import Overlays, forces_by_frame
 from .panel.controls import Controls
 from .panel.live import Law, LiveSimulation
@@ -27,7 +28,6 @@ from .shown_robot import ShownRobot
 
 if TYPE_CHECKING:
     from linksweep.robot.options import ViewOptions
-    from linksweep.robot.robot import Robot
     from linksweep.simulation import Simulation
     from linksweep.support.numbers import Named
 
@@ -293,10 +293,8 @@ class Viewer:
             return
         target, self._pending_target = self._pending_target, None
         if target is not None:
-            found = self.controls.reach(target)
-            if found is not None:
-                self._pending = found
-                self.controls.sliders.set(found)
+            self._pending = self.controls.reach(target)
+            self.controls.sliders.set(self._pending)
         q, self._pending = self._pending, None
         if q is not None:
             if self.running and self.live is not None:
@@ -385,7 +383,7 @@ def show(
     alone unless said. port: the first free one from 8080 on. browser: open one; unless said, where there is a screen.
     plain: without shadows, for pages without graphics hardware.
     """
-    checked_robot(robot)
+    checked_robot(robot, "the viewer")
     moving = t is not None
     q = robot.neutral() if q is None else as_numbers("q", q)
     opacity = as_share("opacity", opacity)
@@ -423,7 +421,7 @@ def _other(other: object) -> tuple[Robot, ArrayLike | None, ArrayLike | None]:
     if not 1 <= len(parts) <= 3:
         raise ArgumentError(f"show got another robot as {shown(other)}, expected (robot, q, placement).")
     robot, q, placement = (*parts, None, None)[:3]
-    return checked_robot(robot), cast("ArrayLike | None", q), cast("ArrayLike | None", placement)
+    return checked_robot(robot, "the viewer"), cast("ArrayLike | None", q), cast("ArrayLike | None", placement)
 
 
 def show_run(run: Simulation, *, rollouts: ArrayLike | None = None, **options: Unpack[ViewOptions]) -> Viewer:

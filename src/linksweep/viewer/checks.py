@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,16 +11,6 @@ from linksweep.errors import ArgumentError
 from linksweep.support.messages import shown
 
 from .geometry.shapes import Color
-
-if TYPE_CHECKING:
-    from linksweep.robot.robot import Robot
-
-
-def checked_robot(robot: object) -> Robot:
-    """A Robot."""
-    if isinstance(robot, type) or not hasattr(robot, "joint_names") or not hasattr(robot, "neutral"):
-        raise ArgumentError(f"the viewer got {shown(robot)}, expected a Robot: use linksweep.load or linksweep.robots.")
-    return cast("Robot", robot)
 
 
 def as_numbers(what: str, values: ArrayLike) -> np.ndarray:

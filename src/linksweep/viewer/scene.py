@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
+from linksweep.robot.robot import Robot, checked_robot
 from linksweep.support.messages import shown
 
 from . import server as servers
 from .camera import distance_to_see, first_view
-from .checks import as_color, as_placement, as_rgb, as_rows, as_share, checked_robot, node_name
+from .checks import as_color, as_placement, as_rgb, as_rows, as_share, node_name
 from .geometry import MeshLibrary, Surface, quaternion_wxyz
 from .geometry.matrices import turned_to
 from .geometry.shapes import Color, Shape, surface_of
@@ -26,8 +27,6 @@ from .shown_robot import DEFAULT_COLOR, ShownRobot
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from linksweep.robot.robot import Robot
 
     from .server import Handle
 
@@ -80,7 +79,7 @@ class Scene:
         color: (red, green, blue) from 0 to 1 in the place of its own. visuals: a URDF or MJCF file with its shapes,
         if not the one it was read from.
         """
-        checked_robot(robot)
+        checked_robot(robot, "the viewer")
         with self.lock:
             at, share = as_placement(placement), as_share("opacity", opacity)
             added = ShownRobot(self, robot, self._unused(name or robot.name), at, color, share, visuals)

@@ -23,9 +23,10 @@ from linksweep.errors import ArgumentError
 from linksweep.support.messages import nearest, shown
 from linksweep.support.numbers import as_array
 
+from ...robot.robot import Robot, checked_robot
+
 if TYPE_CHECKING:
     from linksweep.description.model import Joint
-    from linksweep.robot.robot import Robot
 
 USUAL = ("inertia", "armature", "viscous", "coulomb", "offset")
 OF_DRIVES = ("armature", "viscous", "coulomb", "coulomb_sides", "stribeck", "offset")
@@ -72,9 +73,7 @@ class Columns:
         drives: Mapping[str, Mapping[str, float]] | ArrayLike | None = None,
         stribeck: ArrayLike | None = None,
     ) -> None:
-        if not hasattr(robot, "canonical"):
-            raise ArgumentError(f"identification got {shown(robot)}, expected a Robot: use linksweep.load.")
-        self.robot = robot
+        self.robot = checked_robot(robot, "identification")
         self.full: Robot = robot.uncoupled
         _check_joints(self.full)
         springs = self.full.model.springs

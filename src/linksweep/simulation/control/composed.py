@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
+from ...robot.robot import Robot
 from ...support.messages import nearest, shown
 from ...support.numbers import checked_flag
 from ..checks import positive, real_array
 from ..laws import Function, Law
 from .forms import Form, Gravity, Saturated, SmoothFriction, Sum, SurfaceAt, TaskSpace, WrenchAt
 from .signals import Grid, Reference, Signal, along, check_alike, checked_controller, gain
-
-if TYPE_CHECKING:
-    from ...robot.robot import Robot
-
 
 T = TypeVar("T")
 Path = Callable[[np.ndarray], ArrayLike | tuple[ArrayLike, ArrayLike]]  # poses, or with their twists

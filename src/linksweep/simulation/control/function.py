@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from ...compiled.arrays import Argument, Signature
 from ...compiled.function import CompiledFunction, Recipe, chosen_backend
 from ...errors import ArgumentError
+from ...robot.robot import Robot
 from ...support.messages import shown
 from ...tracing.expression import Graph
 from ...tracing.passes import optimise
@@ -24,7 +25,6 @@ from .signals import Grid
 from .traced import TracedDynamics
 
 if TYPE_CHECKING:
-    from ...robot.robot import Robot
     from ..laws import Law
 
 
@@ -103,7 +103,7 @@ def export_law(
 
 def _driven(law: Law, robot: Robot | None) -> Robot:
     found = law.controller_robot if robot is None else robot
-    if not hasattr(found, "canonical"):
+    if not isinstance(found, Robot):
         raise ArgumentError(
             f"{type(law).__name__} got robot {shown(robot)}, expected the Robot that it drives: pass robot=, or give "
             f"the law a controller_robot."

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
+from ...robot.robot import Robot
 from ...support.messages import shown
 from ...support.numbers import as_array
 from ..checks import real_array
-
-if TYPE_CHECKING:
-    from ...robot.robot import Robot
 
 
 @dataclass(frozen=True)

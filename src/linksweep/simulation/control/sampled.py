@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from ...backends.rollout import Feed, Recording, run
 from ...errors import ArgumentError
+from ...robot.robot import Robot
 from ...support.foreign import refuse_foreign
 from ...support.messages import shown
 from ...support.numbers import as_array
@@ -28,7 +29,6 @@ from .motor import Motor
 from .signals import Grid
 
 if TYPE_CHECKING:
-    from ...robot.robot import Robot
     from ..columns import Kernel
 
 Policy = Callable[[float, np.ndarray, np.ndarray], np.ndarray]

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
+from ...robot.robot import Robot
 from ...support.memory import check_memory
 from ...support.messages import shown
 from ..checks import real_array
 
 if TYPE_CHECKING:
-    from ...robot.robot import Robot
     from ..laws import Law
 
 
@@ -67,7 +67,7 @@ def gain(law: Law, name: str, size: int) -> np.ndarray:
 
 
 def checked_controller(name: str, robot: Robot | None) -> Robot | None:
-    if robot is not None and not hasattr(robot, "canonical"):
+    if robot is not None and not isinstance(robot, Robot):
         raise ArgumentError(
             f"{name}: controller_robot is {shown(robot)}, expected a Robot, or None for the one driven."
         )

@@ -195,11 +195,9 @@ class Controls:
         else:
             self.viewer.ask_nothing()
 
-    def reach(self, pose: np.ndarray) -> np.ndarray | None:
+    def reach(self, pose: np.ndarray) -> np.ndarray:
         """Coordinates near the present ones that bring the frame to a pose, or as near as they get."""
         robot = self.first.robot
-        if not hasattr(robot, "inverse_kinematics"):
-            return None
         live = self.viewer.live
         start = live.target if self.viewer.running and live is not None else self.first.q
         found = robot.inverse_kinematics(

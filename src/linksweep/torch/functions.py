@@ -9,8 +9,8 @@ from typing import overload
 
 from ..compiled.function import CompiledFunction, make_function
 from ..errors import ArgumentError
+from ..interop.derived import by_products, checked, in_order, jacobian, product, product_arguments, unique_name
 from ..simulation.gradient import Rollout
-from .derived import by_products, checked, in_order, jacobian, product, product_arguments, unique_name
 
 try:
     import torch
@@ -19,9 +19,9 @@ except ImportError as error:
         "linksweep.torch needs the package torch, which is not installed: pip install linksweep[torch]"
     ) from error
 
-from .rollouts import Array as Tensor
-from .torch_operators import Operator, check_tensor, plain_arrays
-from .torch_rollouts import TorchRollout
+from ..interop.rollouts import Array as Tensor
+from .operators import Operator, check_tensor, plain_arrays
+from .rollouts import TorchRollout
 
 _from_numpy = torch.from_numpy
 _known: dict[str, _Function] = {}  # operators stay registered as long as the process lives

@@ -15,7 +15,7 @@ from ..support.numbers import as_array
 from .singular import warn_if_singular
 
 if TYPE_CHECKING:
-    from ..robot.core import Core
+    from .core import Core
 
 Run = Callable[..., np.ndarray]  # (function, q, vector), each with its batch
 

@@ -20,11 +20,11 @@ from jax.sharding import NamedSharding, PartitionSpec
 from ..backends.xla import capsule
 from ..backends.xla_rollout import Plan
 from ..compiled.function import CompiledFunction
-from ..compiled.xla import handler
 from ..errors import ArgumentError
+from ..interop.rollouts import Array
 from ..support.foreign import refuse_foreign
 from ..support.messages import shown
-from .rollouts import Array
+from .handlers import handler
 
 try:
     from jax._src.custom_partitioning_sharding_rule import sdy_sharding_rule_to_mlir, str_to_sdy_sharding_rule

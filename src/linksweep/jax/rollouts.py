@@ -22,10 +22,10 @@ from jax.interpreters import ad, batching, mlir
 
 from ..backends.xla_rollout import Buffer, Place, Plan
 from ..errors import ArgumentError, BackendError
+from ..interop.derived import unique_name
+from ..interop.rollouts import FIRST, NAMES, Array, mapped_first, result_shapes, summed
 from ..simulation.gradient import BareStepRecipe, Rollout, StepAdjointRecipe
-from .derived import unique_name
-from .jax_targets import as_arrays, bind, register, result_type, target_names
-from .rollouts import FIRST, NAMES, Array, mapped_first, result_shapes, summed
+from .targets import as_arrays, bind, register, result_type, target_names
 
 TWICE = (
     "a rollout in JAX has first derivatives in reverse mode (grad, jacrev, vjp). For jvp, jacfwd, hessian or a second "

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 
 from ..errors import ArgumentError
+from ..interop.derived import unique_name
+from ..interop.rollouts import FIRST, NAMES, mapped_first, pulled_back, result_shapes, summed
+from ..interop.rollouts import Array as Tensor
 from ..simulation.gradient import Rollout
-from .derived import unique_name
-from .rollouts import FIRST, NAMES, mapped_first, pulled_back, result_shapes, summed
-from .rollouts import Array as Tensor
-from .torch_operators import Operator, check_tensor
+from .operators import Operator, check_tensor
 
 _known: dict[str, _States] = {}  # operators stay registered as long as the process lives
 TWICE = (

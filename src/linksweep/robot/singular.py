@@ -32,7 +32,7 @@ from .constraints import FEW, SOLVED, WatchedConstraints, interpreted, warn_if_c
 
 if TYPE_CHECKING:
     from ..mechanism.canonical import CanonicalLink, CanonicalModel
-    from ..robot.core import Core
+    from .core import Core
 
 SLIDE = 10.0  # metres: as far as a joint without limits is taken to slide its link
 RATIO, CLOSENESS = Request("inertia_ratio"), Request("closeness")

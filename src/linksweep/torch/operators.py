@@ -16,8 +16,8 @@ from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
 from ..errors import ArgumentError
+from ..interop.rollouts import Array as Tensor
 from ..support.messages import shown
-from .rollouts import Array as Tensor
 
 LIBRARY = torch.library.Library("linksweep", "FRAGMENT")
 _TYPES = torch.float64, torch.float32

@@ -10,11 +10,11 @@ from ..backends.target import host_target
 from ..backends.trig import libm_addresses
 from ..backends.xla_pool import pool_symbols
 from ..backends.xla_rollout import Plan, rollout_handler_ir
+from ..compiled import function as compiled
 from ..support.lazy import Making
-from . import function as compiled
 
 if TYPE_CHECKING:
-    from .function import CompiledFunction
+    from ..compiled.function import CompiledFunction
 
 _handlers: Making[llvm.LoadedCode] = Making()
 _kept: dict[str, llvm.LoadedCode] = {}  # XLA keeps the address for good, so the code stays

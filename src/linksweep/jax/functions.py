@@ -15,8 +15,8 @@ from typing import overload
 
 from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
+from ..interop.derived import by_products, checked, in_order, jacobian, product, product_arguments, unique_name
 from ..simulation.gradient import Rollout
-from .derived import by_products, checked, in_order, jacobian, product, product_arguments, unique_name
 
 try:
     import jax
@@ -28,9 +28,9 @@ except ImportError as error:
         "linksweep.jax needs the package jax, which is not installed: pip install linksweep[jax]"
     ) from error
 
-from .jax_rollouts import JaxRollout
-from .jax_targets import as_arrays, bind, on_several_devices, register, result_type, sharding_attributes, target_names
-from .rollouts import Array as JaxArray
+from ..interop.rollouts import Array as JaxArray
+from .rollouts import JaxRollout
+from .targets import as_arrays, bind, on_several_devices, register, result_type, sharding_attributes, target_names
 
 
 @overload

@@ -26,7 +26,7 @@ from ..mechanism import coordinates
 from ..support.messages import shown
 
 if TYPE_CHECKING:
-    from ..robot.core import Core
+    from .core import Core
 
 NAMES = {
     "rigid": ("rx", "ry", "rz", "x", "y", "z"), "point": ("x", "y", "z"), "hinge": ("rx", "ry", "x", "y", "z"),
