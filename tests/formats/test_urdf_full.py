@@ -1,4 +1,4 @@
-"""What a URDF may hold besides arms: planar, floating and mimic joints, a single body (all files: test_all_robots.py)."""
+"""What a URDF may hold besides arms: planar, floating and mimic joints, a single body. All files: test_all_robots.py"""
 
 from __future__ import annotations
 
