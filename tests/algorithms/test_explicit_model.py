@@ -360,9 +360,9 @@ def test_operation_count():
 def test_refusals():
     free, arm = robot("tree4").with_base("floating"), robot("puma560")
     q, rates = np.zeros(free.nq), np.zeros(free.nv)
-    with pytest.raises(ArgumentError, match="needs joints of one freedom"):
+    with pytest.raises(ArgumentError, match="needs 1-DOF joints"):
         free.inverse_dynamics(q, rates, rates, method="influence")
-    with pytest.raises(ArgumentError, match="needs joints of one freedom"):
+    with pytest.raises(ArgumentError, match="needs 1-DOF joints"):
         free.explicit_model(q, "augmented_bodies")
     with pytest.raises(ArgumentError, match="no method"):
         arm.coriolis_matrix(np.zeros(6), np.zeros(6), method="augmented")

@@ -87,6 +87,6 @@ def test_mistakes_are_named():
         robot.momentum(np.zeros(3), np.zeros(3), about="tool")
     wheel = [Part("link", "base", Joint("turn"), Inertial(0.0, (0.0, 0.0, 0.0), symmetric(0.0, 0.0, 1.0)))]
     massless = ls.Robot(assemble("wheel", wheel, base="base"))
-    with pytest.raises(DescriptionError, match="the mass centre does not exist"):
+    with pytest.raises(DescriptionError, match="the center of mass is undefined"):
         massless.center_of_mass([0.0])
     assert massless.kinetic_energy([0.0], [2.0]) == 2.0

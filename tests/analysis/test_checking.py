@@ -85,7 +85,7 @@ def test_joints_of_several_freedoms(monkeypatch: pytest.MonkeyPatch):
         replace(bot.model, links=bot.model.links[:3], document_order=(0, 1, 2), frames=bot.model.frames[:4])
     )
     skipped = {s.method: s.reason for s in ls.check(chain, samples=1).skipped}
-    assert skipped["closed_form"] == "which needs joints of one freedom" and "costate_covariance" not in skipped
+    assert skipped["closed_form"] == "which needs 1-DOF joints" and "costate_covariance" not in skipped
 
 
 @pytest.mark.cases(1)
@@ -212,7 +212,7 @@ LINTED: dict[str, tuple[Model, str, str]] = {
         "the inertia has a negative principal moment, which no body has",
     ),
     "triangle": (
-        changed(inertia=diagonal(1, 1, 3)), "warning", "the inertia breaks the triangle inequality, which no body does"
+        changed(inertia=diagonal(1, 1, 3)), "warning", "the inertia violates the triangle inequality"
     ),
     "rod": (
         changed(inertia=diagonal(0, 1, 1)), "warning", "the inertia is not positive definite: a thin rod or a point"

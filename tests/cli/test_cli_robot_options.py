@@ -178,7 +178,7 @@ def test_simulate_shows_every_name_whole_in_a_narrow_pipe(tmp_path: Path):
 def test_info_shows_limits_damping_friction_and_axis(run):
     Path("arm.urdf").write_text(URDF)
     lines = run("info", "arm.urdf").out.splitlines()
-    assert lines[0] == "sample: 3 joints, 3 freedoms, 5.3 kg moving"
+    assert lines[0] == "sample: 3 joints, 3 DOF, moving mass 5.3 kg"
     assert lines[2].split() == ["joint", "kind", "axis", "lower", "upper", "velocity", "effort"]
     assert lines[3].split() == ["slide", "prismatic", "0", "1", "0", "-1", "1", "2", "9"]
     assert lines[4].split() == ["turn", "revolute", "0", "0.6", "0.8", "–", "–", "–", "–"]

@@ -215,7 +215,7 @@ def test_inertias_of_no_rigid_body_give_one_warning_that_names_all():
     assert len(caught) == 1
     message = str(caught[0].message)
     assert "'d' has a negative principal moment" in message
-    assert "'a', 'c' breaks the triangle inequality" in message
+    assert "'a', 'c' violates the triangle inequality" in message
     assert "'b'" not in message
 
 
@@ -236,7 +236,7 @@ def test_known_ways_of_writing_do_not_warn(fine: Part):
 
 @pytest.mark.parametrize("body", [diagonal(0, 0, 1, mass=1.0), diagonal(1, 0, 0, mass=0.0)])
 def test_the_exception_is_for_massless_links_about_their_own_axis(body: Inertial):
-    with pytest.warns(ModelWarning, match="'a' breaks the triangle inequality"):
+    with pytest.warns(ModelWarning, match="'a' violates the triangle inequality"):
         build(part("a", "base", body=body))
 
 

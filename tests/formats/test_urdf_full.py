@@ -30,7 +30,7 @@ def test_a_file_without_links_is_refused_on_any_base():
         ls.load(oracles.FILES[EMPTY], base="floating")
 
 
-# ---- joints of several freedoms, and the base ----------------------------------------------------------------
+# ---- multi-DOF joints, and the base ----------------------------------------------------------------
 
 BODY = (
     '<inertial><origin xyz=".1 0 .2"/><mass value="2"/>'
@@ -138,7 +138,7 @@ def test_mimic_laws_are_read():
         ("<mimic/>", "<mimic> has no attribute 'joint'"),
         ('<mimic joint="turn"/>', "joint 'turn' mimics 'turn', expected both to be different"),
         ('<mimic joint="trun"/>', "joint 'turn' mimics 'trun'"),
-        ('<mimic joint="drive"/>', "joint 'turn' mimics 'drive', expected both .* of one freedom"),
+        ('<mimic joint="drive"/>', "joint 'turn' mimics 'drive', expected both .* 1-DOF joints"),
         ('<mimic joint="drive" multiplier="x"/>', "mimics 'drive'"),
     ],
 )

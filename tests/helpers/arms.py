@@ -72,7 +72,7 @@ class Case:
         return fit.grouping.matrix @ np.array([own[name] for name in fit.columns.names])
 
     def off(self, fit: Any) -> np.ndarray:
-        """Errors in torque at a lively motion."""
+        """Errors in torque at a reference motion."""
         return (fit.values - self.truth(fit)) * fit.grouping.sizes
 
 

@@ -99,7 +99,7 @@ def test_mistakes_are_one_sentence(options: dict, sentence: str):
 
 
 def test_joints_of_several_freedoms_are_refused():
-    with pytest.raises(ls.ArgumentError, match="is free, expected joints of one freedom"):
+    with pytest.raises(ls.ArgumentError, match="is free, expected 1-DOF joints"):
         Columns(arm("puma560").with_base("floating"))
 
 
@@ -128,7 +128,7 @@ def test_the_base_form_makes_the_same_torques(name: str, method: str):
 def test_both_ways_find_as_many_numbers(name: str):
     robot = small_robot(name)
     if any(link.joint.kind in ("free", "spherical", "planar") for link in robot.model.links):
-        pytest.skip("joints of several freedoms cannot be identified from a log of positions")
+        pytest.skip("multi-DOF joints cannot be identified from a log of positions")
     columns = Columns(robot)
     assert len(grouping(columns, "rule")) == len(grouping(columns, "qr"))
 

@@ -282,7 +282,7 @@ def test_essential_numbers_predict_as_well():
     assert {"ZZ1", "MX2", "joint1.coulomb", "joint6.viscous"} <= set(kept) and len(kept) < 50
     small = [name for name in fit.names if name not in kept]
     true = dict(zip(fit.names, own.truth(fit) * fit.grouping.sizes, strict=True))
-    assert max(abs(true[name]) for name in small) < 0.3  # N m at a lively motion: below the noise
+    assert max(abs(true[name]) for name in small) < 0.3  # N m at a reference motion: below the noise
 
 
 def test_a_fit_takes_one_thread_and_gives_the_others_back():

@@ -1,4 +1,4 @@
-"""Universal and cylindrical joints against two joints of one freedom in series with a massless link between them.
+"""Universal and cylindrical joints against two 1-DOF joints in series with a massless link between them.
 
 Coordinates are the same in both, so that whatever is asked of one can be asked of the other.
 """
@@ -34,7 +34,7 @@ NEW = ("universal", "cylindrical")
 
 
 def robots(kind: str, armature: float = 0.0, limits: Limits = NONE) -> tuple[ls.Robot, ls.Robot]:
-    """A chain R, kind, kind, P, and the same of one freedom each."""
+    """A chain R, kind, kind, P, and the same with one degree of freedom each."""
     rng = np.random.default_rng(7)
     at, bodies = [random_placement(rng) for _ in range(5)], [random_inertial(rng) for _ in range(4)]
     losses = {"damping": 0.3, "friction": 0.2, "armature": armature}

@@ -54,7 +54,7 @@ def test_a_robot():
     assert shown.rows[0] == ["joint", "kind", "lower", "upper", "velocity", "effort", "link", "mass"]
     assert shown.rows[1] == ["slide", "prismatic", "-1", "1", "2", "9", "hand", "1.5"]
     assert shown.rows[2][:6] == ["turn", "revolute", "–", "–", "–", "–"]
-    assert "sample: 3 joints, 3 freedoms" in shown.around and "ends: camera, side" in shown.around
+    assert "sample: 3 joints, 3 DOF" in shown.around and "ends: camera, side" in shown.around
 
 
 @pytest.mark.slow

@@ -145,7 +145,7 @@ def test_stanford_gives_the_two_static_values_that_survive():
 
 
 def test_six_axis_warns_of_its_published_inertia_and_starts_on_the_stated_line():
-    with pytest.warns(ModelWarning, match=r"six_axis\.toml: the inertia of 'link1' breaks the triangle") as caught:
+    with pytest.warns(ModelWarning, match=r"six_axis\.toml: the inertia of 'link1' violates the triangle") as caught:
         model = robots.six_axis_model()
     assert len(caught) == 1
     start = np.radians([0, 68.5, -135, 93.6, 90, 90])

@@ -221,7 +221,7 @@ def test_options_reach_the_details():
         assert close(details.V[row][:3], w, 1e-12)
 
 
-# ---- joints of several freedoms ------------------------------------------------------------------------------------
+# ---- multi-DOF joints ------------------------------------------------------------------------------------
 
 
 def several_freedoms() -> ls.Robot:

@@ -557,7 +557,7 @@ def test_damping_never_makes_the_live_simulation_unstable(damping: float):
 def test_stops_and_damping_can_be_turned_off_during_a_run(opened: Callable[..., Viewer]):
     viewer = opened(panda())
     controls = viewer.controls
-    controls.drive.value = "nothing drives it"
+    controls.drive.value = "unactuated"
     viewer.start()
     assert viewer.live is not None and viewer.live.stops == "inelastic" and viewer.live.damping
     controls.stops.value = False
@@ -611,7 +611,7 @@ def test_the_handle_is_at_the_tool(opened: Callable[..., Viewer]):
     bot = robot("puma560")
     viewer = opened(bot, [0.3, -0.8, 0.3, 0.2, 0.6, 0.0])
     controls = viewer.controls
-    controls.drive.value = "nothing drives it"
+    controls.drive.value = "unactuated"
     viewer.start()
     start = bot.pose(viewer.q, "tool")
     until(lambda: viewer.live.t > 0.05)  # pyright: ignore

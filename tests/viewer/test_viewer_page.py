@@ -454,7 +454,7 @@ def test_an_undriven_panda_stays_in_the_page_for_a_minute(page: Page):
 
     with shown(example("panda.urdf")) as viewer:
         page.open(viewer)
-        viewer.controls.drive.value = "nothing drives it"
+        viewer.controls.drive.value = "unactuated"
         page.tab("Live")
         page.press("Simulate")
         until(lambda: viewer.running)

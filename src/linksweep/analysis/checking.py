@@ -306,7 +306,7 @@ class _Comparison:
         for method, properties in known.methods.items():
             if method not in able:
                 chain = properties.serial and not self.robot.canonical.is_serial
-                needed = "a serial chain" if chain else "joints of one freedom"
+                needed = "a serial chain" if chain else "1-DOF joints"
                 self.skipped.append(Skipped(function, method, f"which needs {needed}"))
             elif properties.written_out and len(self.robot.model.links) > largest:
                 self.skipped.append(Skipped(function, method, f"which is written out, for at most {largest} links"))

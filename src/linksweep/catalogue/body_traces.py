@@ -110,7 +110,7 @@ def _center_of_mass(tracer: Tracer) -> Vec:
     mass = sum((link.mass for link in tracer.model.links), 0.0)
     if mass == 0.0:
         raise DescriptionError(
-            "the mass centre does not exist: the moving links have no mass together, expected some in the description."
+            "the total mass of the moving links is zero: the center of mass is undefined, expected some mass."
         )
     return composite_inertias(tracer)[1].mp * (1.0 / mass)
 

@@ -1,4 +1,4 @@
-"""What is taken where nothing is said: the method of each function, and whether it runs as loops.
+"""Defaults used when an option is omitted: the method of each function, and whether it is rolled into loops.
 
 Rules by the robot's structure, written here and nowhere else; nothing is traced to choose. Inertias are regrouped
 wherever that changes no result (`functions.may_regroup`). docs/defaults.md shows the rules and the figures behind them,

@@ -96,7 +96,7 @@ def _of_record(tracer: UnrolledRun, record: Record) -> Iterator[Quantity]:
         value = getattr(record, name)
         if isinstance(value, Records):
             yield from _per_link(tracer, name, value)
-        elif isinstance(value, Power) or callable(value):  # an element for each three joints of one freedom
+        elif isinstance(value, Power) or callable(value):  # an element for each three 1-DOF joints
             element: Any = value.element if isinstance(value, Power) else value
             yield Quantity(name, (tracer.model.nv,) * 3, summed_over(joint_groups(tracer), 3, element), "joints")
         elif isinstance(value, dict) and isinstance(next(iter(value.values())), (list, tuple)):

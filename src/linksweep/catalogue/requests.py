@@ -75,7 +75,7 @@ def _hindrance(robot: Described, method: Method) -> str:
     if method.serial and not robot.canonical.is_serial:
         return f"needs a serial chain, but {robot.name} branches"
     if method.single and not robot.canonical.is_single:
-        return f"needs joints of one freedom, but {robot.name} has others"
+        return f"needs 1-DOF joints, but {robot.name} has others"
     if method.filters and robot.model.couplings:
         return f"takes one joint after the other, but joints of {robot.name} follow others"
     return ""

@@ -58,7 +58,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """An algorithm and what it asks of a robot: a serial chain, joints of one freedom, a program written out, unless
+    """An algorithm and what it asks of a robot: a serial chain, 1-DOF joints, a program written out, unless
     its constraints are few."""
 
     algorithm: Algorithm

@@ -35,7 +35,7 @@ def ensemble(
 ) -> None:
     """Monte-Carlo: starts, gains and payloads of an experiment vary; results as Parquet files, one for each chunk.
 
-    Ended in any way and called again, it goes on where it was.
+    Interrupted runs resume where they stopped.
     """
     from linksweep.simulation import ensemble as run
 

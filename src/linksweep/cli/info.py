@@ -73,7 +73,7 @@ def info(
     robot: AskedRobot,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a robot is made of: joints with their limits, links, frames, ends, and the methods it supports."""
+    """Show a robot's joints, limits, links, frames and available methods."""
     facts = _facts(find_robot(robot))
     if as_json:
         print(json.dumps(facts, indent=2, allow_nan=False))
@@ -164,10 +164,10 @@ def _lines(facts: Facts) -> list[str]:
     passive = [joint["name"] for joint in joints if joint["name"] not in led and joint["name"] not in facts["actuated"]]
     ties += _listed("passive joints", passive) if passive else []
     rows = sum(tie["rows"] for tie in facts["constraints"])
-    freedoms = f"{facts['nv']} freedoms" + (f" before {rows} rows of constraints" if rows else "")
+    dof = f"{facts['nv']} DOF" + (f" before {rows} rows of constraints" if rows else "")
     tool = [facts["tool"]] if facts["tool"] else [f"one of {len(facts['tools'])} that may be meant", *facts["tools"]]
     return [
-        f"{facts['name']}: {len(joints)} joints, {freedoms}, {mass:.4g} kg moving",
+        f"{facts['name']}: {len(joints)} joints, {dof}, moving mass {mass:.4g} kg",
         "",
         *_table(("joint", "kind", "axis", *LIMITS), limits, left=3),
         "",

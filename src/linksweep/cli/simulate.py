@@ -89,7 +89,7 @@ def simulate(
     show: Annotated[str, typer.Option(help=f"What to plot: {', '.join(PLOTTED)}.")] = "q",
     as_json: AsJson = False,
 ) -> None:
-    """Let a robot move: t, q, qd, qdd, tau and energy to a file (-o), a plot, and a summary.
+    """Simulate a robot: t, q, qd, qdd, tau and energy to a file (-o), a plot, and a summary.
 
     In the place of ROBOT, an experiment: a .toml that says robot, motion, laws, sampling and disturbances.
     """

@@ -355,7 +355,7 @@ def _warn_of_doubtful_inertias(parts: Sequence[Part], inertia: np.ndarray, sourc
     sayings = []
     for bad, saying in (
         (negative, "has a negative principal moment"),
-        (broken, "breaks the triangle inequality"),
+        (broken, "violates the triangle inequality"),
     ):
         names = [parts[k].link for k in np.flatnonzero(bad).tolist() if not _meant_so(parts[k])]
         if names:

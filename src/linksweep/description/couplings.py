@@ -49,7 +49,7 @@ def _checked(model: Model, law: object, kinds: Mapping[str, str]) -> Coupling:
             )
         if kinds[name] not in SINGLE:
             raise DescriptionError(
-                f"the joint {name!r} of {model.name!r} is {kinds[name]}, expected joints of one freedom in a coupling: "
+                f"the joint {name!r} of {model.name!r} is {kinds[name]}, expected 1-DOF joints in a coupling: "
                 f"leave it out."
             )
     if law.joint == law.leader:

@@ -142,7 +142,7 @@ RULES: tuple[tuple[str, str, bool, Callable[[Link], str], Callable[[Link], bool]
     ("error", "the armature is negative", False, _joint_name, lambda link: link.joint.armature < 0),
     ("error", "the inertia is not symmetric", False, _link_name, _lopsided),
     ("error", "the inertia has a negative principal moment, which no body has", False, _link_name, _indefinite),
-    ("warning", "the inertia breaks the triangle inequality, which no body does", False, _link_name, _breaks_triangle),
+    ("warning", "the inertia violates the triangle inequality", False, _link_name, _breaks_triangle),
     ("warning", "the inertia is not positive definite: a thin rod or a point", False, _link_name, _thin),
     ("warning", "the link moves and has neither mass nor inertia", False, _link_name, _massless),
     ("warning", "the link has moments of inertia but no mass", False, _link_name, _moments_without_mass),

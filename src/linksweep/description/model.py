@@ -26,7 +26,7 @@ ZERO3: Vector = (0.0, 0.0, 0.0)
 IDENTITY3: Matrix = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 ZERO33: Matrix = (ZERO3, ZERO3, ZERO3)
 BASE = -1
-SINGLE = {"revolute", "prismatic", "helical"}  # joints of one freedom
+SINGLE = {"revolute", "prismatic", "helical"}  # 1-DOF joints
 SNAP = 1e-11  # rotation entries this close to 0, 1 and -1 are meant exactly: files round multiples of pi/2
 
 
@@ -166,7 +166,7 @@ class Model:
         for law in self.couplings:
             if law.leader in followers or not {law.joint, law.leader} <= single:
                 raise DescriptionError(
-                    f"{self.name}: the joint {law.joint!r} follows {law.leader!r}, expected two joints of one freedom, "
+                    f"{self.name}: the joint {law.joint!r} follows {law.leader!r}, expected two 1-DOF joints, "
                     f"the second of which follows none: correct the coupling."
                 )
 

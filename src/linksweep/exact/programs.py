@@ -88,7 +88,7 @@ def _derivatives(mechanics: Mechanics) -> Iterator[Tried]:
     """d tau / d q and d tau / d qd, differentiated as a Program, along the rates qd, against dual numbers."""
     model, point = mechanics.model, mechanics.point
     if not model.is_single:
-        mechanics.exclude("programs of derivatives", "", "are taken along q, for joints of one freedom")
+        mechanics.exclude("programs of derivatives", "", "are taken along q, for 1-DOF joints")
         return
     request = Request("inverse_dynamics", mechanics.able("inverse_dynamics")[0])
     program = factor_sums(traced(model, request))

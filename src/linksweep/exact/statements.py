@@ -98,7 +98,7 @@ class Mechanics:
         if method.serial and not self.model.is_serial:
             return "needs a serial chain"
         if method.single and not self.model.is_single:
-            return "needs joints of one freedom"
+            return "needs 1-DOF joints"
         if method.written_out and method.single and len(self.model.links) > LARGEST_EXPLICIT:
             return f"is written out, for at most {LARGEST_EXPLICIT} links"
         return ""

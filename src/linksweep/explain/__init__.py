@@ -131,7 +131,7 @@ def _joints(model: Model) -> dict[str, str]:
     names = {BASE: model.base, **{k: link.name for k, link in enumerate(model.links)}}
     return {
         link.name: f"joint {link.joint.name}, {link.joint.kind}, on {names[link.parent]}"
-        + (f", {link.joint.type.nv} freedoms" if link.joint.type.nv > 1 else "")
+        + (f", {link.joint.type.nv} DOF" if link.joint.type.nv > 1 else "")
         for link in model.links
     }
 

@@ -95,7 +95,7 @@ def _ends(
 
 
 def _law(compiled: Compiled, k: int, data: np.ndarray, known: list[Coupling]) -> Coupling | None:
-    """A linear law between two joints of one freedom that makes no joint follow two others, and no circle."""
+    """A linear law between two 1-DOF joints that makes no joint follow two others, and no circle."""
     first, second = int(compiled.eq_obj1id[k]), int(compiled.eq_obj2id[k])
     if second < 0 or data[2:5].any() or not {int(compiled.jnt_type[j]) for j in (first, second)} <= set(SINGLE):
         return None

@@ -161,7 +161,7 @@ class _Reader:
         if leader == joint.name or not (FREEDOMS.get(kinds.get(leader, ""), 0) == FREEDOMS[joint.kind] == 1):
             raise self.fail(
                 mimic,
-                f"joint {joint.name!r} mimics {leader!r}, expected both to be different joints of one freedom: "
+                f"joint {joint.name!r} mimics {leader!r}, expected both to be different 1-DOF joints: "
                 "correct the name or remove <mimic>.",
             )
         multiplier, offset = self.number(mimic, "multiplier", 1.0), self.number(mimic, "offset", 0.0)

@@ -1,4 +1,4 @@
-"""Joints of one freedom: a screw about and along z."""
+"""1-DOF joints: a screw about and along z."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What recursions do with a joint of any kind: its subspace H, and the inertia D that it sees.
 
-A joint with several freedoms makes H a block and D a small symmetric matrix, factored in `JointInertia`; everything
+A multi-DOF joint makes H a block and D a small symmetric matrix, factored in `JointInertia`; everything
 else is unchanged. The kinds themselves stand in joints/.
 """
 

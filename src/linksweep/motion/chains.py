@@ -41,7 +41,7 @@ class Known(NamedTuple):
 class Chain:
     """The joints between the base and a frame of a robot.
 
-    lower, upper (nq,): the limits, infinite for joints of several freedoms, which have none. wraps (nq,): revolute
+    lower, upper (nq,): the limits, infinite for multi-DOF joints, which have none. wraps (nq,): revolute
     joints that can go all the way round, so that a whole turn brings them back within their limits. stops,
     stopped_rates: the coordinates that cannot, and their rates. Of a robot with constraints, the joints that these
     move belong to it, too, and `constrained` says so: all loops are closed whenever the frame is placed.

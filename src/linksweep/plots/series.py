@@ -105,7 +105,7 @@ def overlaid(wanted: Sequence[Channel], t: ArrayLike, values: Named, title: str 
 
 
 def phase(robot: Robot, q: ArrayLike, qd: ArrayLike, *, title: str | None = None) -> Figure:
-    """Velocity against position, a panel for each joint of one freedom; a ring where it starts, a dot where it ends."""
+    """Velocity against position, a panel for each 1-DOF joint; a ring where it starts, a dot where it ends."""
     position, velocity = channels(robot, "q"), channels(robot, "qd")
     names = {channel.name: k for k, channel in enumerate(velocity)}
     pairs = [(k, names[channel.name]) for k, channel in enumerate(position) if channel.name in names and channel.unit]

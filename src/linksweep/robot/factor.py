@@ -23,7 +23,7 @@ Run = Callable[..., np.ndarray]  # (function, q, vector), each with its batch
 class Factor:
     """M = L D L^T with L = I + H Phi L and L_inverse = I - H Psi L (Rodriguez & Kreutz 1988, (4.11), (4.14)).
 
-    D: (..., nv), the inertia that each joint sees with the outer joints free; a joint of several freedoms sees a block,
+    D: (..., nv), the inertia that each joint sees with the outer joints free; a multi-DOF joint sees a block,
     and where there is one D is (..., nv, nv), block diagonal. `solve`, `colour` and `whiten` take vectors (..., nv)
     whose batch broadcasts with that of q, and sweep once over the links for each. L and L_inverse (..., nv, nv) are
     made when they are asked for: unit (block) triangular, lower when joints are taken from tip to base. Arrays are
@@ -91,7 +91,7 @@ class Factor:
 
     @lazy
     def _roots(self) -> tuple[np.ndarray, list[np.ndarray]]:
-        """D^(1/2): that of joints of one freedom, 1 elsewhere; and of each block an upper triangular R, D = R R^T."""
+        """D^(1/2): that of 1-DOF joints, 1 elsewhere; and of each block an upper triangular R, D = R R^T."""
         if not self._blocks:
             return np.sqrt(self.D), []
         single, blocks = np.sqrt(np.diagonal(self.D, axis1=-2, axis2=-1)), []

@@ -1,7 +1,7 @@
 """The numbers of joints and links, and where a robot ends: read from a Model, and changed into another one.
 
 Arrays are in the order of `joint_names`, with an entry for each coordinate or rate: positions like q, (nq,), everything
-else like qd, (nv,). For joints of one freedom that is one number each. A ball joint or a free base has one velocity
+else like qd, (nv,). For 1-DOF joints that is one number each. A ball joint or a free base has one velocity
 limit, effort limit, damping, friction and armature for all of its rates, which is repeated, and no position limits. A
 joint that others follow has its own limits, and the damping, friction, armature and torque offset that its rate meets
 in all.
@@ -127,7 +127,7 @@ def html_of(model: Model) -> str:
     headings = ("joint", "kind", "lower", "upper", "velocity", "effort", "link", "mass")
     ends = f"ends: {_listed(tips(model))}"
     gravity = "gravity: " + " ".join(f"{x:g}" for x in model.gravity) + " m/s²"
-    title = f"{model.name}: {len(rows)} joints, {model.nv} freedoms"
+    title = f"{model.name}: {len(rows)} joints, {model.nv} DOF"
     remarks = [ends, gravity]
     if model.constraints:
         title += f", {sum(tie.rows for tie in model.constraints)} rows of constraints"
@@ -166,7 +166,7 @@ def _with_joints(model: Model, changed: Callable[[Joint], Joint], names: Contain
 
 
 def _by_joint(model: Model, what: str, value: Named | None, positions: bool = False) -> dict[str, float]:
-    """{joint: number} from what a user passes; `positions`: of coordinates, for joints of one freedom only."""
+    """{joint: number} from what a user passes; `positions`: of coordinates, for 1-DOF joints only."""
     if value is None:
         return {}
     joints = model.joints
@@ -210,12 +210,12 @@ def _by_name(model: Model, what: str, value: Mapping[str, ArrayLike], positions:
 
 
 def _one(what: str, joint: Joint, numbers: np.ndarray, positions: bool) -> float | None:
-    """The number that all entries of a joint have; None for a joint of several freedoms that is not limited."""
+    """The number that all entries of a joint have; None for a multi-DOF joint that is not limited."""
     if positions and not joint.type.limited:
         if np.isinf(numbers).all():
             return None
         raise ArgumentError(
-            f"{what} limits joint {joint.name!r}, which is {joint.kind}, expected joints of one freedom: leave it out, "
+            f"{what} limits joint {joint.name!r}, which is {joint.kind}, expected 1-DOF joints: leave it out, "
             f"or infinite."
         )
     if numbers.size and (numbers == numbers.flat[0]).all() and numbers.shape in ((1,), (joint.type.nv,)):

@@ -365,7 +365,9 @@ def as_law(torque: Law | Callable[..., ArrayLike] | ArrayLike | None) -> Law:
     if torque is None:
         return Zero()
     if isinstance(torque, type) and issubclass(torque, Law):
-        raise ArgumentError(f"torque is the class {torque.__name__}, expected one of its objects: call it.")
+        raise ArgumentError(
+            f"torque is the class {torque.__name__}, expected an instance, such as {torque.__name__}(...)."
+        )
     if isinstance(torque, Law):
         return torque
     if callable(torque):

@@ -89,7 +89,7 @@ class Results:
         return self.errors(fit) / fit.deviations
 
     def torque(self, fit: Fit) -> float:
-        """The root mean square of errors in torque at a lively motion."""
+        """The root mean square of errors in torque at a reference motion."""
         return float(np.sqrt(np.mean(np.square(self.errors(fit) * fit.grouping.sizes))))
 
 
@@ -123,7 +123,7 @@ def study(seed: int = 1, iterations: int = 40) -> Study:
     least = min(results.fits["entropic"].physical_numbers.smallest.values())
     checks = [
         at_most(
-            "largest error without noise, in torque at a lively motion (N m)",
+            "largest error without noise, in torque at a reference motion (N m)",
             np.abs(results.errors(exact) * exact.grouping.sizes).max(), 1e-8,
         ),
         Check("share of errors within 1.96 standard deviations", inside, "at least 0.85", inside >= 0.85),
@@ -157,7 +157,7 @@ def _figures(results: Results) -> dict[str, tuple[str, Callable[[], Figure]]]:
     def off() -> Figure:
         half = 1.96 * fit.deviations * sizes
         return plots.intervals(
-            fit.names, results.errors(fit) * sizes, half, title="Found less true, with 95 % intervals",
+            fit.names, results.errors(fit) * sizes, half, title="Estimation error, with 95 % confidence intervals",
             x_label="error in torque (N m)", logarithmic=False,
         )  # fmt: skip
 
@@ -176,7 +176,7 @@ def _figures(results: Results) -> dict[str, tuple[str, Callable[[], Figure]]]:
     return {
         "identify_motion": ("One period of the motion.", motion),
         "identify_torques": ("Torques as logged and as predicted.", torques),
-        "identify_errors": ("What the weighted fit misses, number by number, in torque at a lively motion.", off),
+        "identify_errors": ("What the weighted fit misses, number by number, in torque at a reference motion.", off),
     }
 
 
@@ -211,7 +211,7 @@ Its log has {RATE:g} rows a second: positions in counts of {ENCODER:.2g} rad, to
 
 ## By method
 
-The root mean square of the errors in torque at a lively motion (2 rad/s, 6 rad/s²), of the errors in their stated
+The root mean square of the errors in torque at a reference motion (2 rad/s, 6 rad/s²), of the errors in their stated
 standard deviations, and what is left over of each joint's torque (N m):
 
 {markdown_table(["method", "error (N m)", "in deviations", "left over"], rows)}
@@ -227,7 +227,7 @@ standard deviations, and what is left over of each joint's torque (N m):
 ## Without noise
 
 From exact positions and torques the largest error is
-{np.abs(results.errors(results.exact) * fit.grouping.sizes).max():.1e} N m at a lively motion.
+{np.abs(results.errors(results.exact) * fit.grouping.sizes).max():.1e} N m at a reference motion.
 
 ## On a tilted base
 

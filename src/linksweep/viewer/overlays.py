@@ -208,7 +208,7 @@ class Overlays:
     def _torques(self) -> None:
         """An arc around the axis of each joint that turns, by the right hand's rule; an arrow along one that slides.
 
-        Of joints with several freedoms the turning part is drawn, around its vector.
+        Of multi-DOF joints the turning part is drawn, around its vector.
         """
         tau = self._holding() if self.tau is None else self.tau
         usable = tau is not None and np.isfinite(tau).all()

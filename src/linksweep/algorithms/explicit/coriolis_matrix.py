@@ -10,7 +10,7 @@ For a joint j between the base and a link i (S: the columns of H^T; of all that 
     (3)  C_ji = S_j^T (B^C S_i + I^C Sd_i)           (4)  C_ij = S_i^T (B^C S_j + I^C Sd_j)
 
 Numbers are of this list, and B is that of spatial/coriolis.py. Of the many matrices with C qd = bias - gravity this one
-makes dM/dt - 2 C skew. For joints of one freedom it is that of Christoffel's symbols. The freedoms of a ball joint or a
+makes dM/dt - 2 C skew. For 1-DOF joints it is that of Christoffel's symbols. The freedoms of a ball joint or a
 free base stand still in the link that they move, so that dM/dt is that of M by rates in the body frame. Everything
 stands in the link's own frame.
 """

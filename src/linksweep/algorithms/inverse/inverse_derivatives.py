@@ -13,7 +13,7 @@ For a link j between the base and a link i (S: the columns of H^T; subtree of i:
     (7)  dtau_j/dqd_i = S_j^T (2 B^C S_i + I^C (Psid_i + Sd_i))
 
 Numbers are of this list. (4) holds for i = j too, (5) only for i other than j. Derivatives by q are along the rates
-(the tangent space), also for joints of several freedoms. Everything stands in the link's own frame, accelerations are
+(the tangent space), also for multi-DOF joints. Everything stands in the link's own frame, accelerations are
 derivatives seen in it, gravity is an acceleration of the base. Of points with mass m, place p and velocity u,
 l = sum m u and K = sum m u p^T:
 

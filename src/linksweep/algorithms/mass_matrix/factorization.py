@@ -3,7 +3,7 @@
 G. Rodriguez and K. Kreutz, "Recursive Mass Matrix Factorization and Inversion", 1988, (4.4)-(4.16): Fact 4.1, Fact 4.2
 and Theorem 4.1, and the innovations model (4.12)-(4.13) with its inverse, the whitening filter (4.15).
 
-A joint of several freedoms has a block for D(k), and the sweeps use it as it is. For M^-1 by its elements the block's
+A multi-DOF joint has a block for D(k), and the sweeps use it as it is. For M^-1 by its elements the block's
 own triangular factor, D = U d U^T, goes to the other factors, so that what remains in the middle is diagonal.
 """
 

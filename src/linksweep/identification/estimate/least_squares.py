@@ -1,6 +1,6 @@
 """Least squares from triangles: ordinary, weighted by the noise of each joint, or drawn towards the description.
 
-The unknowns are worked on in natural units, y = size * value: the torque that a number makes at a lively motion. A
+The unknowns are worked on in natural units, y = size * value: the torque that a number makes at a reference motion. A
 direction of y whose standard deviation would exceed the measured torques themselves is one that the log does not show:
 there the description's value stays, and the numbers that share in it are called unknown.
 """

@@ -317,7 +317,7 @@ def _check_joints(robot: Robot) -> None:
     for joint in robot.model.joints:
         if joint.type.nv > 1:
             raise ArgumentError(
-                f"joint {joint.name!r} of {robot.name} is {joint.kind}, expected joints of one freedom: lock it or cut "
+                f"joint {joint.name!r} of {robot.name} is {joint.kind}, expected 1-DOF joints: lock it or cut "
                 f"out a chain (robot.lock, robot.subchain)."
             )
 

@@ -38,7 +38,7 @@ class Grouping:
     """values = matrix @ x for the numbers x of `columns`; Y x = Y[:, pivots] @ from_base @ values.
 
     names: (base,). matrix: (base, columns). pivots: columns of Y on which all others depend. from_base: (base, base).
-    sizes: (base,), the torque that each number of 1 makes at a lively motion: its natural unit is 1 / size.
+    sizes: (base,), the torque that each number of 1 makes at a reference motion: its natural unit is 1 / size.
     seen: (nv, base), whether a pivot's column is anything but zero at a joint.
     """
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..app import Viewer
     from ..server import Handle
 
-TOWARDS, NOTHING = "towards the target", "nothing drives it"
+TOWARDS, NOTHING = "track target", "unactuated"
 GHOST = (0.0, 0.62, 0.45)
 WIDTH = 340
 CLEAREST = 0.05  # the lowest opacity that the slider has
