@@ -313,7 +313,7 @@ def test_a_frame_on_the_base_does_not_move():
         (np.eye(4), {"seed": 1.5}, "seed 1.5, expected a whole number"),
         (np.eye(4), {"frame": "tol0"}, "tool0"),
         (np.eye(4), {"position_only": "yes"}, "position_only is 'yes', expected True or False"),
-        (np.eye(4), {"robot": "ur5"}, "got 'ur5' for the robot, expected a Robot"),
+        (np.eye(4), {"robot": "ur5"}, "got 'ur5', expected a Robot"),
         ([[0.0, 1.0]], {"position_only": True}, "expected homogeneous matrices"),
     ],
 )
