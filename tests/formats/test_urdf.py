@@ -522,5 +522,5 @@ def test_a_warning_of_the_base_names_the_file(tmp_path: Path):
     file.write_text(ARM.replace('<link name="world"/>', heavy))
     with pytest.warns(ModelWarning) as caught:
         ls.load(file, base="floating")
-    own = [str(warning.message) for warning in caught if "'world' breaks" in str(warning.message)]
+    own = [str(warning.message) for warning in caught if "'world' violates" in str(warning.message)]
     assert own and "arm_on_a_cart.urdf" in own[0]
