@@ -177,7 +177,7 @@ def test_damaged_files_are_refused_or_harmless(seed: int, optimised: bool, tmp_p
 @pytest.mark.parametrize("optimised", [False, True], ids=["asserts", "no asserts"])
 @pytest.mark.parametrize("seed", range(2, 12))
 def test_many_damaged_files(seed: int, optimised: bool, tmp_path: Path):
-    run_fuzz(optimised, seed, at_scale(30, 500), tmp_path)
+    run_fuzz(optimised, seed, at_scale(60, 500), tmp_path)
 
 
 @pytest.mark.parametrize(

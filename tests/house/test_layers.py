@@ -60,6 +60,7 @@ LAZILY = {
     ("robot.robot", "motion"),
     ("robot.robot", "viewer"),
     ("robot.formulas", "explain"),
+    ("robot.options", "simulation.options"),  # of `show`
     ("simulation.result", "viewer"),  # run.show()
     ("simulation.answers", "plots"),  # run.plot()
 }

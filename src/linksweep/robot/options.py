@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from numpy.typing import ArrayLike
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..description.model import Inertial, Placement
+    from ..simulation.options import Torque
     from ..support.numbers import Named
 
 Row = Mapping[str, object] | Sequence[float]  # of a DH table
@@ -61,7 +62,7 @@ class ViewOptions(TypedDict, total=False):
     quantities: Mapping[str, ArrayLike] | None
     others: Sequence[object]
     placement: ArrayLike | None
-    law: Callable[[np.ndarray], Any] | None  # gives what `simulate` takes as torque
+    law: Callable[[np.ndarray], Torque] | None
     frame: str | None
     visuals: str | Path | None
     opacity: float
