@@ -245,7 +245,8 @@ def test_verdicts_do_not_depend_on_the_samples(beside: float):
     assert len({followed.reason for followed in found}) == 1
     if found[0].reason == "converged":
         peaks = np.array([followed.peak.max() for followed in found])
-        np.testing.assert_allclose(peaks, peaks[0], rtol=0.05)  # the largest at the points visited, not a maximum
+        # A peak is the largest velocity at the points that `follow` visits: other samples visit other points.
+        np.testing.assert_allclose(peaks, peaks[0], rtol=0.05)
         assert all(np.abs(followed.q[-1] - found[0].q[-1]).max() < 1e-6 for followed in found)
 
 
@@ -272,7 +273,8 @@ def test_velocity_limits_end_a_path_that_is_too_fast():
     slow, fast = (robot.follow(Line(start, end, T), "tool", np.linspace(0.0, T, 51), q0) for T in (2.0, 0.2))
     assert slow.reason == "converged" and (np.abs(slow.qd) <= 1.0).all()
     assert fast.reason == "velocity limits" and not fast.solved.all() and (np.abs(fast.qd[fast.solved]) <= 1.0).all()
-    np.testing.assert_allclose(fast.peak, 10.0 * slow.peak, rtol=1e-3)  # the largest at the points visited
+    # Ten times as fast, but `follow` visits other points between the samples, where the largest velocity is taken.
+    np.testing.assert_allclose(fast.peak, 10.0 * slow.peak, rtol=1e-3)
 
 
 @pytest.mark.parametrize("samples", [40, 41])

@@ -58,8 +58,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """An algorithm and what it asks of a robot: a serial chain, 1-DOF joints, a program written out, unless
-    its constraints are few."""
+    """An algorithm and its requirements: a serial chain, 1-DOF joints, unrolled code unless constraints are few."""
 
     algorithm: Algorithm
     serial: bool = False

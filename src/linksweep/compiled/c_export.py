@@ -31,7 +31,7 @@ Values = Mapping[str, np.ndarray]
 
 
 class RobotNames(Protocol):
-    """A Robot, whose name and joints comments mention."""
+    """The parts of a Robot that comments in exported C mention: its name, and the names of its joints."""
 
     @property
     def name(self) -> str: ...

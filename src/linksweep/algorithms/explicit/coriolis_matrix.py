@@ -9,10 +9,10 @@ For a joint j between the base and a link i (S: the columns of H^T; of all that 
     (1)  Sd = v x S (+ dS/dt in the link, if any)    (2)  B = (v x* I - I v x + (I v) x-) / 2, for which B + B^T = dI/dt
     (3)  C_ji = S_j^T (B^C S_i + I^C Sd_i)           (4)  C_ij = S_i^T (B^C S_j + I^C Sd_j)
 
-Numbers are of this list, and B is that of spatial/coriolis.py. Of the many matrices with C qd = bias - gravity this one
-makes dM/dt - 2 C skew. For 1-DOF joints it is that of Christoffel's symbols. The freedoms of a ball joint or a
-free base stand still in the link that they move, so that dM/dt is that of M by rates in the body frame. Everything
-stands in the link's own frame.
+Equation numbers refer to this list, and B is that of spatial/coriolis.py. Of the many matrices with C qd = bias -
+gravity this one makes dM/dt - 2 C skew-symmetric. For 1-DOF joints it is the matrix of the Christoffel symbols. The
+axes of a ball joint or a free base are constant in the link that they move, so dM/dt is that of M for velocities in
+the body frame. All quantities are in the link's own frame.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ For a link j between the base and a link i (S: the columns of H^T; subtree of i:
     (6)  dtau_i/dqd_j = S_i^T (2 B^C S_j + I^C (Psid_j + Sd_j))
     (7)  dtau_j/dqd_i = S_j^T (2 B^C S_i + I^C (Psid_i + Sd_i))
 
-Numbers are of this list. (4) holds for i = j too, (5) only for i other than j. Derivatives by q are along the rates
-(the tangent space), also for multi-DOF joints. Everything stands in the link's own frame, accelerations are
-derivatives seen in it, gravity is an acceleration of the base. Of points with mass m, place p and velocity u,
+Equation numbers refer to this list. (4) holds for i = j too, (5) only for i other than j. Derivatives with respect to
+q are in the tangent space, also for multi-DOF joints. All quantities are in the link's own frame, accelerations are
+derivatives in that frame, gravity is an acceleration of the base. For points with mass m, position p and velocity u,
 l = sum m u and K = sum m u p^T:
 
     (8)  2 B [w; v] = 2 [tr(K) w - K w; w x l]
