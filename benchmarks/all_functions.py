@@ -27,7 +27,7 @@ import pinocchio as pin
 from measure import alternate, example, heading, table, time_of, write_json
 
 import linksweep as ls
-from linksweep.analysis import conventions
+from linksweep.robot import conventions
 
 ROBOTS = {
     "UR5": ("ur5_robot.urdf", None), "Panda": ("panda.urdf", None), "ANYmal": ("anymal.urdf", None),

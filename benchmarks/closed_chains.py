@@ -26,8 +26,8 @@ from closed_chain_cases import grasp_case
 from pin_models import pin_model, places, their_q, their_v
 
 import linksweep as ls
-from linksweep.robots.closed_chains import four_bars_upright
-from linksweep.studies.four_bar import one_freedom
+from linksweep.papers.studies.four_bar import single_dof_solution
+from linksweep.robots.mechanisms import four_bars_upright
 
 ROUNDS = 15
 
@@ -48,11 +48,11 @@ def swing(windows: int) -> None:
     robot = ls.robots.four_bars(windows)
     start = four_bars_upright(robot)
     began = time.perf_counter(), time.process_time()
-    ls.simulate(robot, *start, duration=1e-3, progress=False)
+    ls.simulate(robot, *start, duration=1e-3, integrator=ls.simulation.RK4(progress=False))
     ready = time.perf_counter(), time.process_time()
-    run = ls.simulate(robot, *start, duration=10.0, every=20, progress=False)
+    run = ls.simulate(robot, *start, duration=10.0, every=20, integrator=ls.simulation.RK4(progress=False))
     done = time.perf_counter(), time.process_time()
-    off = np.linalg.norm(robot.pose(run.q, "B0")[:, :2, 3] - one_freedom(windows, run.t), axis=1)
+    off = np.linalg.norm(robot.pose(run.q, "B0")[:, :2, 3] - single_dof_solution(windows, run.t), axis=1)
     (compiling, own), (running, used) = ([b - a for a, b in zip(*ends, strict=True)]
                                          for ends in ((began, ready), (ready, done)))  # fmt: skip
     print(f"{windows} four-bars (nv {robot.nv}, {2 * windows} rows), 10 s by RK4 of 1 ms:")

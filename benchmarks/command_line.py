@@ -25,7 +25,7 @@ import numpy as np
 from measure import heading, table, write_json
 
 import linksweep as ls
-from linksweep.tables import block_columns, write_table
+from linksweep.files import block_columns, write_table
 
 BARS = {"CSV, without pyarrow": (20.0, 500.0), "CSV, with pyarrow": (6.0, 500.0)}
 HIDING = "import sys; sys.modules['pyarrow'] = None; "

@@ -15,8 +15,8 @@ import numpy as np
 from measure import alternate, example, heading, load_quietly, table, time_of, write_json
 
 import linksweep as ls
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import Inertial, Joint
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import Inertial, Joint
 from linksweep.simulation import OperationalSpace, saturated
 
 ROLLOUTS, STEPS, DT = 4096, 1000, 1e-3
@@ -50,15 +50,24 @@ def policies(rounds: int) -> list[dict[str, Any]]:
 
     def batched(threads: int = 1) -> Any:
         return ls.simulate(
-            robot, q0, policy=policy, duration=1.0, dt=0.01, control_period=0.01, every=100, threads=threads,
-            progress=False,
+            robot, q0, torque=ls.simulation.SampledController(ls.simulation.Policy(policy), 0.01), duration=1.0,
+            dt=0.01, every=100, integrator=ls.simulation.RK4(threads=threads, progress=False),
         )  # fmt: skip
 
     few = 200
     assert batched().finite.all()
 
     def one_at_a_time() -> Any:
-        return ls.simulate(robot, q0[:few], None, policy, 1.0, dt=0.01, every=100, progress=False)
+        return ls.simulate(
+            robot,
+            q0[:few],
+            None,
+            policy,
+            1.0,
+            dt=0.01,
+            every=100,
+            integrator=ls.simulation.RK4(progress=False),
+        )
 
     ours, two, before = alternate([batched, lambda: batched(2), one_at_a_time], rounds)
     before *= 10_000 / few
@@ -101,13 +110,30 @@ def impedance(rounds: int) -> list[dict[str, Any]]:
     )
 
     def ours() -> Any:
-        return ls.simulate(robot, q0, None, law, STEPS * DT, dt=DT, every=STEPS, control_period=DT, progress=False)
+        return ls.simulate(
+            robot,
+            q0,
+            None,
+            ls.simulation.SampledController(law, DT),
+            STEPS * DT,
+            dt=DT,
+            every=STEPS,
+            integrator=ls.simulation.RK4(progress=False),
+        )
 
     model = mujoco.MjModel.from_xml_string(robot.to_urdf())
     model.opt.integrator, model.opt.timestep = mujoco.mjtIntegrator.mjINT_RK4, DT
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT | mujoco.mjtDisableBit.mjDSBL_CONTACT)
     model.dof_damping[:] = 0.0
-    sample = ls.simulate(robot, q0[:THEIRS], None, law, STEPS * DT, dt=DT, control_period=DT, progress=False)
+    sample = ls.simulate(
+        robot,
+        q0[:THEIRS],
+        None,
+        ls.simulation.SampledController(law, DT),
+        STEPS * DT,
+        dt=DT,
+        integrator=ls.simulation.RK4(progress=False),
+    )
     torques = np.ascontiguousarray(np.swapaxes(sample.tau[:-1], 0, 1))
     start = np.concatenate([np.zeros((THEIRS, 1)), q0[:THEIRS], np.zeros((THEIRS, 7))], axis=1)
     data, spec = mujoco.MjData(model), int(mujoco.mjtState.mjSTATE_QFRC_APPLIED)

@@ -4,7 +4,7 @@
 
 One thread, batches of 1024. The methods of a robot take turns, one call at a time, so that a busy moment meets all of
 them; each figure is the best call, in nanoseconds per sample. The table of docs/defaults.md is printed by this, and
-tests/catalogue/test_defaults.py reads it there.
+tests/functions/test_defaults.py reads it there.
 """
 
 from __future__ import annotations

@@ -29,20 +29,20 @@ def run_once(name: str) -> None:
     from measure import example, load_quietly
 
     from linksweep.backends import entry, ir, llvm, target  # noqa: F401
-    from linksweep.compiled.function import Recipe
+    from linksweep.functions.computation import Together
 
     robot = load_quietly(example(name))
     q, qd, tau = np.random.default_rng(0).uniform(-1, 1, (3, 16, robot.nv))
     traced: list[float] = []
-    trace = Recipe.trace
+    trace = Together.trace
 
-    def timed(self: Recipe) -> Any:
+    def timed(self: Together) -> Any:
         began = time.perf_counter()
         program = trace(self)
         traced.append(time.perf_counter() - began)
         return program
 
-    Recipe.trace = timed
+    Together.trace = timed
     began = time.perf_counter()
     robot.forward_dynamics(q, qd, tau)
     print(json.dumps({"total": time.perf_counter() - began, "trace": sum(traced), "traces": len(traced)}))

@@ -1,4 +1,4 @@
-"""What identification takes: a million rows of a 7-joint arm, consistent fits, and an exciting motion.
+"""What identification takes: a million rows of a 7-joint arm, consistent fits, and an excitation trajectory.
 
     python benchmarks/identification.py [--rows N] [--runs N] [--json FILE]
 
@@ -26,12 +26,11 @@ import numpy as np
 from measure import example, heading, load_quietly, table, write_json
 
 import linksweep as ls
-from linksweep.identification.excitation.criteria import Barrier, Worth
-from linksweep.identification.excitation.search import MARGIN, random_coefficients
-from linksweep.identification.model.columns import Columns
-from linksweep.identification.model.grouping import grouping
-from linksweep.identification.physical.bodies import consistent
-from linksweep.tables import block_columns, write_table
+from linksweep.files import block_columns, write_table
+from linksweep.identification.base_form import base_form
+from linksweep.identification.excitation import MARGIN, Barrier, Criterion, random_coefficients
+from linksweep.identification.physical import consistent_parameters
+from linksweep.identification.regressor import Regressor
 
 RATE = 1000.0
 ALL = ("inertia", "payload:panda_hand", "armature", "viscous", "coulomb_sides", "offset")
@@ -121,7 +120,7 @@ def consistency(runs: int) -> list[dict[str, Any]]:
             best, least = min(best, time.perf_counter() - began), min(least, time.process_time() - used)
             began = time.perf_counter()
             torque, weight = fit.settings["torque"], fit.settings["prior_weight"]
-            physical = consistent(fit.columns, fit.grouping, fit.estimate, method, torque, weight)
+            physical = consistent_parameters(fit.grouping, fit.estimate, method, torque, weight)
             alone = min(alone, time.perf_counter() - began)
         assert fit is not None and len(fit.columns) == 115
         assert min(physical.smallest.values()) > 0.0
@@ -136,14 +135,13 @@ def excitation() -> list[dict[str, Any]]:
     began = time.perf_counter()
     motion = ls.excite(robot, 10.0)
     seconds = time.perf_counter() - began
-    columns = Columns(robot, ("inertia",))
-    worth = Worth(grouping(columns), "condition", motion.limits, np.ones(7))
-    barrier = Barrier(columns, motion.limits, worth, MARGIN)
+    criterion = Criterion(base_form(Regressor(robot, ("inertia",))), "condition", motion.limits, np.ones(7))
+    barrier = Barrier(motion.limits, criterion, MARGIN)
     basis = motion.motion.basis
     phi = basis(np.linspace(0.0, 10.0, 101)[:-1])
     rng = np.random.default_rng(99)
     random = [
-        worth.condition(*(one @ C for one in phi))
+        criterion.condition(*(one @ C for one in phi))
         for C in (random_coefficients(basis, phi, barrier, rng) for _ in range(1000))
     ]
     ratio = motion.condition / min(random)

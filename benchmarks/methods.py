@@ -20,7 +20,7 @@ import pinocchio as pin
 from against_pinocchio import Contest
 from measure import alternate, example, heading, table, time_of, write_json
 
-from linksweep.catalogue.functions import FUNCTIONS
+from linksweep.functions.functions import FUNCTIONS
 
 RIVALS: dict[str, Any] = {
     "inverse_dynamics": pin.rnea,

@@ -29,8 +29,8 @@ import pinocchio as pin
 from measure import alternate, example, heading, load_quietly, table, time_of, write_json
 
 import linksweep as ls
-from linksweep.analysis import conventions
 from linksweep.backends.interpreter import Interpreter
+from linksweep.robot import conventions
 
 ROBOTS = {"UR5": "ur5_robot.urdf", "Panda": "panda.urdf", "ANYmal": "anymal.urdf", "Talos": "talos_reduced.urdf"}
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix")

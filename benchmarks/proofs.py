@@ -13,7 +13,7 @@ from typing import Any
 from measure import heading, table, write_json
 
 import linksweep as ls
-from linksweep.exact import Proof, patterns
+from linksweep.papers.exact import Proof, patterns
 
 TREE = "F(RRR)(RPR)(RR)(RP)S"  # 12 links, 19 freedoms
 

@@ -19,7 +19,7 @@ import numpy as np
 from measure import alternate, example, heading, table, time_of, write_json
 
 import linksweep as ls
-from linksweep.catalogue.defaults import predicted_operations
+from linksweep.functions.defaults import predicted_operations
 
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics")
 SHORT, LONG = 30, 1000

@@ -14,8 +14,8 @@ from measure import alternate, example, heading, load_quietly, table, time_of, w
 
 import linksweep as ls
 from linksweep.motion import Quintic
+from linksweep.papers.studies.puma560 import PUMA_DURATION, PUMA_RANGES_DEG, PUMA_SAMPLES
 from linksweep.simulation import FeedForward, Sampled
-from linksweep.studies.round_trip import PUMA_DURATION, PUMA_RANGES_DEG, PUMA_SAMPLES
 
 ROLLOUTS, STEPS, DT, RECORD = 4096, 1000, 1e-3, 100
 
@@ -62,7 +62,16 @@ def speed(rounds: int) -> list[dict[str, Any]]:
     law = ls.simulation.Constant(tau)
 
     def ours(threads: int = 2) -> ls.simulation.Simulation:
-        return ls.simulate(robot, q0, qd0, law, STEPS * DT, dt=DT, every=RECORD, threads=threads, progress=False)
+        return ls.simulate(
+            robot,
+            q0,
+            qd0,
+            law,
+            STEPS * DT,
+            dt=DT,
+            every=RECORD,
+            integrator=ls.simulation.RK4(threads=threads, progress=False),
+        )
 
     def theirs(k: int = 0, steps: int = STEPS) -> tuple[np.ndarray, np.ndarray]:
         q, v, u = q0[k], qd0[k], tau[k]

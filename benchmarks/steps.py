@@ -18,11 +18,11 @@ import numpy as np
 from measure import alternate, example, heading, load_quietly, table, time_of, write_json
 
 import linksweep as ls
-from linksweep.catalogue.defaults import predicted_operations
-from linksweep.catalogue.requests import make_request
-from linksweep.compiled.function import CompiledFunction
+from linksweep.functions.compiled import CompiledFunction
+from linksweep.functions.defaults import predicted_operations
 from linksweep.simulation import fixed_step
-from linksweep.simulation.stepping import STAGES
+from linksweep.simulation.dynamics import forward_dynamics_of
+from linksweep.simulation.integrators import STAGES
 
 ROLLOUTS, TOLERANCE = 64, 1e-9
 ROBOTS = ["ur5_robot.urdf", "panda.urdf", "anymal.urdf", "talos_reduced.urdf"]
@@ -36,13 +36,13 @@ def compiled(recipe: Any, loops: bool) -> tuple[Any, float]:
 
 def measured(name: str, robot: ls.Robot, written_out_up_to: int, rounds: int) -> dict[str, Any]:
     n = len(robot.canonical.links)
-    recipe = fixed_step.StepRecipe(robot.canonical, (make_request(robot, "forward_dynamics", None),))
+    recipe = fixed_step.TimeStep(forward_dynamics_of(robot, None, False))
     rng = np.random.default_rng(0)
-    inputs = [rng.uniform(-1, 1, (ROLLOUTS, array.size)) for array in recipe.inputs()[:2]]
-    inputs += [np.full((1, array.size), 1e-3) for array in recipe.inputs()[2:]]
+    inputs = [rng.uniform(-1, 1, (ROLLOUTS, array.size)) for array in recipe.inputs[:2]]
+    inputs += [np.full((1, array.size), 1e-3) for array in recipe.inputs[2:]]
     forms = [True, False] if n <= written_out_up_to else [True]
     kernels = [compiled(recipe, loops) for loops in forms]
-    outputs = [[np.empty((ROLLOUTS, array.size)) for array in recipe.outputs()] for _ in forms]
+    outputs = [[np.empty((ROLLOUTS, array.size)) for array in recipe.outputs] for _ in forms]
     sides = [lambda k=k: kernels[k][0](inputs, outputs[k]) for k in range(len(forms))]
     times = [t / ROLLOUTS for t in alternate(sides, rounds, at_least=0.002)]
     if len(forms) == 2:

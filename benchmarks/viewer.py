@@ -69,11 +69,11 @@ def measured(viewer: Viewer, t: np.ndarray, frames: int, what: str) -> dict[str,
     """To and fro through the run, as a hand on the slider would go."""
     moments = np.interp(np.abs(np.linspace(-1, 1, frames)), [0, 1], [t[0], t[-1]]) + 0.37e-3
     for moment in moments[:20]:
-        viewer._show_moment(moment)
+        viewer._show_time(moment)
     times, cpu = [], time.process_time()
     for moment in moments:
         began = time.perf_counter()
-        viewer._show_moment(moment)
+        viewer._show_time(moment)
         times.append(time.perf_counter() - began)
         time.sleep(0.005)  # the thread that sends gets its turn, as between frames
     cpu = time.process_time() - cpu

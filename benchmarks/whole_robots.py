@@ -20,7 +20,7 @@ import numpy as np
 import pinocchio as pin
 
 import linksweep as ls
-from linksweep.analysis import conventions
+from linksweep.robot import conventions
 
 BATCH = 1024
 ROUNDS = 7

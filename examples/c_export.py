@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import linksweep as ls
-from linksweep.compiled.c_export import export_c
+from linksweep.functions.c_export import export_c
 
 robot = ls.robots.puma560()
 torques = robot.compile("inverse_dynamics")

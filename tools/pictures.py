@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import linksweep as ls
+from linksweep.plots.drawing import Scene
 from linksweep.plots.figures import line_style, new_figure, style
-from linksweep.plots.sketch import Scene
 
 PATH = Path(__file__).parent.parent / "docs" / "assets" / "puma560.gif"
 POSES = [

@@ -8,7 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from linksweep.support.version import __version__ as __version__
+from linksweep.support import former_names
+from linksweep.support.settings import __version__ as __version__
 
 if TYPE_CHECKING:
     from linksweep import identification as identification
@@ -16,14 +17,8 @@ if TYPE_CHECKING:
     from linksweep import plots as plots
     from linksweep import robots as robots
     from linksweep import simulation as simulation
-    from linksweep import studies as studies
     from linksweep import viewer as viewer
-    from linksweep.analysis import conventions as conventions
-    from linksweep.analysis.checking import check as check
-    from linksweep.catalogue.parameters import body as body
-    from linksweep.description.constraints import Constraint as Constraint
-    from linksweep.description.constraints import Spring as Spring
-    from linksweep.description.model import Coupling as Coupling
+    from linksweep.backends.registry import use_backend as use_backend
     from linksweep.errors import ArgumentError as ArgumentError
     from linksweep.errors import BackendError as BackendError
     from linksweep.errors import DescriptionError as DescriptionError
@@ -32,30 +27,36 @@ if TYPE_CHECKING:
     from linksweep.errors import ModelWarning as ModelWarning
     from linksweep.errors import SingularError as SingularError
     from linksweep.errors import SingularWarning as SingularWarning
-    from linksweep.exact import prove as prove
+    from linksweep.files.streaming import stream as stream
+    from linksweep.functions.parameters import body as body
     from linksweep.identification import excite as excite
     from linksweep.identification import identify as identify
+    from linksweep.model.constraints import Constraint as Constraint
+    from linksweep.model.constraints import Spring as Spring
+    from linksweep.model.model import Coupling as Coupling
     from linksweep.motion import follow as follow
     from linksweep.motion import inverse_kinematics as inverse_kinematics
+    from linksweep.papers import studies as studies
+    from linksweep.papers.exact import prove as prove
+    from linksweep.papers.spatial_operators import operators as operators
+    from linksweep.robot import conventions as conventions
+    from linksweep.robot.checking import check as check
     from linksweep.robot.grasps import Contact as Contact
     from linksweep.robot.grasps import Grasp as Grasp
     from linksweep.robot.loading import load as load
+    from linksweep.robot.loading import scene as scene
     from linksweep.robot.robot import Robot as Robot
-    from linksweep.robot.scenes import scene as scene
     from linksweep.simulation import ensemble as ensemble
     from linksweep.simulation import rollout as rollout
     from linksweep.simulation import simulate as simulate
     from linksweep.simulation import stepper as stepper
-    from linksweep.spatial_operators import operators as operators
-    from linksweep.support.settings import use_backend as use_backend
-    from linksweep.tables.streaming import stream as stream
 
 _HOMES = {
     "ArgumentError": "linksweep.errors",
     "BackendError": "linksweep.errors",
-    "Constraint": "linksweep.description.constraints",
+    "Constraint": "linksweep.model.constraints",
     "Contact": "linksweep.robot.grasps",
-    "Coupling": "linksweep.description.model",
+    "Coupling": "linksweep.model.model",
     "DescriptionError": "linksweep.errors",
     "Grasp": "linksweep.robot.grasps",
     "LinksweepError": "linksweep.errors",
@@ -64,26 +65,26 @@ _HOMES = {
     "Robot": "linksweep.robot.robot",
     "SingularError": "linksweep.errors",
     "SingularWarning": "linksweep.errors",
-    "Spring": "linksweep.description.constraints",
-    "body": "linksweep.catalogue.parameters",
-    "check": "linksweep.analysis.checking",
+    "Spring": "linksweep.model.constraints",
+    "body": "linksweep.functions.parameters",
+    "check": "linksweep.robot.checking",
     "ensemble": "linksweep.simulation",
     "excite": "linksweep.identification",
     "follow": "linksweep.motion",
     "identify": "linksweep.identification",
     "inverse_kinematics": "linksweep.motion",
     "load": "linksweep.robot.loading",
-    "operators": "linksweep.spatial_operators",
-    "prove": "linksweep.exact",
+    "operators": "linksweep.papers.spatial_operators",
+    "prove": "linksweep.papers.exact",
     "rollout": "linksweep.simulation",
-    "scene": "linksweep.robot.scenes",
+    "scene": "linksweep.robot.loading",
     "simulate": "linksweep.simulation",
-    "use_backend": "linksweep.support.settings",
+    "use_backend": "linksweep.backends.registry",
     "stepper": "linksweep.simulation",
-    "stream": "linksweep.tables.streaming",
+    "stream": "linksweep.files.streaming",
 }
-_MODULES = {"conventions": "linksweep.analysis.conventions"}
-_SUBPACKAGES = ("identification", "motion", "plots", "robots", "simulation", "studies", "viewer")
+_MODULES = {"conventions": "linksweep.robot.conventions", "studies": "linksweep.papers.studies"}
+_SUBPACKAGES = ("identification", "motion", "plots", "robots", "simulation", "viewer")
 
 __all__ = [
     "ArgumentError",
@@ -127,6 +128,8 @@ __all__ = [
     "viewer",
 ]
 
+
+former_names.install()
 
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for an object
 

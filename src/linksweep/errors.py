@@ -1,6 +1,6 @@
-"""The errors and warnings a user of linksweep can meet.
+"""Errors and warnings of linksweep.
 
-Every message is one sentence that says what was wrong, what was got, what was expected and what to do.
+Every message names the wrong value and where it is, says what is allowed, and adds the fix if it is not obvious.
 """
 
 import contextlib
@@ -9,8 +9,8 @@ import os
 import sys
 import warnings
 
-# code that never is the user's: this package, and what Python calls it through
-_PASSED_OVER = (os.path.join(os.path.dirname(os.path.abspath(__file__)), ""), contextlib.__file__, functools.__file__)
+# files whose frames are skipped: this package, and modules of Python that call it
+_SKIPPED = (os.path.join(os.path.dirname(os.path.abspath(__file__)), ""), contextlib.__file__, functools.__file__)
 
 
 class LinksweepError(Exception):
@@ -18,7 +18,7 @@ class LinksweepError(Exception):
 
 
 class DescriptionError(LinksweepError, ValueError):
-    """A robot description (file, table or argument) cannot be a robot."""
+    """A robot model (file, text, table or argument) is not valid."""
 
 
 class ArgumentError(LinksweepError, ValueError):
@@ -26,31 +26,31 @@ class ArgumentError(LinksweepError, ValueError):
 
 
 class SingularError(LinksweepError, ArithmeticError):
-    """The robot's accelerations are not determined: a joint moves no inertia."""
+    """Accelerations are not determined because a joint moves no inertia (singular mass matrix)."""
 
 
 class BackendError(LinksweepError, RuntimeError):
-    """Machine code cannot be made or run here."""
+    """Machine code cannot be compiled or run on this machine."""
 
 
 class ModelWarning(UserWarning):
-    """The description is usable, but something in it is physically doubtful."""
+    """A robot model is usable, but something in it is physically doubtful or was ignored."""
 
 
 class LogWarning(UserWarning):
-    """A measured log is usable, but something in it is doubtful or was left out; the message begins with its name."""
+    """A measured log is usable, but something in it is doubtful or was ignored; the message begins with its name."""
 
 
 class SingularWarning(UserWarning):
-    """In some pose a joint's acceleration is not determined: what came out for it is rounding, infinite or NaN."""
+    """A joint acceleration is not determined in some configuration: its value is rounding error, infinite or NaN."""
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn of the line outside this package that led here, however deep in it the reason was found.
+    """Warn at the line outside this package that led here, at any depth.
 
-    Frames of contextlib between those of the package belong to it: it calls functions that a context manager decorates.
+    Frames of contextlib and functools are skipped too: they call decorated functions of this package.
     """
     depth, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED_OVER):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_SKIPPED):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(message, category, stacklevel=depth)

@@ -225,18 +225,17 @@ def test_inverse_dynamics_undoes_forward_dynamics():
 def test_mobility_and_tangent_basis():
     robot, q = mechanism("welded and redundant")
     found = robot.mobility(q)
-    assert found.rows == 13 and found.rank == robot.nv - found.freedoms and len(found.redundant) == 7
+    assert found.rows == 13 and found.rank == robot.nv - found.degrees_of_freedom and len(found.redundant) == 7
     assert not found.singular and found.redundant[0].endswith(": x")
     basis = robot.tangent_basis(q)
-    np.testing.assert_allclose(basis.T @ basis, np.eye(found.freedoms), atol=1e-12)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(found.degrees_of_freedom), atol=1e-12)
     assert np.abs(robot.constraint_jacobian(q) @ basis).max() < 1e-10
     moved = robot.project(robot.integrate(q, 1e-3 * basis[:, 0]))
     assert np.abs(robot.tangent_basis(moved, near=basis) - basis).max() < 1e-2
     # motion on the basis: B^T M B is the inertia of it
-    qdd = robot.forward_dynamics(q, np.zeros(robot.nv), robot.gravity_forces(q) + basis @ np.ones(found.freedoms))
-    np.testing.assert_allclose(
-        basis.T @ qdd, np.linalg.solve(robot.tangent_mass_matrix(q), np.ones(found.freedoms)), atol=1e-9
-    )
+    push = np.ones(found.degrees_of_freedom)
+    qdd = robot.forward_dynamics(q, np.zeros(robot.nv), robot.gravity_forces(q) + basis @ push)
+    np.testing.assert_allclose(basis.T @ qdd, np.linalg.solve(robot.tangent_mass_matrix(q), push), atol=1e-9)
 
 
 @pytest.mark.quick
@@ -286,14 +285,14 @@ def test_gravity_forces_hold_against_springs(damping: float):
     np.testing.assert_allclose(slopes[0](q), slopes[1](q, still), atol=1e-12)
     assert ls.check(robot).ok
 
-    run = ls.simulate(robot, q, None, ls.simulation.GravityCompensation(), 0.5, progress=False)
+    run = ls.simulate(robot, q, None, ls.simulation.GravityCompensation(), 0.5)
     assert np.abs(run.q - q).max() < 1e-12
 
 
 @pytest.mark.parametrize("damping", [0.0, 2.0])
 def test_an_observer_knows_the_springs(damping: float):
     robot = ls.robots.planar(2).with_springs(ls.Spring("tool", "base", 10.0, 0.1, damping))
-    run = ls.simulate(robot, [0.3, 0.4], [1.0, -0.5], None, 0.4, progress=False)
+    run = ls.simulate(robot, [0.3, 0.4], [1.0, -0.5], None, 0.4)
     observer = robot.momentum_observer(1e-3, 50.0)
     seen = [observer(q, qd, np.zeros(2)) for q, qd in zip(run.q, run.qd, strict=True)]
     assert np.abs(seen).max() < 0.05  # nothing pushes: the error of trapezoids, where the spring pulls up to 7 N m
@@ -311,14 +310,14 @@ def test_a_spring_between_origins_that_coincide_is_one_sentence(rolled: bool):
 def test_mistakes():
     robot = tree_case(TREES["loop of every joint"][0], (), 1)[0]
     made = [
-        (lambda: ls.Constraint("weld", "a"), "there is no constraint 'weld'"),
+        (lambda: ls.Constraint("weld", "a"), "unknown constraint 'weld'"),
         (lambda: ls.Constraint("rigid", "a", "a"), "constrained to itself"),
         (lambda: ls.Constraint("distance", "a", "b"), "expected a positive number"),
-        (lambda: ls.Constraint("point", "a", length=3.0), "takes no length"),
-        (lambda: ls.Constraint("point", "a", at=np.zeros((4, 4))), "no rotation"),
+        (lambda: ls.Constraint("point", "a", length=3.0), "has no length"),
+        (lambda: ls.Constraint("point", "a", at=np.zeros((4, 4))), "not a rotation"),
         (lambda: robot.with_constraints([ls.Constraint("rigid", "flange5", "nowhere")]), "no frame 'nowhere'"),
-        (lambda: robot.with_constraints([ls.Constraint("rigid", "flange5", "link5")]), "stand on one link"),
-        (lambda: robot.with_constraints([ls.Constraint("rigid", "base")]), "stand on one link"),
+        (lambda: robot.with_constraints([ls.Constraint("rigid", "flange5", "link5")]), "are on the same link"),
+        (lambda: robot.with_constraints([ls.Constraint("rigid", "base")]), "are on the same link"),
         (lambda: robot.with_constraints(["rigid"]), "expected a Constraint"),
         (lambda: robot.constraint_error(robot.neutral()), "no constraints"),
         (lambda: robot.inverse_dynamics(*[np.zeros(robot.nv)] * 3, actuated=["joint0"]), "no constraints"),
@@ -329,13 +328,13 @@ def test_mistakes():
     far = robot.with_constraints(
         [ls.Constraint("point", "flange0", at=[[1, 0, 0, 90], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])]
     )
-    with pytest.raises(ArgumentError, match=r"a gap of .* is left"):
+    with pytest.raises(ArgumentError, match=r"the constraint residual is"):
         far.project(far.neutral())
     closed, q = mechanism("loop of every joint")
     qd = np.zeros(closed.nv)
-    with pytest.raises(ArgumentError, match="qdd breaks the constraints"):
+    with pytest.raises(ArgumentError, match="qdd violates the constraints"):
         closed.inverse_dynamics(q, qd, np.ones(closed.nv))
-    with pytest.raises(ArgumentError, match="without a motor"):
+    with pytest.raises(ArgumentError, match="passive joints would need"):
         closed.inverse_dynamics(q, qd, closed.project_acceleration(q, qd, np.ones(closed.nv)), actuated=["joint0"])
     with pytest.raises(ArgumentError, match="knows no constraints"):
         closed.forward_dynamics(q, qd, qd, method="fd1")

@@ -18,7 +18,7 @@ from robots_for_tests import jacobian as oracle_jacobian
 from robots_for_tests import mass_matrix as oracle_mass
 
 import linksweep as ls
-from linksweep.catalogue.functions import FUNCTIONS
+from linksweep.functions.functions import FUNCTIONS
 
 # Machine code of every method takes time to compile: all of them for these, the default ones for all robots.
 COMPILED = ("puma560", "mixed1", "mixed3", "tree4", "urdf")

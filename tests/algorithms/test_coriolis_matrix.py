@@ -8,7 +8,7 @@ import pinocchio as pin
 import pytest
 
 import linksweep as ls
-from linksweep.catalogue.functions import FUNCTIONS
+from linksweep.functions.functions import FUNCTIONS
 
 MIXED = (*pin_models.ALL_KINDS, "revolute")
 

@@ -18,11 +18,11 @@ from linksweep.algorithms.explicit.explicit_model import explicit_model
 from linksweep.algorithms.explicit.explicit_model_direct import explicit_model_direct
 from linksweep.algorithms.inverse.influence_dynamics import influence_dynamics
 from linksweep.algorithms.whole_robot.kinematics import poses
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import Inertial
 from linksweep.errors import ArgumentError
 from linksweep.mechanism.canonical import canonical
 from linksweep.mechanism.sweeps import Unrolled
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import Inertial
 from linksweep.spatial.algebra import ZERO_FORCE, Vec
 
 SERIAL = ("puma560", "stanford", "six_axis", "planar3", *CHAINS[:5])

@@ -13,8 +13,8 @@ import pytest
 from robots_for_tests import close, freely_moving, robot
 
 import linksweep as ls
-from linksweep.catalogue.functions import FUNCTIONS
 from linksweep.errors import ArgumentError, SingularError
+from linksweep.functions.functions import FUNCTIONS
 from linksweep.joints import KINDS
 from linksweep.robot.factor import Factor
 
@@ -106,7 +106,7 @@ def test_no_matrix_is_made_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatc
     def run(function: str, *args: Any) -> np.ndarray:
         asked.append(function)
         assert all(np.ndim(arg) == 1 for arg in args)
-        return bot._core.function(bot._core.requests([function], internal=True))(*args)
+        return bot._core.function(bot._core.internal(function))(*args)
 
     factor = Factor(np.zeros(200), 200, [], run)
     x = factor.solve(np.ones(200))

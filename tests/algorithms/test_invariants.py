@@ -27,7 +27,7 @@ from robots_for_tests import (
 )
 
 import linksweep as ls
-from linksweep.description.model import BASE, Inertial, Placement, compose
+from linksweep.model.model import BASE, Inertial, Placement, compose
 
 every_robot = pytest.mark.parametrize("name", ROBOTS)
 some_robots = pytest.mark.parametrize("name", ["puma560", "mixed5", "tree9", "urdf"])

@@ -29,13 +29,13 @@ from robots_for_tests import (
 import linksweep as ls
 from linksweep.algorithms.explicit.articulated_parameters import articulated_parameters
 from linksweep.algorithms.mass_matrix.factorization import gains
-from linksweep.analysis.checking import random_states
-from linksweep.catalogue.functions import FUNCTIONS
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import BASE, Joint, Model, Placement
 from linksweep.errors import ArgumentError, ModelWarning
+from linksweep.functions.functions import FUNCTIONS
 from linksweep.mechanism.canonical import canonical
 from linksweep.mechanism.sweeps import Unrolled
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import BASE, Joint, Model, Placement
+from linksweep.robot.checking import random_states
 from linksweep.spatial.algebra import leaves
 
 BAR = 1e-10  # relative, scaled by conditioning where M is inverted

@@ -7,9 +7,9 @@ import pytest
 from robots_for_tests import GRAVITY, robot_of
 
 import linksweep as ls
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import Inertial, Joint, symmetric
 from linksweep.errors import ArgumentError, DescriptionError
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import Inertial, Joint, symmetric
 
 ROBOTS = {
     "tree": robot_of(["free", "spherical", "revolute", "planar", "prismatic"], [-1, 0, 1, 0, 0], (1.0, 2.0, -9.0)),

@@ -15,9 +15,9 @@ from closed_chain_cases import bennett, precise_solution, singular_case, singula
 from scale import at_scale
 
 import linksweep as ls
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import Inertial, Joint, Placement
 from linksweep.errors import ArgumentError, SingularWarning
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import Inertial, Joint, Placement
 
 SAMPLE = [
     ("two arms, all rows twice", 1, 1e-5), ("stretched, a row of zeros", 2, 1e-6), ("stretched", 3, 1e-8),
@@ -77,19 +77,19 @@ def check_story(family: str, seed: int, wanted: float) -> None:
         root = np.linalg.cholesky(tree.mass_matrix(q))
         moved = robot.forward_dynamics(q, rest, tree.gravity_forces(q) + np.eye(robot.nv)) - held
         parts = np.linalg.eigvalsh(root.T @ (0.5 * (moved + moved.T)) @ root)  # a projection: 0 and 1
-        assert int((parts > 0.5).sum()) == found.freedoms and np.abs(parts * (parts - 1.0)).max() < 1e-6
-        assert robot.tangent_basis(q).shape == (robot.nv, found.freedoms)
+        assert int((parts > 0.5).sum()) == found.degrees_of_freedom and np.abs(parts * (parts - 1.0)).max() < 1e-6
+        assert robot.tangent_basis(q).shape == (robot.nv, found.degrees_of_freedom)
         for name, link in zip(robot.joint_names, robot.canonical.joints, strict=True):
             if name in found.fixed:
                 assert np.abs(moved[:, link.rates]).max() < 1e-6 * np.abs(np.linalg.inv(tree.mass_matrix(q))).max()
     near = robot.project(robot.integrate(q, 1e-3 * rng.normal(size=robot.nv)))
     assert np.abs(robot.constraint_error(near)).max() <= 1e-10
     run, seen = warned(
-        lambda: ls.simulate(robot, q, duration=2e-3, integrator="semi_implicit_euler", progress=False)
+        lambda: ls.simulate(robot, q, duration=2e-3, integrator="semi_implicit_euler")
     )  # fmt: skip
     assert seen or not singular
     assert run.constraint_drift < 1e-8
-    if not found.freedoms and not found.singular:
+    if not found.degrees_of_freedom and not found.singular:
         assert np.abs(run.q - run.q[0]).max() < 1e-8
 
 
@@ -139,7 +139,7 @@ def test_rows_of_zeros(kind: str):
     arm, q = ls.robots.planar(3), np.array([0.4, 0.5, -0.3])
     robot, plain = (tied(arm, q, [(one, "tool", "")]) for one in (kind, "line"))
     freedoms = {"rigid": 0, "slider": 0}.get(kind, 1)
-    assert robot.mobility(q).freedoms == freedoms
+    assert robot.mobility(q).degrees_of_freedom == freedoms
     qdd = robot.forward_dynamics(q, np.zeros(3), np.ones(3))
     wanted = plain.forward_dynamics(q, np.zeros(3), np.ones(3)) if freedoms else np.zeros(3)
     np.testing.assert_allclose(qdd, wanted, atol=1e-11)
@@ -166,16 +166,16 @@ def parallelogram(off: float) -> ls.Robot:
 def test_constraints_that_are_redundant_but_for_the_rounding_of_a_file():
     exact, rounded = parallelogram(0.0), parallelogram(1e-8)
     q = np.where(np.array(exact.joint_names) == "bar", -1.1, 1.1)
-    assert exact.mobility(q).freedoms == 1 and exact.mobility(q).rank == 3
+    assert exact.mobility(q).degrees_of_freedom == 1 and exact.mobility(q).rank == 3
     with pytest.raises(ArgumentError):
         rounded.project(q)
     near = rounded.project(q, tolerance=1e-7)
     assert 1e-10 < np.abs(rounded.constraint_error(near)).max() < 1e-8
-    assert rounded.mobility(near).freedoms == 1 and not rounded.mobility(near).singular
+    assert rounded.mobility(near).degrees_of_freedom == 1 and not rounded.mobility(near).singular
     qdd, singular = warned(lambda: rounded.forward_dynamics(near, np.zeros(4), np.zeros(4)))
     wanted = exact.forward_dynamics(q, np.zeros(4), np.zeros(4))
     assert not singular and np.abs(qdd - wanted).max() < 1e-6 * np.abs(wanted).max()
-    run, same = (ls.simulate(robot, at, duration=0.01, progress=False) for robot, at in ((rounded, near), (exact, q)))
+    run, same = (ls.simulate(robot, at, duration=0.01) for robot, at in ((rounded, near), (exact, q)))
     assert np.abs(run.q[-1] - same.q[-1]).max() < 1e-6 and run.constraint_drift < 1e-7
 
 
@@ -184,10 +184,10 @@ def test_an_overconstrained_linkage_moves():
     """Bennett's: its rows are dependent only where it is closed, which stages of a step are not."""
     robot, pose = bennett(1)
     robot = robot.with_gravity((0.0, 0.0, -9.81))
-    assert robot.mobility(pose(1.0)).freedoms == 1
+    assert robot.mobility(pose(1.0)).degrees_of_freedom == 1
     start = robot.project(pose(1.0) + np.array([0.01, -0.02, 0.015]))
     assert np.abs(robot.constraint_error(start)).max() < 1e-14
-    run = ls.simulate(robot, start, duration=0.05, dt=1e-3, progress=False)
+    run = ls.simulate(robot, start, duration=0.05, dt=1e-3)
     assert run.constraint_drift < 1e-12 and run.energy_drift < 1e-9
     np.testing.assert_allclose(run.q[:, 2], -run.q[:, 0], atol=1e-10)
     assert np.abs(run.qd[-1]).max() > 0.02
@@ -227,7 +227,7 @@ def test_warnings_name_mechanism_and_sample():
         lambda: robot.project_velocity(q, np.ones(3)),
         lambda: robot.forward_dynamics_derivatives(q, np.zeros(3), np.zeros(3)),
         lambda: robot.constraint_forces(q, np.zeros(3), np.zeros(3)),
-        lambda: ls.simulate(robot, np.zeros(3), duration=1e-3, progress=False),
+        lambda: ls.simulate(robot, np.zeros(3), duration=1e-3),
     ):
         assert warned(call)[1]
     out = np.empty((2, 3))

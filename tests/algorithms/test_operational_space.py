@@ -197,7 +197,7 @@ def test_a_sample_that_is_not_finite_changes_no_other(bad: float, damping: float
 def test_a_sample_that_is_not_finite_hides_no_singular_one():
     puma = ls.robots.puma560()
     straight = np.array([0.3, 0.4, -0.2, 0.5, 0.0, 0.1])
-    with pytest.raises(SingularError, match=r"rank 5 at sample \(.*1.*\), expected 6"):
+    with pytest.raises(SingularError, match=r"at sample \(1,\), .* rank 5, expected 6"):
         puma.operational_inertia(np.stack([straight * np.nan, straight, straight + 0.3]), "tool")
 
 
@@ -221,7 +221,7 @@ def test_poses_that_move_no_inertia(damping: float | None):
     assert np.isfinite(space.inertia[0]).all() == (damping is not None)
     with pytest.warns(ls.SingularWarning):
         if damping is None:
-            with pytest.raises(SingularError, match=r"rank 2 at sample \(.*0.*\), expected 6"):
+            with pytest.raises(SingularError, match=r"at sample \(0,\), .* rank 2, expected 6"):
                 arm.operational_inertia(q, "tool")
         else:
             np.testing.assert_array_equal(arm.operational_inertia(q, "tool", damping), space.inertia)

@@ -16,10 +16,10 @@ import pytest
 from oracles import FILES, LOADABLE, Twin, relative, relative_through, twin
 
 import linksweep as ls
-from linksweep.description import model as description
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import BASE, Inertial, Joint, Placement
 from linksweep.errors import SingularError
+from linksweep.model import model as description
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import BASE, Inertial, Joint, Placement
 
 mujoco: Any = untyped_mujoco  # its names come from a compiled module that pyright cannot see
 UR5, PANDA = "ur_description/urdf/ur5_robot.urdf", "panda_description/urdf/panda.urdf"

@@ -17,13 +17,13 @@ from robots_for_tests import close
 import linksweep as ls
 from linksweep.algorithms.forward.filter_smoother import filter_smoother
 from linksweep.algorithms.mass_matrix.composite_inertia import mass_matrix
-from linksweep.description.model import Model
 from linksweep.mechanism.bias import BaseMotion
 from linksweep.mechanism.canonical import canonical
+from linksweep.model.model import Model
 from linksweep.spatial.algebra import ZERO_FORCE, ZERO_VEC, Vec
-from linksweep.tracing.passes.dead_and_fused import remove_dead
+from linksweep.tracing.passes import remove_dead
 from linksweep.tracing.program import Array, Program
-from linksweep.tracing.unrolled import UnrolledTrace
+from linksweep.tracing.tracer import UnrolledTrace
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import pytest
 from robots_for_tests import robot
 
 import linksweep as ls
-from linksweep.catalogue.functions import FUNCTIONS
+from linksweep.functions.functions import FUNCTIONS
 
 pytestmark = pytest.mark.quick
 

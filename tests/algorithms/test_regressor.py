@@ -57,7 +57,7 @@ def test_large_robots_run_as_machine_code():
     x = states(robot, 11)
     Y = robot.regressor(*x)
     reference = robot.compile("regressor", backend="interpreter", rolled=False)(*x)
-    assert robot._regressor.dense.backend == "llvm"
+    assert robot.compile("regressor").backend == "llvm"
     assert np.abs(Y - reference).max() <= 1e-12 * np.abs(reference).max()
     assert np.array_equal(Y[:3], robot.regressor(*(v[:3] for v in x)))
     assert np.count_nonzero(reference[0]) < 0.6 * reference[0].size

@@ -17,9 +17,9 @@ import pytest
 from robots_for_tests import close, kinematics
 
 import linksweep as ls
-from linksweep.catalogue.functions import Request
-from linksweep.compiled.function import CompiledFunction, Recipe
-from linksweep.description.model import BASE, Model
+from linksweep.functions.compiled import CompiledFunction, compiled
+from linksweep.functions.computation import RobotFunction, Together
+from linksweep.model.model import BASE, Model
 
 ARMS = [(n, armature, seed) for n in (1, 2, 3) for armature in (0.0, 0.2) for seed in (1, 2)]
 
@@ -222,8 +222,8 @@ def test_D_is_the_inertia_at_the_joint_with_the_outer_joints_free(arm: Any):
 
 
 def causal_sweep(arm: ls.Robot, function: str) -> CompiledFunction:
-    recipe = Recipe(arm.canonical, (Request(function, "innovations"),))
-    return CompiledFunction(recipe, "float64", 1, "interpreter")
+    sweep = Together((RobotFunction(arm.canonical, function, "innovations"),))
+    return compiled(sweep, "float64", 1, "interpreter")
 
 
 SAMPLED = {

@@ -18,7 +18,7 @@ from linksweep.mechanism.sweeps import Records, Unrolled
 from linksweep.spatial.algebra import ZERO_FORCE, Force, Vec, leaves
 from linksweep.tracing.program import Array
 from linksweep.tracing.rolled import Rolled
-from linksweep.tracing.unrolled import UnrolledTrace
+from linksweep.tracing.tracer import UnrolledTrace
 
 ARMS = ("puma560", "stanford", "mixed5", "chain7", "tree9", "urdf")
 

@@ -12,14 +12,13 @@ from linksweep.algorithms.closed_chain import swept
 from linksweep.algorithms.closed_chain.carried import carried_bodies
 from linksweep.algorithms.closed_chain.elimination import elimination_order
 from linksweep.backends.interpreter import Interpreter
-from linksweep.catalogue.defaults import predicted_operations
-from linksweep.catalogue.requests import make_request
-from linksweep.robots.closed_chains import four_bars_upright
+from linksweep.functions.defaults import predicted_operations
+from linksweep.papers.studies.four_bar import single_dof_solution
+from linksweep.robots.mechanisms import four_bars_upright
 from linksweep.simulation import fixed_step
-from linksweep.simulation.fixed_step import _compiled_step
-from linksweep.simulation.laws import Constant
-from linksweep.simulation.step_program import StepRecipe
-from linksweep.studies.four_bar import one_freedom
+from linksweep.simulation.controllers import Constant
+from linksweep.simulation.dynamics import forward_dynamics_of
+from linksweep.simulation.fixed_step import Step
 
 
 @pytest.mark.slow
@@ -29,9 +28,9 @@ from linksweep.studies.four_bar import one_freedom
 def test_four_bars_in_a_row(windows: int, bar: float):
     """IFToMM A02: 10 s, RK4 of 1 ms, against the one freedom that it has."""
     robot = ls.robots.four_bars(windows)
-    run = ls.simulate(robot, *four_bars_upright(robot), duration=10.0, every=100, progress=False)
+    run = ls.simulate(robot, *four_bars_upright(robot), duration=10.0, every=100)
     top = robot.pose(run.q, "B0")[:, :2, 3]
-    assert np.linalg.norm(top - one_freedom(windows, run.t), axis=1).max() < bar
+    assert np.linalg.norm(top - single_dof_solution(windows, run.t), axis=1).max() < bar
     assert run.constraint_drift < 1e-12
 
 
@@ -125,8 +124,8 @@ def test_a_step_of_a_long_closed_chain_is_loops():
     """40 joints: written out, LLVM would take minutes for the step of a chain in space."""
     robot, _ = held(ls.robots.chain(40, seed=1), "point")
     law = Constant(np.zeros(robot.nv))
-    recipe = StepRecipe(robot.canonical, (make_request(robot, "forward_dynamics", None),), law=law.form(robot))
-    kernel = _compiled_step(recipe, "float64", "interpreter")
+    forward_dynamics = forward_dynamics_of(robot, None, False)
+    kernel = Step(robot, law, "rk4", forward_dynamics).kernel("float64", "interpreter")
     assert isinstance(kernel, Interpreter) and kernel.program.rolled
     assert sum(len(body.nodes) for body in kernel.program.bodies()) < 20_000
 
@@ -139,8 +138,8 @@ def test_steps_as_loops_and_written_out_agree(monkeypatch: pytest.MonkeyPatch):
     runs = []
     for small in (10**9, 0):
         monkeypatch.setattr(fixed_step, "CLOSED_SMALL", small)
-        fixed_step._compiled_step.cache_clear()
-        runs.append(ls.simulate(robot, q, duration=3e-3, progress=False))
+        fixed_step._unrolled_or_looped.cache_clear()
+        runs.append(ls.simulate(robot, q, duration=3e-3))
     np.testing.assert_allclose(runs[0].q, runs[1].q, atol=1e-12)
     assert max(run.constraint_drift for run in runs) < 1e-12
 

@@ -18,11 +18,10 @@ from abuse_helpers import PATIENCE
 
 import linksweep as ls
 from linksweep.backends import llvm
-from linksweep.backends.ir import kernel_ir
+from linksweep.backends.ir import kernel_ir, until_ir
 from linksweep.backends.target import Target, initialized_llvm
-from linksweep.backends.until import until_ir
 from linksweep.motion.inverse import chain_of
-from linksweep.tracing.passes.dead_and_fused import fuse
+from linksweep.tracing.passes import fuse
 
 QEMU = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
 CC = shutil.which("aarch64-linux-gnu-gcc")
@@ -59,7 +58,7 @@ def run_there(folder: Path, function: Any, args: list[np.ndarray], dtype: str = 
     """A compiled function's results (n, size), by code for the other processor."""
     initialized_llvm().initialize_all_targets()
     initialized_llvm().initialize_all_asmprinters()
-    program, loop = fuse(function.program.verify()), function.recipe.loop()
+    program, loop = fuse(function.program.verify()), function.computation.loop()
     ir, workspace = kernel_ir(program, dtype, AARCH64) if loop is None else until_ir(program, loop, AARCH64)
     (folder / "kernel.o").write_bytes(llvm.emit_object(ir, AARCH64))
     (folder / "main.c").write_text(MAIN)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from abuse_helpers import SIMD, close, function, in_process, interpreted, results, robot, same_bits, samples
 
-from linksweep.catalogue.functions import FUNCTIONS
+from linksweep.functions.functions import FUNCTIONS
 
 CASES = [
     ("puma560", "inverse_dynamics"), ("mixed7", "forward_dynamics"), ("tree7", "mass_matrix"), ("tree5", "several"),

@@ -18,12 +18,12 @@ from pin_models import ALL_KINDS, random_robot
 from robots_for_tests import close, inverse_dynamics, mass_matrix, robot
 
 import linksweep as ls
-from linksweep.analysis import conventions
-from linksweep.backends.c_names import LONGEST, Names, checked_name, comment, link_names, literal
-from linksweep.backends.c_source import Interface, c_header, c_source
-from linksweep.compiled.c_export import c_files, export_c
-from linksweep.compiled.function import CompiledFunction
+from linksweep.backends.c import C, c_header, c_source, checked_name
+from linksweep.backends.printer import Interface
 from linksweep.errors import ArgumentError, BackendError, ModelWarning
+from linksweep.functions.c_export import c_files, export_c
+from linksweep.functions.compiled import CompiledFunction
+from linksweep.robot import conventions
 from linksweep.tracing.expression import PARAMETER, Graph
 from linksweep.tracing.program import Array, block_program
 
@@ -308,30 +308,32 @@ def test_the_source_needs_only_math_h_and_keeps_nothing():
 @pytest.mark.quick
 def test_numbers_read_back_as_they_are():
     numbers = [0.1, 1 / 3, 1e300, -2.5e-310, 5e-324, 9.81, 1.0, -0.0, 1e16, 123456789.0]
-    assert [float(literal(x, "double")) for x in numbers] == numbers
+    assert [float(C.literal(x, "double")) for x in numbers] == numbers
     singles = [np.float32(x) for x in (0.1, 1 / 3, 1e30, -2.5e-40, 1.4e-45, 9.81, 16777216.0, 1e10)]
     for x in singles:
-        text = literal(float(x), "float")
+        text = C.literal(float(x), "float")
         assert text.endswith("f") and re.search("[.e]", text) and np.float32(text[:-1]) == x
-    assert literal(0.1, "float") == "0.1f" and literal(2.0, "double") == "2.0" and literal(1e-60, "float") == "0.0f"
+    assert (
+        C.literal(0.1, "float") == "0.1f" and C.literal(2.0, "double") == "2.0" and C.literal(1e-60, "float") == "0.0f"
+    )
     with pytest.raises(BackendError, match="does not fit into float"):
-        literal(1e300, "float")
+        C.literal(1e300, "float")
 
 
 @pytest.mark.quick
 def test_identifiers_are_new_and_allowed():
-    names = Names(["q"])
+    names = C.names(["q"])
     given = [names.new(x) for x in ("q", "q", "a b", "a-b", "3d", "double", "é", "x" * 90, "x" * 90)]
     assert len(set(given)) == len(given) and all(re.fullmatch(r"[A-Za-z]\w*", x, re.ASCII) for x in given)
-    assert max(map(len, given)) <= LONGEST and "double" not in given
-    assert link_names(["base link", "base-link", "1st"]) == {
+    assert max(map(len, given)) <= C.longest_name and "double" not in given
+    assert C.link_names(["base link", "base-link", "1st"]) == {
         "base link": "base_link", "base-link": "base_link_2", "1st": "link_1st"
     }  # fmt: skip
-    assert link_names(["a", "a_very_long_name_of_a_link"]) == {"a": "link1", "a_very_long_name_of_a_link": "link2"}
+    assert C.link_names(["a", "a_very_long_name_of_a_link"]) == {"a": "link1", "a_very_long_name_of_a_link": "link2"}
 
 
 def test_comments_end_where_they_should():
-    assert comment("a */ b /* c ??/ \\ \n d é") == ["/* a * / b / * c ? ?/ /   d ? */"]
+    assert C.comment("a */ b /* c ??/ \\ \n d é") == ["/* a * / b / * c ? ?/ /   d ? */"]
 
 
 @needs_gcc

@@ -17,7 +17,8 @@ from abuse_helpers import PATIENCE, close, function, in_process, interpreted, re
 import linksweep as ls
 from linksweep.backends import entry, llvm
 from linksweep.backends.target import host_target
-from linksweep.compiled import function as module
+from linksweep.functions import compiled as memo
+from linksweep.functions.computation import Together
 from linksweep.support import disk_cache as cache
 
 ROOT = os.geteuid() == 0
@@ -31,6 +32,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def answer(name: str = "mixed3", wanted: str = "inverse_dynamics", **options) -> list[np.ndarray]:
     """Results of a function made anew, checked against the interpreter."""
+    memo._functions.clear()
     compiled = function(ls.Robot(robot(name).model), wanted, **options)  # which remembers nothing
     args = samples(compiled, 11)
     found = results(compiled(*args))
@@ -70,7 +72,7 @@ def test_a_hit_does_not_trace(folder: Path, monkeypatch: pytest.MonkeyPatch, wan
     def refuse(*_):
         raise AssertionError("traced")
 
-    monkeypatch.setattr(module, "trace", refuse)
+    monkeypatch.setattr(Together, "trace", refuse)
     again = function(ls.Robot(robot("tree5").model), wanted, dtype=dtype)
     assert same_bits(results(again(*args)), expected)
     assert same_bits(results(again(*[a[3] for a in args])), [y[3] for y in expected])
@@ -236,7 +238,7 @@ def test_processes_at_once(folder: Path):
 
 
 def key(compiled, dtype: str = "float64") -> str:
-    return module._key(compiled.recipe, dtype, host_target())
+    return llvm.cache_key(compiled.computation, dtype, host_target())
 
 
 def test_no_two_functions_share_a_key(monkeypatch: pytest.MonkeyPatch):
@@ -260,7 +262,7 @@ def test_no_two_functions_share_a_key(monkeypatch: pytest.MonkeyPatch):
     recipes += [arm.compile("inverse_dynamics", base_parameters=b, backend="interpreter") for b in (False, True)]
     for names in (("payload",), ("gravity",), ("gravity", "armature"), ("inertia:link2",), ("inertia:link3",)):
         recipes.append(arm.compile("inverse_dynamics", parameters=names, backend="interpreter"))
-        recipes.append(recipes[-1]._varied)  # type: ignore[attr-defined]
+        recipes.append(recipes[-1]._calls._varied)
     recipes += [arm.compile(("jacobian", frame), backend="interpreter") for frame in arm.frame_names]
     recipes += [arm.compile(["mass_matrix", "bias_forces"], backend="interpreter")]
     recipes += [arm.compile(["bias_forces", "mass_matrix"], backend="interpreter")]

@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 
 import linksweep as ls
 from linksweep.cli import app
-from linksweep.compiled import casadi_export
-from linksweep.compiled.casadi_export import casadi_source, export_casadi
-from linksweep.description.model import BASE
 from linksweep.errors import ArgumentError, BackendError
-from linksweep.tracing.structure import nonzeros
+from linksweep.functions import casadi_export
+from linksweep.functions.casadi_export import casadi_source, export_casadi
+from linksweep.model.model import BASE
+from linksweep.tracing.program import nonzeros
 
 GCC = ("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O0", "-shared", "-fPIC")
 BOUND = 0.3  # of torques, in parts of what the motors have

@@ -9,13 +9,14 @@ from pin_models import ALL_KINDS, random_robot
 from robots_for_tests import close, floats, robot
 
 import linksweep as ls
-from linksweep.backends import long_blocks
+from linksweep.backends import parts
 from linksweep.backends.interpreter import Interpreter
 from linksweep.backends.llvm import MachineKernel, kernel_module
 from linksweep.backends.target import host_target
-from linksweep.catalogue import defaults
+from linksweep.functions import defaults
+from linksweep.functions.computation import Together
 from linksweep.spatial.tree_matrix import TreeMatrix
-from linksweep.tracing.passes.dead_and_fused import fuse
+from linksweep.tracing.passes import fuse
 from linksweep.tracing.program import Program
 
 FD = "forward_dynamics"
@@ -46,11 +47,11 @@ CASES = [
 
 def check(monkeypatch: pytest.MonkeyPatch, bot: ls.Robot, items: list, cut: int) -> None:
     monkeypatch.setattr(defaults, "IN_LOOP", 0)
-    monkeypatch.setattr(long_blocks, "CUT", {16: cut, 32: cut})
+    monkeypatch.setattr(parts, "CUT", {16: cut, 32: cut})
     program = bot.recipe(items).trace()
     written_out = bot.recipe(items, rolled=False).trace()
     assert program.columns and program.rolled and not written_out.rolled
-    assert long_blocks.has_long_block(program) == (cut == 0)
+    assert parts.has_long_block(program) == (cut == 0)
     rng = np.random.default_rng(0)
     n = 2 * host_target().lanes("float64") + 3
     inputs = [np.stack([bot.random(rng) for _ in range(n)]), *rng.uniform(-1, 1, (2, n, bot.nv))]
@@ -78,7 +79,7 @@ def test_a_loop_of_a_short_chain(monkeypatch: pytest.MonkeyPatch):
 def test_float32(monkeypatch: pytest.MonkeyPatch):
     bot = ROBOTS["a tree on a free base"]()
     monkeypatch.setattr(defaults, "IN_LOOP", 0)
-    monkeypatch.setattr(long_blocks, "CUT", {16: 0, 32: 0})
+    monkeypatch.setattr(parts, "CUT", {16: 0, 32: 0})
     program, rng = bot.recipe(ITEMS).trace(), np.random.default_rng(0)
     inputs = [np.stack([bot.random(rng) for _ in range(9)]), *rng.uniform(-1, 1, (2, 9, bot.nv))]
     exact = runs(program, inputs, "float64")[0]
@@ -92,15 +93,14 @@ def test_two_functions_at_once_have_one_loop(monkeypatch: pytest.MonkeyPatch):
     bot = ROBOTS["a tree on a free base"]()
     other = bot.compile([("derivative", FD, "q")], backend="interpreter", dissipation=True)
     monkeypatch.setattr(defaults, "IN_LOOP", 0)
-    request = bot.recipe([("derivative", FD, "q")]).requests + other.recipe.requests
-    from linksweep.catalogue.functions import trace
-
-    program = trace(bot.canonical, request)
+    assert isinstance(other.computation, Together)
+    parts = bot.recipe([("derivative", FD, "q")]).parts + other.computation.parts
+    program = Together(parts).trace()
     assert program.columns
     rng = np.random.default_rng(0)
     inputs = [bot.random(rng)[None], *rng.uniform(-1, 1, (2, 1, bot.nv))]
     expected = [np.empty((1, array.size)) for array in program.outputs]
-    Interpreter(trace(bot.canonical, request, rolled=False))(inputs, expected)
+    Interpreter(Together(parts, rolled=False).trace())(inputs, expected)
     for found in runs(program, inputs, "float64"):
         assert all(close(a, b, 1e-10) for a, b in zip(found, expected, strict=True))
 

@@ -13,14 +13,14 @@ from robots_for_tests import close, compiled, inverse_dynamics, robot, samples
 
 from linksweep.backends import interpreter
 from linksweep.backends.interpreter import OPERATIONS, Interpreter
-from linksweep.catalogue.functions import Request, trace
+from linksweep.functions.computation import RobotFunction, Together
 from linksweep.tracing.expression import BINARY, TERNARY, UNARY, Graph
 from linksweep.tracing.program import Array, block_program
 
 
 def kernel(name: str, function: str = "inverse_dynamics", rolled: bool = False) -> Interpreter:
     method = robot(name).methods(function)[0]
-    return Interpreter(trace(robot(name).canonical, [Request(function, method)], rolled=rolled))
+    return Interpreter(Together((RobotFunction(robot(name).canonical, function, method),), rolled).trace())
 
 
 @pytest.mark.quick

@@ -32,7 +32,7 @@ def beside_arrays(gigabytes: int, functions: int) -> None:
             kept.append(again)
         if sum(array.nbytes for array in arrays) < gigabytes * 2**30:
             arrays.append(np.empty(GIGABYTE))
-    ls.simulate(robot("chain7"), np.zeros((20, 7)), duration=0.003, threads=2)
+    ls.simulate(robot("chain7"), np.zeros((20, 7)), duration=0.003, integrator=ls.simulation.RK4(threads=2))
     assert sum(array.nbytes for array in arrays) >= gigabytes * 2**30
     kept.clear()
     gc.collect()

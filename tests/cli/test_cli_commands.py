@@ -12,8 +12,8 @@ from command_line import ROBOT
 
 import linksweep as ls
 from linksweep.motion import Quintic
+from linksweep.papers.studies import STUDIES
 from linksweep.simulation import FeedForward, load, simulate
-from linksweep.studies import STUDIES
 
 MOTION = """motion = "quintic"
 times = [0.0, 0.5]
@@ -35,7 +35,7 @@ def test_simulate_is_simulate(run):
     found = load("s.npz")
     for name in ("t", "q", "qd", "qdd", "tau"):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
-    assert re.search(r"energy drift .*: \d", outcome.out) and outcome.out.endswith("Written: s.npz\n")
+    assert re.search(r"energy drift .*: \d", outcome.out) and outcome.out.endswith("wrote s.npz\n")
 
 
 def test_simulate_follows_a_motion(run):

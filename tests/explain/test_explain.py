@@ -18,15 +18,14 @@ import pytest
 from robots_for_tests import freely_moving, robot
 
 import linksweep as ls
-from linksweep.catalogue.functions import FUNCTIONS
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import BASE, Inertial, Joint, Placement
 from linksweep.errors import ArgumentError
 from linksweep.explain import EXPLAINED, Explanation
 from linksweep.explain.formula import equations, latex, mathml
-from linksweep.explain.source import CITES, statements
-from linksweep.explain.walk import PASSED
+from linksweep.explain.steps import CITES, PASSED, statements
+from linksweep.functions.functions import FUNCTIONS
 from linksweep.joints import KINDS
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import BASE, Inertial, Joint, Placement
 
 ROBOTS = ("puma560", "stanford", "mixed5", "tree9", "urdf", "freely moving")
 PAIRS = [(function, method) for function in EXPLAINED[:2] for method in FUNCTIONS[function].methods]
@@ -260,7 +259,7 @@ def test_symbols_give_the_same_numbers(function: str, method: str):
     sp = pytest.importorskip("sympy", reason="symbols are SymPy's: pip install sympy")
     bot = ls.robots.planar(2)
     if method == "filter_smoother_ud":
-        with pytest.raises(ArgumentError, match="compares numbers on its way"):
+        with pytest.raises(ArgumentError, match="contains comparisons"):
             bot.explain(function, method, symbols=True, parameters=())
         return
     found = bot.explain(function, method, symbols=True, parameters=())
@@ -281,7 +280,7 @@ def test_symbols_give_the_same_numbers(function: str, method: str):
 
 def test_symbols_take_no_numbers_and_have_a_limit():
     pytest.importorskip("sympy", reason="symbols are SymPy's: pip install sympy")
-    with pytest.raises(ArgumentError, match="got qd: leave it out"):
+    with pytest.raises(ArgumentError, match="takes no values, got qd"):
         ls.robots.planar(2).explain("inverse_dynamics", symbols=True, qd=[0.0, 0.0])
     with pytest.raises(ArgumentError, match="more than limit=500"):
         ls.robots.puma560().explain("inverse_dynamics", symbols=True, limit=500)
@@ -401,7 +400,7 @@ def test_a_long_robot_and_the_trace_of_a_debugger():
         ({"function": "inverse_dynamics", "method": "kan"}, "did you mean 'kane'"),
         ({"function": "inverse_dynamics", "q": [0.1]}, "q has shape"),
         ({"function": "inverse_dynamics", "q": "abc"}, "expected finite numbers"),
-        ({"function": "inverse_dynamics", "q": np.zeros((2, 6))}, "of one sample"),
+        ({"function": "inverse_dynamics", "q": np.zeros((2, 6))}, "for one sample"),
         ({"function": "inverse_dynamics", "qd": [np.nan] * 6}, "expected finite numbers"),
         ({"function": "inverse_dynamics", "tau": np.zeros(6)}, "takes q, qd, qdd, got tau"),
         ({"function": "gravity_forces", "qd": np.zeros(6)}, "takes q, got qd"),
@@ -449,7 +448,7 @@ def test_the_command(tmp_path: Path):
     assert (run.returncode, run.stdout) == (0, "wrote page.html\n"), run.stderr
     parsed((tmp_path / "page.html").read_text(encoding="utf-8"))
     for words, said in (
-        (("puma560", "--q", "a,b"), "expected numbers with commas"),
+        (("puma560", "--q", "a,b"), "expected numbers separated by commas"),
         (("puma560", "--q", "1,2"), "expected finite numbers of shape (6,)"),
         (("puma560", "-o", "page.pdf"), "expected .html, .md or .txt"),
         (("puma560", "nothing"), "expected one of inverse_dynamics"),

@@ -21,8 +21,8 @@ import numpy as np
 
 import linksweep as ls
 from linksweep.backends.interpreter import Interpreter
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import Inertial, Joint, Placement
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import Inertial, Joint, Placement
 
 SIMD = ("", "avx2", "sse2")  # settings of LINKSWEEP_SIMD that any x86-64 host can run; "" is the host's own
 PAGE = mmap.PAGESIZE

@@ -16,8 +16,8 @@ from mpmath import mp
 from pin_models import random_inertial, random_robot
 
 import linksweep as ls
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import Joint, Placement
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import Joint, Placement
 
 AXES = {
     "rigid": ((0, 1, 2), (0, 1, 2)), "point": ((), (0, 1, 2)), "slider": ((0, 1, 2), (0, 1)), "plane": ((), (2,)),

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import linksweep as ls
-from linksweep.analysis import conventions
+from linksweep.robot import conventions
 
 SAMPLES = 2
 EQUALITY, FRICTION = 0, 1  # mjtConstraint

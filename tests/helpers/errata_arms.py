@@ -3,7 +3,7 @@
 Everything is written out in NumPy, in the base's directions, from the positions and velocities that
 `robots_for_tests.kinematics` finds; its virtual power and its mass matrix are the oracle. Links are numbered as in the
 papers, from the tip (here 0) to the base (here n is the base itself). An arm's numbers are floats, or elements of the
-field of exact/field.py, where nothing is rounded: there a printed form is refuted, and a corrected one proved.
+field of papers/exact/field.py, where nothing is rounded: there a printed form is refuted, and a corrected one proved.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import numpy as np
 from robots_for_tests import inverse_dynamics, kinematics, mass_matrix
 
 import linksweep as ls
-from linksweep.catalogue.functions import FUNCTIONS, Request
-from linksweep.description.model import IDENTITY3, ZERO3, Inertial, Joint, Link, Model, Placement
-from linksweep.exact.field import Angle
-from linksweep.exact.points import Draw, evaluate, exact_body
+from linksweep.functions.computation import RobotFunction
+from linksweep.functions.functions import FUNCTIONS
 from linksweep.mechanism.canonical import CanonicalLink, CanonicalModel
+from linksweep.model.model import IDENTITY3, ZERO3, Inertial, Joint, Link, Model, Placement
+from linksweep.papers.exact.field import Angle
+from linksweep.papers.exact.points import Draw, exact_body
 from linksweep.spatial.algebra import Vec
 from linksweep.spatial.transforms import Screw, Shift
 
@@ -207,8 +208,9 @@ class FieldRobot:
         return q, np.array(draw.numbers(len(turning))), np.array(draw.numbers(len(turning)))
 
     def _result(self, function: str, method: str | None, **values: Any) -> np.ndarray:
-        request = Request(function, method or next(iter(FUNCTIONS[function].methods)))
-        return np.array(evaluate(self.canonical, request, {name: list(x) for name, x in values.items()}), dtype=object)
+        computation = RobotFunction(self.canonical, function, method or next(iter(FUNCTIONS[function].methods)))
+        arguments = [list(values[array.name]) for array in computation.inputs]
+        return np.array(computation.evaluate(*arguments, base_parameters=False), dtype=object)
 
     def inverse_dynamics(self, q: Any, qd: Any, qdd: Any, method: str | None = None) -> np.ndarray:
         return self._result("inverse_dynamics", method, q=q, qd=qd, qdd=qdd)

@@ -7,8 +7,8 @@ import functools
 import numpy as np
 
 import linksweep as ls
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import Inertial, Joint, Limits, Placement
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import Inertial, Joint, Limits, Placement
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 

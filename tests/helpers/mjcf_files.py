@@ -18,7 +18,7 @@ mujoco: Any = importlib.import_module("mujoco")  # it has no types that pyright 
 mujoco.set_mju_user_warning(lambda message: None)  # else it leaves MUJOCO_LOG.TXT where the tests run
 
 
-OWN = Path(__file__).parents[1] / "formats" / "mjcf"
+OWN = Path(__file__).parents[1] / "model" / "mjcf"
 
 
 def packaged(package: str) -> dict[str, Path]:

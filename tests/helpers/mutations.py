@@ -251,7 +251,7 @@ def _elements(rng: random.Random) -> re.Pattern[str]:
 
 def sources() -> dict[str, list[str]]:
     """The files to start from, by suffix; of gymnasium's MJCF files those that stand alone, without meshes."""
-    from linksweep.formats import bundled as robots
+    from linksweep.model.formats import bundled as robots
 
     urdf = [
         Path(str(file.locate())).read_text(encoding="utf-8")

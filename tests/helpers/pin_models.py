@@ -8,9 +8,9 @@ import numpy as np
 import pinocchio as pin
 
 import linksweep as ls
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import Inertial, Joint, Placement
 from linksweep.joints import KINDS
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import Inertial, Joint, Placement
 
 ALL_KINDS = ("free", "revolute", "spherical", "planar", "helical", "prismatic")
 

@@ -15,12 +15,12 @@ import mpmath
 import numpy as np
 
 import linksweep as ls
-from linksweep.compiled.function import CompiledFunction
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import BASE, Inertial, Joint, Limits, Model, Placement, symmetric
 from linksweep.errors import ModelWarning
-from linksweep.formats.urdf import read_urdf
+from linksweep.functions.compiled import CompiledFunction
 from linksweep.mechanism.bias import BaseMotion
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.formats.urdf import read_urdf
+from linksweep.model.model import BASE, Inertial, Joint, Limits, Model, Placement, symmetric
 from linksweep.spatial.algebra import ZERO_VEC, Vec
 
 URDF = """<robot name="sample">

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from linksweep import studies
+from linksweep.papers import studies
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -20,20 +20,20 @@ import linksweep
 ROOT = Path(linksweep.__file__).parent
 # Aliases of Any that public signatures may name: things of packages that type checkers cannot see, one for each.
 FOREIGN = {
-    "linksweep.analysis.conventions.Foreign": "models of Pinocchio and MuJoCo",
+    "linksweep.robot.conventions.Foreign": "models of Pinocchio and MuJoCo",
     "linksweep.backends.symbolic.Expression": "SymPy's",
-    "linksweep.compiled.casadi_export.CasadiFunction": "CasADi's",
+    "linksweep.functions.casadi_export.CasadiFunction": "CasADi's",
     "linksweep.simulation.ensembles.Client": "Dask's",
     "linksweep.viewer.server.Handle": "viser's",
 }
 # What else is Any, and why: each should go one day.
 LEFT = {
-    "linksweep.compiled.arrays.Results": "an array, or a tuple of as many as were asked for: the caller knows",
-    "linksweep.compiled.arrays.AnyKernel": "of whichever backend",
-    "linksweep.description.constraints.Given": "what constraints are made from, and after that what it stands for",
-    "linksweep.spatial_operators.linear.Operand": "what the operators of scipy's LinearOperator take and give",
+    "linksweep.functions.arrays.Results": "an array, or a tuple of as many as were asked for: the caller knows",
+    "linksweep.functions.arrays.AnyKernel": "of whichever backend",
+    "linksweep.model.constraints.Given": "what constraints are made from, and after that what it stands for",
+    "linksweep.papers.spatial_operators.linear.Operand": "what the operators of scipy's LinearOperator take and give",
     "linksweep.spatial.scalars.Scalar": "its operators, whose other side is any scalar of the same run",
-    "linksweep.exact.field.Exact": "a number of any exact kind",
+    "linksweep.papers.exact.field.Exact": "a number of any exact kind",
     "linksweep.tracing.expression.Data": "which element of what, by the kind of leaf",
     "linksweep.tracing.expression.Value": "an operand that was just made: a node, unless it folded",
 }
@@ -190,9 +190,9 @@ def test_the_walk_walks():
         "linksweep.robot.robot.Robot",
         "linksweep.simulation.result.Simulation",
         "linksweep.robot.grasps.Grasp",
-        "linksweep.compiled.function.CompiledFunction",
+        "linksweep.functions.compiled.CompiledFunction",
         "linksweep.robot.factor.Factor",
         "linksweep.simulation.options.Settings",
-        "linksweep.formats.dh_writer.DHTable",
+        "linksweep.model.formats.dh.DHTable",
     } <= reached
     assert len(reached) > 100

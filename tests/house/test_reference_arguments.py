@@ -60,7 +60,7 @@ def test_every_argument_of_the_packages_functions_is_described(name: Any):
 def test_entries_show_them():
     (jacobian,) = (n for n in reference.names() if n.full == "Robot.jacobian")
     text = "\n".join(reference._entry(jacobian, []))
-    assert "- `q`: (..., nq)" in text and "- `point`: (..., 3) In the frame (m)" in text
+    assert "- `q`: (..., nq)" in text and "- `point`: (..., 3) A point in the frame (m)" in text
     assert "reference: str = 'world_aligned'" in text  # a string, not a name
     (contact,) = (n for n in reference.names() if n.full == "Contact")
-    assert r"| `friction` | \|tangential force\| \<= friction" in "\n".join(reference._entry(contact, []))
+    assert r"| `friction` | float Bound of \|tangential force\| /" in "\n".join(reference._entry(contact, []))

@@ -14,17 +14,18 @@ import pytest
 from arms import Case, case
 
 import linksweep as ls
-from linksweep.identification.physical.bodies import Physical
-from linksweep.identification.physical.consistency import (
-    Problem,
-    body_of,
+from linksweep.identification.physical import (
+    BASIS,
+    ConsistencyProblem,
+    Physical,
     divergence,
     entropic,
+    from_log_cholesky,
+    inertial_parameters,
     log_cholesky,
-    made_consistent,
+    nearby_consistent,
     pseudo_inertia,
-    ten_of,
-    theta_of,
+    to_log_cholesky,
 )
 
 THEIRS = [0, 1, 2, 3, 4, 7, 5, 8, 9, 6]  # of ours (m, h, xx, yy, zz, xy, xz, yz): m, h, xx, xy, yy, xz, yz, zz
@@ -51,16 +52,16 @@ def test_the_pseudo_inertia_is_the_second_moment_of_mass():
     i = np.asarray(inertia)
     ten = np.array([3.5, *(masses @ places), i[0, 0], i[1, 1], i[2, 2], i[0, 1], i[0, 2], i[1, 2]])
     assert np.allclose(pseudo_inertia(ten), J, rtol=0, atol=1e-15)
-    assert np.allclose(ten_of(J), ten, rtol=0, atol=1e-15)
+    assert np.allclose(inertial_parameters(J), ten, rtol=0, atol=1e-15)
 
 
 @pytest.mark.quick
 def test_log_cholesky_is_pinocchio_s():
     """Their order of the ten numbers of theta is Rucker's and Wensing's, as ours."""
     for ten in bodies(20):
-        theta = theta_of(pseudo_inertia(ten))
+        theta = to_log_cholesky(pseudo_inertia(ten))
         theirs = pin.LogCholeskyParameters(theta)
-        found, slopes = body_of(theta)
+        found, slopes = from_log_cholesky(theta)
         assert np.allclose(found, ten, rtol=1e-12, atol=1e-13)
         assert np.allclose(np.asarray(theirs.toDynamicParameters()), ten[THEIRS], rtol=1e-10, atol=1e-12)
         assert np.allclose(np.asarray(theirs.calculateJacobian()), slopes[THEIRS], rtol=1e-9, atol=1e-11)
@@ -68,11 +69,11 @@ def test_log_cholesky_is_pinocchio_s():
 
 def test_derivatives_by_differences():
     for ten in bodies(5, seed=3):
-        theta = theta_of(pseudo_inertia(ten))
-        _, slopes = body_of(theta)
+        theta = to_log_cholesky(pseudo_inertia(ten))
+        _, slopes = from_log_cholesky(theta)
         for k in range(10):
             step = 1e-6 * np.eye(10)[k]
-            numeric = (body_of(theta + step)[0] - body_of(theta - step)[0]) / 2e-6
+            numeric = (from_log_cholesky(theta + step)[0] - from_log_cholesky(theta - step)[0]) / 2e-6
             assert np.allclose(slopes[:, k], numeric, rtol=1e-7, atol=1e-8 * np.abs(slopes).max())
 
 
@@ -86,7 +87,7 @@ def test_the_divergence_is_that_of_gaussians():
     assert np.isclose(divergence(one, one), 0.0, atol=1e-12) and divergence(one, other) > 0
 
 
-def problem(seed: int = 0, weight: float = 1.0) -> Problem:
+def problem(seed: int = 0, weight: float = 1.0) -> ConsistencyProblem:
     """Two bodies and three scalars, of which the target asks for the impossible."""
     rng = np.random.default_rng(seed)
     prior = np.concatenate([*bodies(2, seed), rng.uniform(0.5, 2, 3)])
@@ -95,7 +96,7 @@ def problem(seed: int = 0, weight: float = 1.0) -> Problem:
     impossible = prior.copy()
     impossible[[0, 4, 14, 20]] *= -0.5
     places = np.arange(20).reshape(2, 10)
-    return Problem(root, root @ matrix @ impossible, matrix, places, np.array([20, 21]), prior, weight)
+    return ConsistencyProblem(root, root @ matrix @ impossible, matrix, places, np.array([20, 21]), prior, weight)
 
 
 def test_the_entropic_fit_is_optimal():
@@ -106,13 +107,15 @@ def test_the_entropic_fit_is_optimal():
     x = entropic(one)
 
     def cost(theta: np.ndarray) -> float:
-        x = np.concatenate([body_of(theta[:10])[0], body_of(theta[10:20])[0], np.exp(theta[20:22]), theta[22:]])
+        x = np.concatenate(
+            [from_log_cholesky(theta[:10])[0], from_log_cholesky(theta[10:20])[0], np.exp(theta[20:22]), theta[22:]]
+        )
         rest = one.root @ one.matrix @ x - one.target
         far = np.sum(divergence(pseudo_inertia(x[one.bodies]), pseudo_inertia(one.prior[one.bodies])))
         ratio = x[one.positive] / one.prior[one.positive]
         return float(0.5 * rest @ rest + one.weight * (far + np.sum(ratio - np.log(ratio) - 1)))
 
-    theta = np.concatenate([*(theta_of(pseudo_inertia(x[at])) for at in one.bodies), np.log(x[20:22]), x[22:]])
+    theta = np.concatenate([*(to_log_cholesky(pseudo_inertia(x[at])) for at in one.bodies), np.log(x[20:22]), x[22:]])
     best = cost(theta)
     slope = np.array([(cost(theta + 1e-6 * e) - cost(theta - 1e-6 * e)) / 2e-6 for e in np.eye(23)])
     assert np.abs(slope).max() < 1e-5 * (1.0 + best)
@@ -139,8 +142,6 @@ def test_an_sdp_solver_finds_the_same():
     )
     one = problem(weight=1e-7)
     x = cvxpy.Variable(23)
-    from linksweep.identification.physical.consistency import BASIS
-
     sums: list[Any] = [sum(x[int(k)] * BASIS[i] for i, k in enumerate(places)) for places in one.bodies]
     cones = [J >> 1e-9 * np.eye(4) for J in sums]
     rest = one.root @ one.matrix @ x - one.target
@@ -151,13 +152,13 @@ def test_an_sdp_solver_finds_the_same():
 
 
 def test_bodies_without_inertia_get_some():
-    ball, moved = made_consistent(np.zeros(10), 0.5, 0.05)
+    ball, moved = nearby_consistent(np.zeros(10), 0.5, 0.05)
     assert moved and np.isclose(ball[0], 0.5) and np.linalg.eigvalsh(pseudo_inertia(ball)).min() > 0
     point = np.array([2.0, 0.2, 0, 0, 0, 0.02, 0.02, 0, 0, 0])  # a point of mass at x = 0.1
-    fuller, moved = made_consistent(point, 0.5, 0.05)
+    fuller, moved = nearby_consistent(point, 0.5, 0.05)
     assert moved and np.allclose(fuller[:4], point[:4]) and np.linalg.eigvalsh(pseudo_inertia(fuller)).min() > 0
     good = bodies(1)[0]
-    assert made_consistent(good, 0.5, 0.05) == (pytest.approx(good), False)
+    assert nearby_consistent(good, 0.5, 0.05) == (pytest.approx(good), False)
 
 
 # ---- robots ----------------------------------------------------------------------------------------------------------
@@ -175,7 +176,7 @@ def test_the_robot_is_consistent_and_can_be_written(method: str, tmp_path: Path)
         warnings.simplefilter("error")  # the reader warns of bodies that cannot be
         (tmp_path / "found.urdf").write_text(fit.robot.to_urdf())
         again = ls.load(tmp_path / "found.urdf")
-    physical: Physical = fit.physical_numbers
+    physical: Physical = fit.physical_parameters
     assert min(physical.smallest.values()) > 0.0
     assert (fit.robot.armature >= 0).all() and (fit.robot.damping >= 0).all() and (fit.robot.friction >= 0).all()
     # the robot's own torques, offsets included, are the prediction
@@ -228,6 +229,6 @@ def test_coupled_drives_come_into_the_robot_on_their_diagonal():
     tau[:, 4:] += (0.05 * dv + 0.3 * v + 0.4 * np.sign(v))[:, None]
     fit = ls.identify(own.robot, own.t, own.q, tau, cutoff=np.inf, drives={"motor_6": {"joint5": 1.0, "joint6": 1.0}})
     assert np.abs(fit["motor_6.armature"] - 0.05) < 1e-8 and np.abs(fit["motor_6.coulomb"] - 0.4) < 1e-8
-    assert "motor_6.coulomb" in fit.physical_numbers.left_out
+    assert "motor_6.coulomb" in fit.physical_parameters.left_out
     assert np.allclose(fit.robot.armature[5], own.armature[5] + 0.05, atol=2e-3)
     assert np.allclose(fit.robot.damping[4:], own.viscous[4:] + 0.3, atol=2e-3)

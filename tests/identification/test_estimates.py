@@ -16,7 +16,7 @@ from scale import at_scale
 from scipy.stats import chi2
 
 import linksweep as ls
-from linksweep.identification.estimate.triangles import Triangles, parts_of, triangles
+from linksweep.identification.reduction import reduce_log, validation_parts
 
 NOISE = np.array([1.0, 2.0, 0.7, 0.3, 0.2, 0.25])
 
@@ -87,7 +87,7 @@ def dense(fit: ls.identification.Fit, divided: np.ndarray) -> np.ndarray:
 
 @pytest.mark.quick
 def test_chunks_give_what_all_rows_at_once_give(monkeypatch: pytest.MonkeyPatch):
-    from linksweep.identification.estimate import triangles as module
+    from linksweep.identification import reduction as module
 
     monkeypatch.setattr(module, "CHUNK", 97)
     monkeypatch.setattr(module, "BUFFER", 61)
@@ -122,7 +122,7 @@ def test_summed_rows_cost_little_and_stay_right():
 
 def test_a_part_left_out_is_predicted_by_the_others():
     fit, own = weighted(), case("puma560")
-    pieces = parts_of(fit.samples)
+    pieces = validation_parts(fit.samples)
     assert len(pieces) == 5 and fit.validation.shape == (5, 6)
     ((start, end),) = pieces[2]
     outside = np.ones(len(own.t))
@@ -152,9 +152,8 @@ def test_several_trajectories_are_left_out_in_turn():
 
 def test_triangles_hold_the_sums_of_squares():
     fit = weighted()
-    found: Triangles = triangles(fit.grouping, fit.samples, 1, parts_of(fit.samples))
-    pivots = fit.grouping.from_base @ fit.values
-    total = sum(found.squares(part, pivots) for part in range(found.parts))
+    factors = reduce_log(fit.grouping, fit.samples, 1, validation_parts(fit.samples))
+    total = sum(factors.residual_squares(part, fit.values) for part in range(factors.parts))
     used = fit.samples.weight > 0
     rest = np.sum(np.square(fit.samples.tau - fit.predicted) * used, axis=0)
     assert np.allclose(total, rest, rtol=1e-10)

@@ -10,12 +10,18 @@ from arms import arm
 from scale import at_scale
 
 import linksweep as ls
-from linksweep.identification.excitation import Excitation
-from linksweep.identification.excitation.bases import basis_of
-from linksweep.identification.excitation.criteria import CRITERIA, Barrier, Worth
-from linksweep.identification.excitation.search import MARGIN, _limits, random_coefficients
-from linksweep.identification.model.columns import Columns
-from linksweep.identification.model.grouping import grouping
+from linksweep.identification.base_form import base_form
+from linksweep.identification.excitation import (
+    CRITERIA,
+    MARGIN,
+    Barrier,
+    Criterion,
+    Excitation,
+    _joint_and_frame_limits,
+    make_basis,
+    random_coefficients,
+)
+from linksweep.identification.regressor import Regressor
 
 BOX = {"panda_hand": ((-0.6, -0.7, 0.15), (0.7, 0.6, 1.1))}
 
@@ -31,19 +37,19 @@ def panda(kind: str = "fourier", boxed: bool = False) -> Excitation:
 @pytest.mark.parametrize("kind", ["fourier", "spline"])
 def test_gradients_are_exact(kind: str, criterion: str):
     robot = arm("panda").with_dissipation(damping=np.full(7, 0.4), friction=np.linspace(0.5, 2.0, 7))
-    columns = Columns(
+    regressor = Regressor(
         robot, ("inertia", "armature", "viscous", "coulomb"), {"pair": {"panda_joint6": 1, "panda_joint7": 1}}
     )
-    limits = _limits(robot, None, None, None, BOX, 0.1, [((0.3, 0.3, 0.0), (0.6, 0.6, 0.4))])
+    limits = _joint_and_frame_limits(robot, None, None, None, BOX, 0.1, [((0.3, 0.3, 0.0), (0.6, 0.6, 0.4))])
     assert limits.floor[0] and limits.keep_out[0]
-    worth = Worth(grouping(columns), criterion, limits, np.linspace(0.5, 2.0, 7))
-    barrier = Barrier(columns, limits, worth, 0.01)
-    basis = basis_of(kind, 4, 8.0)
+    measure = Criterion(base_form(regressor), criterion, limits, np.linspace(0.5, 2.0, 7))
+    barrier = Barrier(limits, measure, 0.01)
+    basis = make_basis(kind, 4, 8.0)
     phi = basis(np.linspace(0.0, 8.0, 60)[:-1])
     rng = np.random.default_rng(0)
     C = random_coefficients(basis, phi, barrier, rng)
     at = [one @ C for one in phi]
-    for cost in (worth, barrier):
+    for cost in (measure, barrier):
         value, slopes = cost(*at)
         assert np.isfinite(value)
         for direction in range(3):  # by q, by qd, by qdd
@@ -108,7 +114,7 @@ def test_boxes_that_no_frame_enters():
             ls.excite(robot, keep_out=wrong)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ls.ArgumentError, match="floor is 'low', expected a height"):
         ls.excite(robot, floor="low")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ls.ArgumentError, match="finds no pose"):
+    with pytest.raises(ls.ArgumentError, match="finds no configuration"):
         ls.excite(robot, floor=0.8)
 
 
@@ -126,9 +132,9 @@ def test_friction_is_part_of_the_effort():
 def random_conditions(found: Excitation, count: int) -> np.ndarray:
     """Condition numbers of random Fourier motions in the same limits, by the public regressor."""
     robot = arm("panda")
-    columns = Columns(robot, ("inertia",))
-    worth = Worth(grouping(columns), "condition", found.limits, np.ones(7))
-    barrier = Barrier(columns, found.limits, worth, MARGIN)
+    regressor = Regressor(robot, ("inertia",))
+    measure = Criterion(base_form(regressor), "condition", found.limits, np.ones(7))
+    barrier = Barrier(found.limits, measure, MARGIN)
     basis = found.motion.basis
     phi = basis(np.linspace(0.0, found.duration, 101)[:-1])
     rng = np.random.default_rng(99)
@@ -190,18 +196,18 @@ def test_it_goes_to_a_file_that_is_a_trajectory(tmp_path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"duration": -1.0}, "duration is -1.0, expected a number above 0"),
+        ({"duration": -1.0}, "duration is -1.0, expected a finite number above 0"),
         ({"kind": "sine"}, "kind is 'sine'"),
         ({"criterion": "trace"}, "criterion is 'trace'"),
-        ({"harmonics": 1}, "harmonics is 1, expected a whole number from 2"),
-        ({"harmonics": 10**6}, "harmonics is 1000000, expected a whole number from 2"),
-        ({"starts": 10**9}, "starts is 1000000000, expected a whole number from 0"),
+        ({"harmonics": 1}, "harmonics is 1, expected an integer from 2"),
+        ({"harmonics": 10**6}, "harmonics is 1000000, expected an integer from 2"),
+        ({"starts": 10**9}, "starts is 1000000000, expected an integer from 0"),
         ({"acceleration": [1.0, 2.0]}, "acceleration is .*, expected a number above 0, or 6"),
         ({"boxes": {"hand": ((0, 0, 0), (1, 1, 1))}}, "no frame 'hand'"),
         ({"boxes": {"tool": ((0, 0, 0), (1, 1, -1))}}, "two corners of three numbers"),
-        ({"boxes": {"tool": ((5, 5, 5), (6, 6, 6))}}, "finds no pose within"),
-        ({"effort": 0.1}, "finds no pose within"),
-        ({"unknown": ("inertia", "offset")}, "expected no others"),
+        ({"boxes": {"tool": ((5, 5, 5), (6, 6, 6))}}, "finds no configuration within"),
+        ({"effort": 0.1}, "finds no configuration within"),
+        ({"unknown": ("inertia", "offset")}, "unknown has 'offset'"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(options: dict, sentence: str):
@@ -211,7 +217,7 @@ def test_what_cannot_be_is_one_sentence(options: dict, sentence: str):
 
 def test_a_sliding_joint_needs_limits():
     robot = ls.robots.stanford().with_limits(lower={"joint3": -np.inf}, upper={"joint3": np.inf})
-    with pytest.raises(ls.ArgumentError, match="'joint3' slides and has no limits"):
+    with pytest.raises(ls.ArgumentError, match="prismatic joint 'joint3' has no limits"):
         ls.excite(robot)
 
 

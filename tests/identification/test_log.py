@@ -10,7 +10,7 @@ import pytest
 from arms import arm, case, lively
 
 import linksweep as ls
-from linksweep.identification.log.filters import derivative, difference_weights, low_passed
+from linksweep.identification.filtering import derivative, difference_weights, low_pass
 
 FAST: dict[str, Any] = {"cutoff": 20.0}
 SPREAD = 0.06  # 2,300 rows tell a standard deviation to 1 / sqrt(2 n) = 1.5 %: four times that, over six joints
@@ -56,8 +56,8 @@ def test_the_filter_has_no_delay_and_half_gain_at_the_cutoff():
         wave = np.stack([np.sin(2 * np.pi * frequency * t), np.cos(2 * np.pi * frequency * t)], axis=1)
         middle = slice(2000, 6000)
         # bilinear transform: the cut-off itself is exact, frequencies beside it are warped a little
-        assert np.abs(low_passed(wave, dt, 20.0)[middle] - gain * wave[middle]).max() < 2e-3
-    assert low_passed(wave, dt, np.inf) is wave
+        assert np.abs(low_pass(wave, dt, 20.0)[middle] - gain * wave[middle]).max() < 2e-3
+    assert low_pass(wave, dt, np.inf) is wave
 
 
 def test_accelerations_at_the_ends_of_a_short_stretch():
@@ -67,7 +67,7 @@ def test_accelerations_at_the_ends_of_a_short_stretch():
     w = 2.0 * np.pi * 2.0
     q = np.stack([np.sin(w * t + 1.3), np.cos(w * t + 0.4)], axis=1)
     rough = q + 1e-6 * np.random.default_rng(0).normal(size=q.shape)
-    found = derivative(low_passed(rough, dt, 30.0), dt, 2)
+    found = derivative(low_pass(rough, dt, 30.0), dt, 2)
     assert np.abs(found + w**2 * q).max() < 0.1 * w**2
 
 
@@ -130,7 +130,7 @@ def test_a_joint_that_never_moves():
     rng = np.random.default_rng(1)
     tau = own.robot.inverse_dynamics(q, qd, qdd) + 0.5 * qd + 0.7 * np.sign(qd) + 0.05 * rng.normal(size=q.shape)
     fit = fit_of(own.t, q + 1e-7 * rng.normal(size=q.shape), tau, expected=("still", "unknown"))
-    assert "joint3 never moves" in fit.remarks["still"]
+    assert "joint3 does not move" in fit.remarks["still"]
     for name in ("joint3.viscous", "joint3.coulomb", "joint3.offset", "joint3.armature", "ZZ3"):
         assert name in fit.unknown and np.isinf(fit.deviations[fit.names.index(name)])
     for name in ("joint5.coulomb", "joint1.viscous"):
@@ -257,15 +257,15 @@ def test_torques_that_are_not_measured():
         (lambda t, q, tau: (t, q, tau[:-1]), r"tau has shape \(2399, 6\)"),
         (lambda t, q, tau: (t, "abc", tau), "q is 'abc', expected an array of real numbers"),
         (lambda t, q, tau: (t, q + 0j, tau), "expected an array of real numbers"),
-        (lambda t, q, tau: (t[::-1], q, tau), "t goes back from"),
-        (lambda t, q, tau: (t[:30], q[:30], tau[:30]), "rows are left for 58 unknown numbers"),
+        (lambda t, q, tau: (t[::-1], q, tau), "t decreases from"),
+        (lambda t, q, tau: (t[:30], q[:30], tau[:30]), "rows are left for 58 unknown parameters"),
         (lambda t, q, tau: (t[:0], q[:0], tau[:0]), r"t has shape \(0,\)"),
         (lambda t, q, tau: (t[:1], q[:1], tau[:1]), r"t has shape \(1,\)"),
         (lambda t, q, tau: (t, q, 1e300 * tau), r"tau of joint1 is .*e\+30. in row .*correct the unit"),
         (lambda t, q, tau: (t, np.where(t[:, None] == t[500], 1e6, q), tau), r"q of joint1 is 1e\+06 in row 500"),
         (lambda t, q, tau: (t, q, tau * [1, np.nan, 1, 1, 1, 1]), "tau of joint2 has no finite number"),
         (lambda t, q, tau: (t, q * np.nan, tau), "q of joint1 has no finite number"),
-        (lambda t, q, tau: (1e-300 * t, q, tau), "t grows by 5e-303 from row to row"),
+        (lambda t, q, tau: (1e-300 * t, q, tau), "sampling interval of t is 5e-303 s"),
         (lambda t, q, tau: (t, q, 1e-300 * tau), "0 rows are left"),
         (lambda t, q, tau: ([t, t], [q], [tau, tau]), "q has 1 for 2 trajectories"),
         (lambda t, q, tau: ([t, 2 * t], [q, q], [tau, tau]), "expected one rate"),
@@ -285,7 +285,7 @@ def test_logs_that_cannot_be_used_are_one_sentence(change: Any, sentence: str):
         ({"cutoff": 150.0}, "less than half the log's rate of 200 Hz"),
         ({"cutoff": -1}, "a frequency in Hz above 0"),
         ({"cutoff": "low"}, "a frequency in Hz above 0"),
-        ({"method": "least squares"}, "expected one of weighted, ordinary"),
+        ({"method": "least squares"}, "expected one of 'weighted', 'ordinary'"),
         ({"weights": np.ones(7)}, r"weights has shape \(7,\)"),
         ({"delay": "late"}, "delay is 'late', expected seconds"),
         ({"delay": [1.0, 2.0]}, "expected seconds, one number or 6"),
@@ -304,7 +304,7 @@ def test_options_that_cannot_be_are_one_sentence(options: dict, sentence: str):
 
 def test_a_log_where_nothing_moves():
     t, q, tau = noisy()
-    with pytest.warns(ls.LogWarning, match="never move"), pytest.raises(ls.ArgumentError, match="0 rows are left"):
+    with pytest.warns(ls.LogWarning, match="do not move"), pytest.raises(ls.ArgumentError, match="0 rows are left"):
         ls.identify(arm("puma560"), t, np.full_like(q, 0.3), tau, **FAST)
 
 
@@ -352,5 +352,5 @@ def test_springs_are_known_and_constraints_are_refused():
     assert abs(fit["MX2"] - 0.5) < 0.01
     assert np.sqrt(np.mean(np.square(fit.predict(t, q) - tau)[500:-500])) < 0.05  # at its ends a filter guesses
     tied = plain.with_constraints(ls.Constraint("line", "tool", at=plain.pose(q[0], "tool")))
-    with pytest.raises(ls.ArgumentError, match=r"has constraints .* give robot.without_constraints\(\)"):
+    with pytest.raises(ls.ArgumentError, match=r"has constraints .* use robot.without_constraints\(\)"):
         ls.identify(tied, t, q, tau)

@@ -11,8 +11,8 @@ import pytest
 from joint_logs import JointLog, clean_log, held, held_torques, polled
 
 import linksweep as ls
-from linksweep.identification.log.clock import sampling_times, stale_rows
-from linksweep.identification.log.filters import low_passed
+from linksweep.identification.filtering import low_pass
+from linksweep.identification.retiming import sampling_times, stale_rows
 
 CUTOFF = 10.0
 INSIDE = slice(300, -300)  # at the ends a filter guesses
@@ -34,7 +34,7 @@ def errors(fit: ls.identification.Fit, log: JointLog, velocities: bool) -> list[
     """The rms of predicted torques against exact, measured and low-passed measured ones."""
     found = fit.predict(log.t, log.q, *([log.qd] if velocities else []))
     even = np.interp(np.arange(log.t[0], log.t[-1], log.period), log.t, np.arange(len(log.t))).round().astype(int)
-    smooth = low_passed(log.tau[even], log.period, CUTOFF)
+    smooth = low_pass(log.tau[even], log.period, CUTOFF)
     rest = found - log.exact_tau, found - log.tau, found[even] - smooth
     return [np.sqrt(np.mean(np.square(own[INSIDE]), axis=0)) for own in rest]
 
@@ -133,7 +133,7 @@ def test_predictions_have_the_band_of_the_positions():
     log, other = logs("panda", 10.0)
     noisy = replace(other, q=other.q + 2e-4 * np.random.default_rng(0).normal(size=other.q.shape))
     fit = fitted(log, False)
-    smooth = low_passed(noisy.tau, log.period, CUTOFF)
+    smooth = low_pass(noisy.tau, log.period, CUTOFF)
     narrow, wide = (
         np.sqrt(np.mean(np.square(fit.predict(noisy.t, noisy.q, filtered=own) - smooth)[INSIDE], axis=0))
         for own in (True, False)
@@ -145,7 +145,7 @@ def test_dry_friction_is_full_at_half_the_speed_of_rows_that_are_left_out():
     log, _ = logs("ur5", 10.0)
     fit = fitted(log, False)
     fastest = np.abs(fit.samples.qd).max(axis=0)
-    assert np.allclose(fit.columns.slow, 0.5 * 0.02 * fastest)
+    assert np.allclose(fit.columns.dead_band, 0.5 * 0.02 * fastest)
 
 
 @pytest.mark.slow

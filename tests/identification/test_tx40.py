@@ -77,7 +77,7 @@ def test_blocks_that_were_cut_out():
 def test_torques_stand_early():
     """By 3 ms: with that put right, unseen blocks are predicted better still."""
     robot, t, q, tau = log()
-    with pytest.warns(ls.LogWarning, match="delay: .* ms earlier"):
+    with pytest.warns(ls.LogWarning, match="delay: .* ms early"):
         ls.identify(robot, t, q, tau, drives=WRIST, cutoff=50.0)
 
 
@@ -86,8 +86,8 @@ def test_consistent_fits_predict_as_well(method: str):
     free, _ = held_out(2, cutoff=35.0)
     rms, fit = held_out(2, method, 35.0)
     assert (rms <= 1.03 * free).all() and (rms <= BARS).all()
-    assert min(fit.physical_numbers.smallest.values()) > 0.0
-    assert set(fit.physical_numbers.smallest) == {f"link_{k}" for k in range(1, 7)}
+    assert min(fit.physical_parameters.smallest.values()) > 0.0
+    assert set(fit.physical_parameters.smallest) == {f"link_{k}" for k in range(1, 7)}
 
 
 def test_the_last_third_is_worse_and_not_by_much():
@@ -104,7 +104,7 @@ def test_the_numbers_are_those_published():
                 assert abs(fit[f"joint_{k + 1}.{what}"] / value - 1.0) < 0.08, (what, k)
     assert abs(fit["motor_6.coulomb"] - 1.95) < 0.2 and abs(fit["motor_6.viscous"] - 0.616) < 0.03
     assert abs(fit["motor_6.armature"] - 0.00964) < 0.002
-    assert fit.physical_numbers.invented == ("link_6",)
+    assert fit.physical_parameters.invented == ("link_6",)
     robot = fit.robot
     assert not robot.singular_joints  # the file's robot has one
 

@@ -7,7 +7,7 @@ import pytest
 from robots_for_tests import close, robot
 
 import linksweep as ls
-from linksweep.interop import derived
+from linksweep.functions import frameworks as derived
 
 STATE = np.random.default_rng(0).uniform(-1, 1, (3, 4, 3))
 ITEMS = ["forward_dynamics", "mass_matrix"]

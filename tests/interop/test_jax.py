@@ -271,7 +271,7 @@ import jax, numpy as np
 jax.config.update("jax_enable_x64", True)
 import linksweep as ls
 from linksweep.jax.targets import register
-from linksweep.interop.derived import checked
+from linksweep.functions.frameworks import checked
 name = register("test", checked(ls.robots.puma560().compile("forward_dynamics")), "float64")
 rng, refused, right = np.random.default_rng(0), 0, 0
 S = jax.ShapeDtypeStruct

@@ -307,14 +307,14 @@ def test_arrays_that_are_no_coordinates(bad: Any):
         lambda: ROBOT.difference(good_q, bad),
         lambda: ROBOT.coordinate_rates(good_q, bad),
     ):
-        with pytest.raises(ls.ArgumentError, match=r"expected real numbers of shape \(\.\.\., \d+\)"):
+        with pytest.raises(ls.ArgumentError, match=r"expected (real numbers of shape )?\(\.\.\., \d+\)"):
             call()
 
 
 @pytest.mark.parametrize("bad", [None, "x", 1j, [1.0, [2.0, 3.0]], {}, [None, 1.0]])
 def test_times_that_are_none(bad: Any):
     for robot in (ROBOT, ls.robots.planar(3)):
-        with pytest.raises(ls.ArgumentError, match=r"^dt is .*, expected real numbers of shape \(\.\.\.\): pass one"):
+        with pytest.raises(ls.ArgumentError, match=r"^dt is .*, expected real numbers"):
             robot.integrate(robot.neutral(), np.zeros(robot.nv), bad)
 
 

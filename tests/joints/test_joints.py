@@ -15,9 +15,8 @@ from scipy.spatial.transform import Rotation
 from linksweep.algorithms.forward.filter_smoother import filter_smoother
 from linksweep.algorithms.inverse.newton_euler import newton_euler
 from linksweep.joints import KINDS
-from linksweep.joints.one_freedom import Helical, Prismatic, Revolute
-from linksweep.joints.planar import Planar
-from linksweep.joints.quaternion import Free, Spherical
+from linksweep.joints.multi_dof import Free, Planar, Spherical
+from linksweep.joints.screws import Helical, Prismatic, Revolute
 from linksweep.mechanism.bias import joint_bias_acceleration, local_bias_acceleration
 from linksweep.mechanism.joints import Coordinates, JointInertia, Span, updated_inertia
 from linksweep.mechanism.sweeps import Unrolled

@@ -10,10 +10,10 @@ import pytest
 from pin_models import random_inertial, random_placement
 
 from linksweep import Robot
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import Inertial, Joint
 from linksweep.errors import DescriptionError
 from linksweep.mechanism.canonical import aligning_rotation
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import Inertial, Joint
 
 pin: Any = pinocchio  # its stubs do not know what it makes at run time
 SECOND = {(1.0, 0.0, 0.0): (0, 1, 0), (0.0, 1.0, 0.0): (0, 0, 1), (0.0, 0.0, 1.0): (1, 0, 0)}

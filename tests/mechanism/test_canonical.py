@@ -28,10 +28,10 @@ from robots_for_tests import (
 import linksweep as ls
 from linksweep.algorithms.inverse.newton_euler import newton_euler
 from linksweep.algorithms.whole_robot.kinematics import WORLD, poses
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import BASE, Joint, Model, Placement
 from linksweep.mechanism.canonical import FAR, CanonicalLink, canonical
 from linksweep.mechanism.sweeps import Unrolled
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import BASE, Joint, Model, Placement
 from linksweep.spatial.algebra import ZERO_FORCE, Vec
 from linksweep.spatial.transforms import Screw
 

@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 
 import linksweep as ls
 from linksweep import ArgumentError
-from linksweep.description.model import Limits
+from linksweep.model.model import Limits
 from linksweep.motion import Arc, Line, NormalSpline, Path, Quintic
 
 UR5, PANDA = "ur_description/urdf/ur5_robot.urdf", "panda_description/urdf/panda.urdf"
@@ -301,16 +301,16 @@ def test_a_frame_on_the_base_does_not_move():
         (np.full((4, 4), np.nan), {}, "target with NaN or infinity"),
         (np.eye(3), {}, r"target of shape \(3, 3\), expected homogeneous matrices"),
         (np.zeros((4, 4)), {}, "last row is not 0 0 0 1"),
-        (np.diag([1.0, 1.0, 2.0, 1.0]), {}, "no rotation"),
+        (np.diag([1.0, 1.0, 2.0, 1.0]), {}, "not a rotation"),
         (np.diag([1.0, 1.0, -1.0, 1.0]), {}, "reflection"),
         (np.eye(4), {"q0": [0.0, 0.0]}, r"q0 of shape \(2,\), expected \(6,\) or one row per target"),
         (np.eye(4), {"q0": np.zeros((3, 6))}, r"q0 of shape \(3, 6\)"),
         (np.eye(4), {"q0": [np.nan] * 6}, "q0 with NaN"),
-        (np.eye(4), {"tolerance": 0.0}, "tolerance 0.0, expected one number above 0"),
-        (np.eye(4), {"restarts": -1}, "restarts -1, expected a whole number from 0"),
-        (np.eye(4), {"restarts": 10**6}, "restarts 1000000, expected a whole number from 0 to 511"),
-        (np.eye(4), {"iterations": 0}, "iterations 0, expected a whole number from 1"),
-        (np.eye(4), {"seed": 1.5}, "seed 1.5, expected a whole number"),
+        (np.eye(4), {"tolerance": 0.0}, "tolerance is 0.0, expected a finite number above 0"),
+        (np.eye(4), {"restarts": -1}, "restarts is -1, expected an integer from 0"),
+        (np.eye(4), {"restarts": 10**6}, "restarts is 1000000, expected an integer from 0 to 511"),
+        (np.eye(4), {"iterations": 0}, "iterations is 0, expected an integer from 1"),
+        (np.eye(4), {"seed": 1.5}, "seed is 1.5, expected an integer"),
         (np.eye(4), {"frame": "tol0"}, "tool0"),
         (np.eye(4), {"position_only": "yes"}, "position_only is 'yes', expected True or False"),
         (np.eye(4), {"robot": "ur5"}, "got 'ur5', expected a Robot"),
@@ -487,7 +487,7 @@ def test_a_path_that_starts_out_of_reach():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"times": [0.0, 0.0]}, "each later than the one before"),
+        ({"times": [0.0, 0.0]}, "strictly increasing"),
         ({"times": []}, r"times of shape \(0,\)"),
         ({"times": [np.nan]}, "times with NaN"),
         ({"path": np.eye(4)}, "a path of type ndarray"),

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation, Slerp
 
 from linksweep import ArgumentError
 from linksweep.motion import Arc, Cycloid, Line, NormalSpline, Path, Quintic, Trapezoid
-from linksweep.motion.poses import checked_poses, rotation_of, rotation_vector
+from linksweep.motion.cartesian import checked_poses, rotation_of, rotation_vector
 
 
 def pose(seed: int) -> np.ndarray:
@@ -144,9 +144,9 @@ def reflected() -> np.ndarray:
         (lambda: Line([START, END], END, 1.0), r"start of shape \(2, 4, 4\), expected one pose"),
         (lambda: Line(START, np.full((4, 4), np.nan), 1.0), "end with NaN"),
         (lambda: Line(START, END.T, 1.0), "last row is not 0 0 0 1"),
-        (lambda: Line(START, np.diag([1.0, 1.0, 1.1, 1.0]), 1.0), "no rotation"),
+        (lambda: Line(START, np.diag([1.0, 1.0, 1.1, 1.0]), 1.0), "not a rotation"),
         (lambda: Line(reflected(), END, 1.0), "or R is a reflection"),
-        (lambda: Line(START, END, 0.0), "law 0.0, expected a motion of one coordinate or a duration above 0"),
+        (lambda: Line(START, END, 0.0), "law 0.0, expected a one-coordinate trajectory or a duration above 0"),
         (lambda: Line(START, END, Quintic([[0.0, 0.0], [1.0, 1.0]], [0.0, 1.0])), "a law of 2 coordinates"),
         (lambda: Arc(START, VIA[:2], END, 1.0), r"via of shape \(2,\), expected \(3,\)"),
         (lambda: Arc(START, 0.5 * (START + END)[:3, 3], END, 1.0), "three points on one line"),

@@ -16,7 +16,7 @@ pytest.importorskip("matplotlib", reason="animations are drawn by Matplotlib: pi
 from PIL import Image
 
 from linksweep import plots
-from linksweep.plots import animation
+from linksweep.plots import drawing
 
 ARM = ls.robots.planar(2)
 T = np.linspace(0.0, 0.8, 9)
@@ -39,7 +39,7 @@ def test_without_a_path_it_is_in_memory_and_shows_itself(tmp_path: Path, monkeyp
     assert shown and base64.b64decode(shown[1]) == made.data
     made.save("b.gif")
     assert (tmp_path / "b.gif").read_bytes() == made.data
-    with pytest.raises(ls.ArgumentError, match=r"has the ending '\.mp4', expected \.gif") as error:
+    with pytest.raises(ls.ArgumentError, match=r"has the suffix '\.mp4', expected \.gif") as error:
         made.save("b.mp4")
     assert "\n" not in str(error.value) and not (tmp_path / "b.mp4").exists()
 
@@ -47,11 +47,11 @@ def test_without_a_path_it_is_in_memory_and_shows_itself(tmp_path: Path, monkeyp
 def test_progress_goes_from_nothing_to_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     seen: list[float] = []
 
-    class Watch(animation.ProgressBar):
+    class Watch(drawing.ProgressBar):
         def __call__(self, fraction: float) -> None:
             assert self.title == "drawing planar2"
             seen.append(fraction)
 
-    monkeypatch.setattr(animation, "ProgressBar", Watch)
+    monkeypatch.setattr(drawing, "ProgressBar", Watch)
     plots.animate(ARM, T, Q, tmp_path / "a.gif", fps=5.0, dpi=30.0)
     assert seen == [0.2, 0.4, 0.6, 0.8, 1.0]

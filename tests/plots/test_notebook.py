@@ -15,9 +15,8 @@ from robots_for_tests import URDF, robot
 
 import linksweep as ls
 from linksweep import plots
-from linksweep.formats.urdf import read_urdf
-from linksweep.support.notebook import MOST_ROWS, html_table, in_notebook
-from linksweep.support.progress import ProgressBar
+from linksweep.model.formats.urdf import read_urdf
+from linksweep.support.display import MAX_ROWS, ProgressBar, html_table, in_notebook
 
 PUMA = ls.robots.puma560()
 
@@ -54,7 +53,7 @@ def test_a_robot():
     assert shown.rows[0] == ["joint", "kind", "lower", "upper", "velocity", "effort", "link", "mass"]
     assert shown.rows[1] == ["slide", "prismatic", "-1", "1", "2", "9", "hand", "1.5"]
     assert shown.rows[2][:6] == ["turn", "revolute", "–", "–", "–", "–"]
-    assert "sample: 3 joints, 3 DOF" in shown.around and "ends: camera, side" in shown.around
+    assert "sample: 3 joints, 3 DOF" in shown.around and "tip frames: camera, side" in shown.around
 
 
 @pytest.mark.slow
@@ -69,8 +68,8 @@ def test_names_are_escaped():
 
 
 def test_long_tables_are_cut():
-    shown = Table(ls.robots.chain(MOST_ROWS + 5)._repr_html_())
-    assert len(shown.rows) == 1 + MOST_ROWS and "5 more rows" in shown.around
+    shown = Table(ls.robots.chain(MAX_ROWS + 5)._repr_html_())
+    assert len(shown.rows) == 1 + MAX_ROWS and "5 more rows" in shown.around
     assert "<td" in html_table("x", ("a",), [(1.5,)])
 
 
@@ -92,7 +91,7 @@ def test_counts_and_a_check():
     ]
     report = ls.check(robot("urdf"), samples=2)
     shown = Table(report._repr_html_())
-    assert [tuple(row) for row in shown.rows[1:]] == report.rows()[:MOST_ROWS] and report.verdict in shown.around
+    assert [tuple(row) for row in shown.rows[1:]] == report.rows()[:MAX_ROWS] and report.verdict in shown.around
 
 
 def test_formulas():
@@ -151,8 +150,8 @@ def jupyter(monkeypatch: pytest.MonkeyPatch) -> list[Handle]:
 
 
 def test_progress_in_a_notebook(jupyter: list[Handle], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("linksweep.support.progress._PATIENCE", 0.0)
-    monkeypatch.setattr("linksweep.support.progress._REDRAWN", 0.0)
+    monkeypatch.setattr("linksweep.support.display._DELAY", 0.0)
+    monkeypatch.setattr("linksweep.support.display._REDRAW", 0.0)
     with ProgressBar("<arm>", True) as watch:
         for k in range(5):
             watch(k / 4)
@@ -170,7 +169,7 @@ def test_no_bar_for_what_is_quick_or_not_wanted(jupyter: list[Handle]):
 
 
 def test_a_simulation_in_a_notebook(jupyter: list[Handle], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("linksweep.support.progress._PATIENCE", 0.0)
+    monkeypatch.setattr("linksweep.support.display._DELAY", 0.0)
     run = ls.simulate(PUMA, np.zeros((4, 6)), duration=0.1)
     assert run.finite.all() and len(jupyter) == 1 and jupyter[0].shown[-1] == ""
 

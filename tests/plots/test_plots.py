@@ -21,9 +21,9 @@ from robots_for_tests import robot
 
 import linksweep as ls
 from linksweep import plots
-from linksweep.description.model import Limits
 from linksweep.errors import ArgumentError, BackendError, LinksweepError
-from linksweep.plots.sketch import Scene
+from linksweep.model.model import Limits
+from linksweep.plots.drawing import Scene
 
 T = np.linspace(0.0, 2.0, 21)
 
@@ -179,7 +179,7 @@ def test_files_parse_and_are_the_same_twice(tmp_path: Path, ending: str):
 
 def test_unknown_ending(tmp_path: Path):
     figure = plots.time_series(robot("puma560"), T, waves(6))
-    with pytest.raises(ArgumentError, match=r"ending '\.pgn' \(did you mean 'png'\?\), expected a format"):
+    with pytest.raises(ArgumentError, match=r"suffix '\.pgn' \(did you mean 'png'\?\), expected a format"):
         plots.save(figure, tmp_path / "x.pgn")
     assert not list(tmp_path.iterdir())
 
@@ -300,7 +300,7 @@ def test_gif_runs_in_real_time(tmp_path: Path):
 
 def test_bad_animations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     bot, t, q = ls.robots.planar(2), np.array([0.0, 0.1]), np.zeros((2, 2))
-    with pytest.raises(ArgumentError, match=r"ending '\.avi', expected \.gif or \.mp4"):
+    with pytest.raises(ArgumentError, match=r"suffix '\.avi', expected \.gif or \.mp4"):
         plots.animate(bot, t, q, tmp_path / "a.avi")
     with pytest.raises(ArgumentError, match=r"q of shape \(2, 3\), expected \(2, 2\)"):
         plots.animate(bot, t, np.zeros((2, 3)), tmp_path / "a.gif")
@@ -338,11 +338,11 @@ def test_what_cannot_be_drawn_is_one_sentence(tmp_path: Path):
 
 def test_an_animation_shows_the_nearest_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Of many samples too, for which a table of all distances would fill the memory."""
-    from linksweep.plots import animation
+    from linksweep.plots import drawing
 
     drawn: list[np.ndarray] = []
 
-    class Noted(animation.Scene):
+    class Noted(drawing.Scene):
         def __init__(self, robot: ls.Robot, q: np.ndarray, **options: object):
             drawn.append(q[:, 0])
             super().__init__(robot, q[:1], **options)  # type: ignore[arg-type]
@@ -350,7 +350,7 @@ def test_an_animation_shows_the_nearest_sample(tmp_path: Path, monkeypatch: pyte
         def draw(self, sample: int) -> None:
             super().draw(0)
 
-    monkeypatch.setattr(animation, "Scene", Noted)
+    monkeypatch.setattr(drawing, "Scene", Noted)
     t = np.linspace(0.0, 1.0, 1_000_001)
     plots.animate(ls.robots.planar(1), t, t[:, None], tmp_path / "a.gif", fps=4)
     assert np.allclose(drawn[0], [0.0, 0.25, 0.5, 0.75, 1.0], rtol=0, atol=5e-7)  # half a sample

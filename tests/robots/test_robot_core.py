@@ -12,9 +12,9 @@ from linksweep.robot.closed_chains import ClosedChain
 from linksweep.robot.core import Core, Extras
 from linksweep.robot.derivatives import Derivatives
 from linksweep.robot.formulas import Formulas
-from linksweep.robot.joint_numbers import of_rates, with_limits, with_sizes
 from linksweep.robot.operational_space import operational_space
-from linksweep.robot.parameters import Regressor, standard_parameters
+from linksweep.robot.parameters import regressor, standard_parameters
+from linksweep.robot.properties import per_velocity, with_joint_parameters, with_limits
 
 PUMA = ls.robots.puma560()
 Q, QD, QDD = np.random.default_rng(0).uniform(-1, 1, (3, 6))
@@ -28,8 +28,8 @@ def test_a_core_is_frozen_and_makes_each_function_once():
     core = Core.of(PUMA.model)
     with pytest.raises(FrozenInstanceError):
         core.model = PUMA.model  # pyright: ignore[reportAttributeAccessIssue]
-    request = core.requests(["mass_matrix"])
-    assert core.function(request) is core.function(request)
+    part = core.part("mass_matrix")
+    assert core.function(part) is core.function(part)
     np.testing.assert_array_equal(core.call("mass_matrix", (Q,)), PUMA.mass_matrix(Q))
     assert core.joint_names == PUMA.joint_names and core.frame_names == PUMA.frame_names
 
@@ -42,18 +42,19 @@ def test_derivatives_and_regressor_of_a_core():
         strict=True,
     ):
         np.testing.assert_array_equal(found, wanted)
-    tau = Regressor(core)(Q, QD, QDD, None, False) @ standard_parameters(PUMA.model)
+    tau = regressor(core, Q, QD, QDD, None, False) @ standard_parameters(PUMA.model)
     assert np.allclose(tau, PUMA.inverse_dynamics(Q, QD, QDD), rtol=0, atol=1e-10 * np.abs(tau).max())
 
 
 def test_derivatives_follow_the_backend(monkeypatch: pytest.MonkeyPatch):
     """A plain call after `use_backend` is not answered by the function of the backend before."""
-    slopes = Derivatives(Core.of(ls.robots.planar(2).model))
+    core = Core.of(ls.robots.planar(2).model)
+    slopes = Derivatives(core)
     state = (np.zeros(2),) * 3
     compiled = slopes.of_inverse(state, None, None)
     monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
     interpreted = slopes.of_inverse(state, None, None)
-    assert set(slopes._plain_inverse) == {"llvm", "interpreter"}
+    assert set(core.calls) == {"llvm", "interpreter"}
     for a, b in zip(compiled, interpreted, strict=True):
         assert np.allclose(a, b, rtol=0, atol=1e-12)
 
@@ -82,7 +83,7 @@ def test_operational_space_and_formulas_of_a_core():
 
 
 def test_edits_take_a_model_and_give_one():
-    model = with_sizes(with_limits(PUMA.model, {"lower": -1.0, "upper": None}), {"damping": 2.0})
+    model = with_joint_parameters(with_limits(PUMA.model, {"lower": -1.0, "upper": None}), {"damping": 2.0})
     robot = ls.Robot(model)
-    assert (robot.limits.lower == -1.0).all() and (of_rates(model, "damping") == 2.0).all()
+    assert (robot.limits.lower == -1.0).all() and (per_velocity(model, "damping") == 2.0).all()
     assert robot == PUMA.with_limits(lower=-1.0).with_dissipation(damping=2.0)

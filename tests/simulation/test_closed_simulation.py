@@ -9,15 +9,19 @@ import numpy as np
 import pytest
 
 import linksweep as ls
-from linksweep.robots.closed_chains import four_bars_upright
-from linksweep.studies.four_bar import one_freedom
+from linksweep.papers.studies.four_bar import single_dof_solution
+from linksweep.robots.mechanisms import four_bars_upright
 
 
 def test_baumgartes_gains_keep_the_loops():
     """N = 2, 10 s: published for these gains in another program, 6e-11 m off and open by 8e-13 m."""
     robot = ls.robots.four_bars(2)
     run = ls.simulate(
-        robot, *four_bars_upright(robot), duration=10.0, every=100, progress=False, constraints=(100.0, 20.0)
+        robot,
+        *four_bars_upright(robot),
+        duration=10.0,
+        every=100,
+        integrator=ls.simulation.RK4(constraints=(100.0, 20.0)),
     )
     off = robot.pose(run.q[-1], "B0")[:2, 3] - (0.328458111536, 0.944518538180)
     assert np.abs(off).max() < 1e-9 and 1e-16 < run.constraint_drift < 1e-11
@@ -29,7 +33,7 @@ def test_errors_decay_as_the_gains_say():
     robot = ls.robots.four_bars(1).with_gravity((0.0, 0.0, 0.0))
     q, _ = four_bars_upright(robot)
     q = q + np.array([1e-7, 0.0, 0.0])
-    run = ls.simulate(robot, q, duration=1.0, progress=False, constraints=(100.0, 20.0))
+    run = ls.simulate(robot, q, duration=1.0, integrator=ls.simulation.RK4(constraints=(100.0, 20.0)))
     first, last = (np.abs(robot.constraint_error(x)).max() for x in (run.q[0], run.q[-1]))
     assert last / first == pytest.approx(np.exp(-10.0) * 11.0, rel=1e-4)  # RK4 of 1 ms: 3.3e-5, and 2e-6 of 0.5 ms
 
@@ -40,10 +44,10 @@ def test_adaptive_steps(constraints: object):
     robot = ls.robots.four_bars(1)
     duration = 2.0 if constraints == "project" else 0.6
     run = ls.simulate(
-        robot, *four_bars_upright(robot), duration=duration, dt=0.1, integrator="adaptive", progress=False, rtol=1e-11,
-        atol=1e-11, constraints=constraints,
+        robot, *four_bars_upright(robot), duration=duration, dt=0.1,
+        integrator=ls.simulation.Adaptive(rtol=1e-11, atol=1e-11, constraints=constraints),
     )  # fmt: skip
-    off = np.abs(robot.pose(run.q, "B0")[:, :2, 3] - one_freedom(1, run.t)).max()
+    off = np.abs(robot.pose(run.q, "B0")[:, :2, 3] - single_dof_solution(1, run.t)).max()
     assert off < 1e-8
     assert run.constraint_drift < (1e-13 if constraints == "project" else 1e-8)
     q, qd = run.dense(0.47)
@@ -59,9 +63,14 @@ def test_adaptive_steps(constraints: object):
 def test_gains_that_are_none(constraints: object, sentence: str):
     robot = ls.robots.four_bars(1)
     with pytest.raises(ls.ArgumentError, match=sentence):
-        ls.simulate(robot, *four_bars_upright(robot), duration=0.01, progress=False, constraints=constraints)
+        ls.simulate(
+            robot,
+            *four_bars_upright(robot),
+            duration=0.01,
+            integrator=ls.simulation.RK4(constraints=constraints),
+        )
     with pytest.raises(ls.ArgumentError, match="has no constraints"):
-        ls.simulate(ls.robots.planar(1), [0.0], duration=0.01, progress=False, constraints=(1.0, 1.0))
+        ls.simulate(ls.robots.planar(1), [0.0], duration=0.01, integrator=ls.simulation.RK4(constraints=(1.0, 1.0)))
 
 
 def test_torques_of_a_constrained_robot_are_a_choice():

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 import linksweep as ls
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import Inertial, Joint, Limits
 from linksweep.errors import ArgumentError
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import Inertial, Joint, Limits
 from linksweep.motion import Quintic
 from linksweep.simulation import PD, ComputedTorque, Constant, Push, compare
+
+pytestmark = pytest.mark.filterwarnings("ignore:simulate. .* is deprecated:DeprecationWarning")  # options by name
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +126,7 @@ def test_a_push_at_a_frame_is_f_ext_there(puma: ls.Robot):
     for options in ({}, {"control_period": 2e-3}, {"control_period": 1e-3, "every": 2}):
         run = ls.simulate(puma, q, qd, None, 0.01, disturbance=push, **options)
         assert np.allclose(run.qdd[0], wanted, rtol=1e-10) and (run.tau == 0.0).all()
-    whole = ls.simulate(puma, q, qd, None, 0.01, disturbance=push, control_period=1e-3)
+    whole = ls.simulate(puma, q, qd, ls.simulation.SampledController(None, 1e-3), 0.01, disturbance=push)
     assert np.array_equal(run.q, whole.q[::2])
 
 
@@ -146,7 +148,7 @@ def test_a_push_breaks_a_held_joint_loose():
     [
         (lambda: Push("rim", np.zeros(6)), "Push: wheel has no frame 'rim'"),
         (lambda: Push("disc", np.zeros(5)), r"wrench has shape \(5,\)"),
-        (lambda: Push("disc", np.zeros(6), 1.0, 0.5), "expected two times, the later one last"),
+        (lambda: Push("disc", np.zeros(6), 1.0, 0.5), "expected start before end"),
         (lambda: 3.0, "disturbance is 3.0, expected a Push"),
     ],
 )

@@ -22,6 +22,7 @@ from linksweep.simulation import (
     PD,
     ComputedTorque,
     Constant,
+    Controller,
     FeedForward,
     FrictionCompensation,
     GravityCompensation,
@@ -30,7 +31,6 @@ from linksweep.simulation import (
     fixed_step,
     saturated,
 )
-from linksweep.simulation.laws import Law
 
 RNG = np.random.default_rng(5)
 TOOL = "panda_hand"
@@ -42,7 +42,7 @@ def panda() -> ls.Robot:
     return load_quietly(FILES["panda_description/urdf/panda.urdf"]).lock(["panda_finger_joint1", "panda_finger_joint2"])
 
 
-def laws(robot: ls.Robot) -> dict[str, Law]:
+def laws(robot: ls.Robot) -> dict[str, Controller]:
     rng = np.random.default_rng(7)
     nv = robot.nv
     home, heavy = rng.uniform(-1, 1, nv) * 0.5, robot.with_payload(TOOL, 3.0, (0.0, 0.1, 0.1))
@@ -68,16 +68,16 @@ def laws(robot: ls.Robot) -> dict[str, Law]:
     }
 
 
-def compiled_c(law: Law, robot: ls.Robot, folder: Path, dtype: str, t: float, q: np.ndarray, qd: np.ndarray):
-    from linksweep.simulation.control.function import law_function
-    from linksweep.simulation.control.signals import Grid
+def compiled_c(law: Controller, robot: ls.Robot, folder: Path, dtype: str, t: float, q: np.ndarray, qd: np.ndarray):
+    from linksweep.simulation.controller_function import controller_function
+    from linksweep.simulation.controllers import Grid
 
     source, header = law.to_c(folder / "law.c", robot, name="law", dtype=dtype)
     assert "law: torques of " in source.read_text() and header.exists()
     build = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-O2", "-fPIC", "-shared"]
     subprocess.run([*build, "-o", str(folder / f"{dtype}.so"), str(source), "-lm"], check=True)
     given = {**law.at(robot, Grid(1, 1.0, 1, False))(t), **law.constants(robot)}
-    names = law_function(law, robot, False).inputs[2:]
+    names = controller_function(law, robot, False).inputs[2:]
     kind = np.float64 if dtype == "double" else np.float32
     arrays = [np.ascontiguousarray(x, kind) for x in (q, qd, *(given[name] for name in names))]
     tau = np.full(robot.nv, np.nan, kind)
@@ -97,9 +97,9 @@ def test_one_law_in_python_in_the_rollout_and_in_c(panda: ls.Robot, name: str, t
     assert np.abs(within.tau[0] - wanted).max() <= 1e-12 * scale
     later = law.torque(1e-3, within.q[1], within.qd[1], panda)
     assert np.abs(within.tau[1] - later).max() <= 1e-12 * scale
-    held = ls.simulate(panda, q, qd, law, 1e-3, control_period=1e-3)
+    held = ls.simulate(panda, q, qd, ls.simulation.SampledController(law, 1e-3), 1e-3)
     assert np.abs(held.tau[0] - wanted).max() <= 1e-12 * scale
-    single = ls.simulate(panda, q, qd, law, 1e-3, dtype="float32")
+    single = ls.simulate(panda, q, qd, law, 1e-3, integrator=ls.simulation.RK4(dtype="float32"))
     assert np.abs(single.tau[0] - wanted).max() <= 1e-5 * scale
     assert np.abs(compiled_c(law, panda, tmp_path, "double", 0.0, q[1], qd[1]) - wanted[1]).max() <= 1e-12 * scale
     assert np.abs(compiled_c(law, panda, tmp_path, "float", 0.0, q[1], qd[1]) - wanted[1]).max() <= 1e-5 * scale
@@ -154,7 +154,7 @@ def test_a_path_of_poses_is_followed(panda: ls.Robot):
     law = OperationalSpace(TOOL, circle, [100] * 3 + [2000] * 3, [8] * 3 + [120] * 3, posture=home, kd_posture=1.0)
     run = ls.simulate(panda, home, None, law, 2.0, every=10)
     assert np.abs(panda.pose(run.q, TOOL)[:, :3, 3] - circle(run.t)[0][:, :3, 3]).max() < 0.01
-    sampled = ls.simulate(panda, home, None, law, 2.0, every=10, control_period=1e-3)
+    sampled = ls.simulate(panda, home, None, ls.simulation.SampledController(law, 1e-3), 2.0, every=10)
     assert np.abs(sampled.q - run.q).max() < 1e-3
 
 
@@ -174,11 +174,17 @@ def test_a_controller_that_does_not_know_its_payload_sags(panda: ls.Robot):
 def test_gains_of_each_rollout(panda: ls.Robot):
     q0, kp = RNG.uniform(-1, 1, (3, panda.nv)) * 0.3, RNG.uniform(5, 90, (3, panda.nv))
     together = ls.simulate(panda, q0, None, PD(np.zeros(7), kp, kp / 10.0), 0.05)
-    sampled = ls.simulate(panda, q0, None, PD(np.zeros(7), kp, kp / 10.0), 0.05, control_period=1e-3)
+    sampled = ls.simulate(
+        panda,
+        q0,
+        None,
+        ls.simulation.SampledController(PD(np.zeros(7), kp, kp / 10.0), 1e-3),
+        0.05,
+    )
     for k in range(3):
         law = PD(np.zeros(7), kp[k], kp[k] / 10.0)
         assert np.array_equal(ls.simulate(panda, q0[k], None, law, 0.05).q, together.q[:, k])
-        alone = ls.simulate(panda, q0[k], None, law, 0.05, control_period=1e-3)
+        alone = ls.simulate(panda, q0[k], None, ls.simulation.SampledController(law, 1e-3), 0.05)
         assert np.allclose(alone.q, sampled.q[:, k], rtol=1e-14, atol=1e-14)
 
 
@@ -203,9 +209,9 @@ def test_columns_and_adaptive_steps_run_the_same_composed_law(panda: ls.Robot, m
         machine = ls.simulate(panda, np.full(7, 0.1), None, law, 0.02, dt=2e-4, every=5)
         with monkeypatch.context() as patch:
             patch.setattr(fixed_step, "ROLL_ABOVE", 1)
-            fixed_step._compiled_step.cache_clear()
+            fixed_step._unrolled_or_looped.cache_clear()
             columns = ls.simulate(panda, np.full(7, 0.1), None, law, 0.02, dt=2e-4, every=5)
-            fixed_step._compiled_step.cache_clear()
+            fixed_step._unrolled_or_looped.cache_clear()
         assert np.allclose(columns.q, machine.q, rtol=1e-11, atol=1e-11)
         adaptive = ls.simulate(panda, np.full(7, 0.1), None, law, 0.02, integrator="adaptive")
         assert np.allclose(adaptive.q, machine.q, rtol=1e-7, atol=1e-7)  # the fourth order of steps
@@ -230,10 +236,10 @@ def test_no_composed_law_drives_a_free_joint():
         (lambda r: OperationalSpace(TOOL, np.eye(3), 1, 1), r"poses have shape \(3, 3\), expected \(..., 4, 4\)"),
         (lambda r: OperationalSpace(TOOL, 2 * np.eye(4), 1, 1), "is no rotation"),
         (lambda r: OperationalSpace(TOOL, np.eye(4), [1, 2], 1), r"stiffness has shape \(2,\)"),
-        (lambda r: PD(np.zeros(7), 1, 1, controller_robot=ls.robots.planar(3)), "expected joints of the same kinds"),
+        (lambda r: PD(np.zeros(7), 1, 1, controller_robot=ls.robots.planar(3)), "expected joints of the same types"),
         (lambda r: PD(np.zeros(7), 1, 1, controller_robot="panda"), "controller_robot is 'panda', expected a Robot"),
-        (lambda r: PD(np.zeros(7), 1, 1) + 3.0, "a sum of laws got 3.0, expected a law"),
-        (lambda r: saturated(lambda t, q, qd: qd), "expected a law: arrays go in as Constant"),
+        (lambda r: PD(np.zeros(7), 1, 1) + 3.0, "a sum of controllers got 3.0, expected a controller"),
+        (lambda r: saturated(lambda t, q, qd: qd), "expected a controller: arrays go in as Constant"),
         (lambda r: saturated(PD(np.zeros(7), 1, 1), -1.0), "limits holds a negative number"),
         (lambda r: FrictionCompensation(width=0.0), "width is 0.0, expected a finite number above 0"),
         (lambda r: FrictionCompensation(3.0), "reference is 3.0, expected a path"),

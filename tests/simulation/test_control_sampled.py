@@ -12,8 +12,10 @@ import pytest
 
 import linksweep as ls
 from linksweep.errors import ArgumentError
-from linksweep.robots.closed_chains import four_bars_upright
-from linksweep.simulation import PD, Constant, Motor, Sampled, Sampling
+from linksweep.robots.mechanisms import four_bars_upright
+from linksweep.simulation import PD, Constant, Motor, Sampled, Sampling, Simulation
+
+pytestmark = pytest.mark.filterwarnings("ignore:simulate. .* is deprecated:DeprecationWarning")  # options by name
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,14 @@ def test_a_policy_sees_whole_batches_at_control_instants(puma: ls.Robot):
         return -30.0 * q - 3.0 * qd
 
     q0 = starts(6).reshape(2, 3, 6)
-    run = ls.simulate(puma, q0, policy=policy, duration=0.1, dt=1e-3, control_period=0.01, every=5)
+    run = ls.simulate(
+        puma,
+        q0,
+        torque=ls.simulation.SampledController(ls.simulation.Policy(policy), 0.01),
+        duration=0.1,
+        dt=1e-3,
+        every=5,
+    )
     assert [round(t, 9) for t, *_ in calls] == [round(0.01 * k, 9) for k in range(10)]
     assert all(q == qd == (2, 3, 6) for _, q, qd in calls)
     q, qd = q0, np.zeros((2, 3, 6))
@@ -48,12 +57,21 @@ def test_a_policy_sees_whole_batches_at_control_instants(puma: ls.Robot):
 
 def test_a_law_held_is_the_policy_that_computes_it(puma: ls.Robot):
     law = PD(np.zeros(6), 30.0, 5.0)
-    by_law = ls.simulate(puma, starts(), None, law, 0.2, dt=2e-3, control_period=0.01)
+    by_law = ls.simulate(puma, starts(), None, ls.simulation.SampledController(law, 0.01), 0.2, dt=2e-3)
     by_policy = ls.simulate(
-        puma, starts(), policy=lambda t, q, qd: law.torque(t, q, qd, puma), duration=0.2, dt=2e-3, control_period=0.01
+        puma,
+        starts(),
+        torque=ls.simulation.SampledController(ls.simulation.Policy(lambda t, q, qd: law.torque(t, q, qd, puma)), 0.01),
+        duration=0.2,
+        dt=2e-3,
     )
     by_function = ls.simulate(
-        puma, starts(), None, lambda t, q, qd: law.torque(t, q, qd, puma), 0.2, dt=2e-3, control_period=0.01
+        puma,
+        starts(),
+        None,
+        ls.simulation.SampledController(lambda t, q, qd: law.torque(t, q, qd, puma), 0.01),
+        0.2,
+        dt=2e-3,
     )
     assert np.array_equal(by_law.q, by_policy.q) and np.allclose(by_law.q, by_function.q, rtol=1e-13, atol=1e-14)
 
@@ -63,7 +81,14 @@ def test_records_do_not_change_the_run(puma: ls.Robot, every: int):
     law, options = PD(np.zeros(6), 30.0, 5.0), {"dt": 1e-3, "control_period": 8e-3, "sampling": Sampling(delay=4e-3)}
     if every == 8:
         options["threads"] = 2
-    whole = ls.simulate(puma, starts(), None, law, 0.064, dt=1e-3, control_period=8e-3, sampling=Sampling(delay=4e-3))
+    whole = ls.simulate(
+        puma,
+        starts(),
+        None,
+        ls.simulation.SampledController(law, 8e-3, Sampling(delay=4e-3)),
+        0.064,
+        dt=1e-3,
+    )
     some = ls.simulate(puma, starts(), None, law, 0.064, every=every, **options)
     for name in ("q", "qd", "qdd", "tau"):
         assert np.array_equal(getattr(some, name)[:-1], getattr(whole, name)[::every][:-1])
@@ -72,7 +97,14 @@ def test_records_do_not_change_the_run(puma: ls.Robot, every: int):
 
 def test_a_delay_shifts_torques(puma: ls.Robot):
     law = Sampled(np.arange(11.0)[:, None] * np.ones(6), np.arange(11) * 0.01, hold="zero")
-    run = ls.simulate(puma, np.zeros(6), None, law, 0.1, dt=1e-3, control_period=0.01, sampling=Sampling(delay=0.013))
+    run = ls.simulate(
+        puma,
+        np.zeros(6),
+        None,
+        ls.simulation.SampledController(law, 0.01, Sampling(delay=0.013)),
+        0.1,
+        dt=1e-3,
+    )
     wanted = np.maximum(0, (np.arange(101) - 13) // 10)
     assert np.array_equal(run.tau[:-1, 0], wanted[:-1])
 
@@ -85,7 +117,12 @@ def test_encoders_and_differences(puma: ls.Robot):
         return np.zeros_like(q)
 
     sampling = Sampling(encoder=0.01, rates="difference")
-    run = ls.simulate(puma, starts(2), policy=policy, duration=0.1, control_period=0.01, sampling=sampling)
+    run = ls.simulate(
+        puma,
+        starts(2),
+        torque=ls.simulation.SampledController(ls.simulation.Policy(policy), 0.01, sampling),
+        duration=0.1,
+    )
     for k, (q, qd) in enumerate(seen):
         assert np.allclose(q, np.round(run.q[10 * k] / 0.01) * 0.01, atol=1e-15)
         assert np.allclose(qd, (q - seen[k - 1][0]) / 0.01 if k else 0.0, atol=1e-12)
@@ -101,7 +138,10 @@ def test_noise_has_its_size_and_its_seed(puma: ls.Robot):
 
         sampling = Sampling(q_noise=0.1, qd_noise=[0.2] * 6, seed=seed)
         run = ls.simulate(
-            puma, np.zeros((400, 6)), policy=policy, duration=5e-3, control_period=1e-3, sampling=sampling
+            puma,
+            np.zeros((400, 6)),
+            torque=ls.simulation.SampledController(ls.simulation.Policy(policy), 1e-3, sampling),
+            duration=5e-3,
         )
         return np.array(seen) - np.stack([run.q[:-1], run.qd[:-1]], axis=1)
 
@@ -115,17 +155,20 @@ def test_torques_stay_within_effort_rate_and_motor(puma: ls.Robot):
     def bang(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         return np.full(6, 1e3 if t < 0.05 else -1e3)
 
-    options = {"policy": bang, "duration": 0.1, "control_period": 1e-3}
-    bounded = ls.simulate(puma, np.zeros(6), sampling=Sampling(effort=[9, 8, 7, 6, 5, 4]), **options)
+    def run_with(robot: ls.Robot, sampling: Sampling) -> Simulation:
+        policy = ls.simulation.SampledController(ls.simulation.Policy(bang), 1e-3, sampling)
+        return ls.simulate(robot, np.zeros(6), None, policy, 0.1)
+
+    bounded = run_with(puma, Sampling(effort=[9, 8, 7, 6, 5, 4]))
     assert (np.abs(bounded.tau).max(axis=0) == [9, 8, 7, 6, 5, 4]).all()
-    slow = ls.simulate(puma, np.zeros(6), sampling=Sampling(effort_rate=2e4), **options)
+    slow = run_with(puma, Sampling(effort_rate=2e4))
     assert np.abs(np.diff(slow.tau, axis=0)).max() <= 20.0 + 1e-9 and slow.tau[-1, 0] == pytest.approx(0.0, abs=1e-9)
     motor = Motor(gear=50.0, torque_constant=0.1, rotor_inertia=2e-4, current=4.0, voltage=24.0, resistance=2.0)
     driven = motor.driven(puma)
     assert np.allclose(
         np.diag(driven.mass_matrix(np.zeros(6)) - puma.mass_matrix(np.zeros(6))), 2500 * 2e-4, rtol=1e-12
     )
-    run = ls.simulate(driven, np.zeros(6), sampling=Sampling(motor=motor), **options)
+    run = run_with(driven, Sampling(motor=motor))
     assert np.abs(motor.currents(run.tau)).max() <= 4.0 + 1e-12
     # V = k qd + R i: what the supply would have to give never exceeds it
     assert np.abs(5.0 * run.qd[:-1] + 2.0 * motor.currents(run.tau[:-1])).max() <= 24.0 * (1 + 1e-12)
@@ -133,9 +176,23 @@ def test_torques_stay_within_effort_rate_and_motor(puma: ls.Robot):
 
 def test_float32_and_the_interpreter(puma: ls.Robot):
     law = PD(np.zeros(6), 30.0, 5.0)
-    wanted = ls.simulate(puma, starts(), None, law, 0.02, control_period=2e-3)
-    slow = ls.simulate(puma, starts(), None, law, 0.02, control_period=2e-3, backend="interpreter")
-    single = ls.simulate(puma, starts(), None, law, 0.02, control_period=2e-3, dtype="float32")
+    wanted = ls.simulate(puma, starts(), None, ls.simulation.SampledController(law, 2e-3), 0.02)
+    slow = ls.simulate(
+        puma,
+        starts(),
+        None,
+        ls.simulation.SampledController(law, 2e-3),
+        0.02,
+        integrator=ls.simulation.RK4(backend="interpreter"),
+    )
+    single = ls.simulate(
+        puma,
+        starts(),
+        None,
+        ls.simulation.SampledController(law, 2e-3),
+        0.02,
+        integrator=ls.simulation.RK4(dtype="float32"),
+    )
     assert np.allclose(slow.q, wanted.q, rtol=1e-12, atol=1e-13) and single.q.dtype == np.float32
     assert np.allclose(single.q, wanted.q, atol=1e-5)
 
@@ -192,7 +249,15 @@ def test_a_motor_checks_its_numbers(options: dict):
 def test_a_stepper_steps_as_simulate_does(puma: ls.Robot, backend: str, threads: int):
     q0 = starts(1100 if threads == 2 else 5)
     tau = np.random.default_rng(3).normal(size=(10, *q0.shape))
-    run = ls.simulate(puma, q0, None, Sampled(tau, hold="zero"), 0.1, dt=0.01, backend=backend)
+    run = ls.simulate(
+        puma,
+        q0,
+        None,
+        Sampled(tau, hold="zero"),
+        0.1,
+        dt=0.01,
+        integrator=ls.simulation.RK4(backend=backend),
+    )
     step = ls.stepper(puma, 0.01, backend=backend, threads=threads)
     state = step.start(q0)
     for k in range(10):
@@ -345,7 +410,7 @@ def test_a_state_that_opens_a_loop_is_refused(backend: str):
     step = ls.stepper(robot, 1e-3, backend=backend)
     for wrong_q, wrong_qd in ((q + 0.1 * np.eye(3)[0], qd), (q, qd + 0.1 * np.eye(3)[0])):
         with pytest.raises(ArgumentError, match="constraints"):
-            ls.simulate(robot, wrong_q, wrong_qd, duration=1e-3, progress=False)
+            ls.simulate(robot, wrong_q, wrong_qd, duration=1e-3)
         with pytest.raises(ArgumentError, match="constraints"):
             step.start(wrong_q, wrong_qd)
         state = step.start(np.tile(q, (3, 1)), qd)
@@ -359,7 +424,7 @@ def test_a_state_that_opens_a_loop_is_refused(backend: str):
             step(state, 0.0)
         state.q[1], state.qd[1] = q, qd
         step(state, 0.0)
-    run = ls.simulate(robot, q, qd, duration=1e-3, progress=False, backend=backend)
+    run = ls.simulate(robot, q, qd, duration=1e-3, integrator=ls.simulation.RK4(backend=backend))
     assert np.array_equal(step(step.start(q, qd), 0.0).q, run.q[-1])
 
 
@@ -390,7 +455,7 @@ def test_masked_entries_are_no_torques(puma: ls.Robot, value: object):
         with pytest.raises(ArgumentError, match="masked"):
             setattr(state, name, value)
     with pytest.raises(ArgumentError, match="masked"):
-        ls.simulate(puma, starts(), policy=lambda t, q, qd: value, duration=0.01)
+        ls.simulate(puma, starts(), torque=ls.simulation.Policy(lambda t, q, qd: value), duration=0.01)
     with pytest.raises(ArgumentError, match="masked"):
         ls.simulate(puma, starts(), None, lambda t, q, qd: value, 0.01)
 
@@ -399,7 +464,10 @@ def test_masked_entries_are_no_torques(puma: ls.Robot, value: object):
 def test_events_that_are_no_numbers(puma: ls.Robot, value: object):
     with pytest.raises(ArgumentError, match="event"):
         ls.simulate(
-            puma, np.zeros(6), duration=0.01, integrator="adaptive", events=[lambda t, q, qd: value], progress=False
+            puma,
+            np.zeros(6),
+            duration=0.01,
+            integrator=ls.simulation.Adaptive(events=[lambda t, q, qd: value]),
         )
 
 
@@ -409,6 +477,6 @@ def test_events_that_are_no_numbers(puma: ls.Robot, value: object):
 @pytest.mark.parametrize("integrator", ["rk4", "adaptive"])
 def test_torques_that_are_no_numbers(puma: ls.Robot, integrator: str, value: object):
     with pytest.raises(ArgumentError, match="torque"):
-        ls.simulate(puma, np.zeros(6), None, lambda t, q, qd: value, 0.01, integrator=integrator, progress=False)
+        ls.simulate(puma, np.zeros(6), None, lambda t, q, qd: value, 0.01, integrator=integrator)
     with pytest.raises(ArgumentError, match=r"policy|torque"):
-        ls.simulate(puma, np.zeros(6), policy=lambda t, q, qd: value, duration=0.01, progress=False)
+        ls.simulate(puma, np.zeros(6), torque=ls.simulation.Policy(lambda t, q, qd: value), duration=0.01)

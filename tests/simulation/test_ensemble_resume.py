@@ -160,8 +160,8 @@ MAKERS: dict[str, Any] = {
     "rollouts_other_law": lambda: rollouts(law=ls.simulation.PD(np.zeros(6), 100.0, 21.0)),
     "rollouts_function": lambda: rollouts(law=lambda t, q, qd: -qd, vary={}),
     "rollouts_other_function": lambda: rollouts(law=lambda t, q, qd: -2 * qd, vary={}),
-    "rollouts_policy": lambda: rollouts(law=None, vary={}, options={"policy": lambda t, q, qd: -qd}),
-    "rollouts_other_policy": lambda: rollouts(law=None, vary={}, options={"policy": lambda t, q, qd: -2 * qd}),
+    "rollouts_policy": lambda: rollouts(law=ls.simulation.Policy(lambda t, q, qd: -qd), vary={}, options={}),
+    "rollouts_other_policy": lambda: rollouts(law=ls.simulation.Policy(lambda t, q, qd: -2 * qd), vary={}, options={}),
     "rollouts_payloads": lambda: rollouts(payloads=(0.0, 2.5)),
 }
 

@@ -10,10 +10,14 @@ import numpy as np
 import pytest
 
 import linksweep as ls
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import Inertial, Joint, Limits
 from linksweep.errors import ArgumentError
-from linksweep.simulation import PD, Sampled, resting
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import Inertial, Joint, Limits
+from linksweep.simulation import PD, Sampled
+from linksweep.simulation import friction as resting
+
+pytestmark = pytest.mark.filterwarnings("ignore:simulate. .* is deprecated:DeprecationWarning")  # options by name
+
 
 BODY = Inertial(1.0, (0.2, 0.0, 0.0), ((0.01, 0.0, 0.0), (0.0, 0.01, 0.0), (0.0, 0.0, 0.01)))
 LOAD = 9.81 * 0.2  # N m, of the arm held out
@@ -168,10 +172,18 @@ def test_batches_threads_and_records_change_nothing():
     q0 = np.random.default_rng(0).normal(size=(70, 6)) * 0.3
     whole = ls.simulate(robot, q0, None, None, 0.1, dissipation=True)
     assert np.array_equal(
-        ls.simulate(robot, q0, None, None, 0.1, dissipation=True, every=10, threads=2).q, whole.q[::10]
+        ls.simulate(robot, q0, None, None, 0.1, dissipation=True, every=10, integrator=ls.simulation.RK4(threads=2)).q,
+        whole.q[::10],
     )
     assert np.array_equal(ls.simulate(robot, q0[33], None, None, 0.1, dissipation=True).q, whole.q[:, 33])
-    held = ls.simulate(robot, q0[:4], None, PD(q0[:4], 50.0, 5.0), 0.1, dissipation=True, control_period=2e-3)
+    held = ls.simulate(
+        robot,
+        q0[:4],
+        None,
+        ls.simulation.SampledController(PD(q0[:4], 50.0, 5.0), 2e-3),
+        0.1,
+        dissipation=True,
+    )
     assert held.finite.all()
 
 
@@ -182,7 +194,7 @@ def test_batches_threads_and_records_change_nothing():
 @pytest.mark.parametrize("options", [{"dt": 1e-4, "every": 100}, {"dt": 1e-2, "integrator": "adaptive"}])
 def test_a_hard_stop_takes_all_speed_of_its_joint(options: dict):
     robot = arm(0.0, limits=Limits(-3.0, 0.5))
-    run = ls.simulate(robot, [0.0], None, None, 2.0, stops="inelastic", **options)
+    run = ls.simulate(robot, [0.0], None, None, 2.0, disturbance=ls.simulation.JointStops(), **options)
     assert (run.q[:, 0] <= 0.5).all() and run.q[-1, 0] == pytest.approx(0.5, abs=1e-12)
     assert (run.qd[run.t > 1.0] == 0.0).all() and (run.qdd[run.t > 1.0] == 0.0).all()  # gravity presses it on
     lifted = ls.simulate(
@@ -191,7 +203,7 @@ def test_a_hard_stop_takes_all_speed_of_its_joint(options: dict):
         None,
         Sampled(np.array([[0.0], [-8.0]]), [0.0, 2.0], hold="linear"),
         2.0,
-        stops="inelastic",
+        disturbance=ls.simulation.JointStops(),
         **options,
     )
     leaves = lifted.t[(lifted.qd[:, 0] < -1e-3).argmax()]
@@ -205,7 +217,15 @@ def test_an_impact_is_an_impulse_at_its_own_joint(options: dict):
     limits = [Limits(), Limits(-3.0, 0.2), Limits()]
     links = [replace(x, joint=replace(x.joint, limits=y)) for x, y in zip(robot.model.links, limits, strict=True)]
     robot = ls.Robot(replace(robot.model, links=tuple(links)))
-    run = ls.simulate(robot, np.zeros(3), [0.3, 1.0, -0.5], None, 0.4, stops="inelastic", **options)
+    run = ls.simulate(
+        robot,
+        np.zeros(3),
+        [0.3, 1.0, -0.5],
+        None,
+        0.4,
+        disturbance=ls.simulation.JointStops(),
+        **options,
+    )
     hit = int(np.diff(run.kinetic_energy).argmin()) + 1
     assert (run.q[:, 1] <= 0.2 + 1e-12).all() and run.q[hit, 1] == pytest.approx(0.2, abs=2e-3)
     before, after = run.qd[hit - 1] + run.qdd[hit - 1] * (run.t[hit] - run.t[hit - 1]), run.qd[hit]
@@ -217,11 +237,38 @@ def test_an_impact_is_an_impulse_at_its_own_joint(options: dict):
 @pytest.mark.quick
 def test_springs_at_the_stops_throw_back():
     robot = arm(0.0, limits=Limits(-3.0, 0.5))
-    fixed = ls.simulate(robot, [0.0], None, None, 1.0, dt=1e-4, every=100, stops=(2000.0, 0.0))
-    adaptive = ls.simulate(robot, [0.0], None, None, 1.0, dt=1e-2, stops=(2000.0, 0.0), integrator="adaptive")
+    fixed = ls.simulate(
+        robot,
+        [0.0],
+        None,
+        None,
+        1.0,
+        dt=1e-4,
+        every=100,
+        disturbance=ls.simulation.JointStops(2000.0, 0.0),
+    )
+    adaptive = ls.simulate(
+        robot,
+        [0.0],
+        None,
+        None,
+        1.0,
+        dt=1e-2,
+        integrator="adaptive",
+        disturbance=ls.simulation.JointStops(2000.0, 0.0),
+    )
     assert 0.5 < fixed.q.max() < 0.6 and np.abs(fixed.q - adaptive.q).max() < 1e-3
     assert np.abs(fixed.q[:, 0]).min() < 0.02 < fixed.t[-1]  # nothing is lost: it comes back to where it began
-    damped = ls.simulate(robot, [0.0], None, None, 3.0, dt=1e-4, every=100, stops=(2000.0, 50.0))
+    damped = ls.simulate(
+        robot,
+        [0.0],
+        None,
+        None,
+        3.0,
+        dt=1e-4,
+        every=100,
+        disturbance=ls.simulation.JointStops(2000.0, 50.0),
+    )
     assert damped.q[-1, 0] == pytest.approx(0.5 + LOAD * np.cos(0.5) / 2000.0, abs=1e-4)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import linksweep as ls
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import Inertial, Joint
 from linksweep.errors import ArgumentError
-from linksweep.simulation import PD, SimulationWarning, resting
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import Inertial, Joint
+from linksweep.simulation import PD, SimulationWarning
+from linksweep.simulation import friction as resting
 from linksweep.simulation.checks import MOST_STEPS
 
 BODY = Inertial(1.0, (0.2, 0.0, 0.0), ((0.01, 0.0, 0.0), (0.0, 0.01, 0.0), (0.0, 0.0, 0.01)))
@@ -53,8 +54,8 @@ def test_what_a_run_that_ends_early_leaves():
     bot = arm()
     with pytest.warns(SimulationWarning, match="the simulation of arm ended early: 200 steps from t = 0.005 s") as said:
         run = ls.simulate(
-            bot, [0.0], [1.0], None, 0.1, dt=1e-3, dissipation=True, integrator="adaptive", max_steps=200,
-            events=[lambda t, q, qd: qd[0] - 0.5],
+            bot, [0.0], [1.0], None, 0.1, dt=1e-3, dissipation=True,
+            integrator=ls.simulation.Adaptive(max_steps=200, events=[lambda t, q, qd: qd[0] - 0.5]),
         )  # fmt: skip
     assert len(said) == 1 and said[0].filename == __file__
     assert len(run.t) == 101 and not run.finite and np.isfinite(run.q[:5]).all() and np.isnan(run.q[6:]).all()
@@ -72,7 +73,7 @@ def test_events_and_limits_still_end_a_run():
         return q[0] - 0.5
 
     level.terminal = True  # type: ignore[attr-defined]
-    run = ls.simulate(arm(0.0), [0.0], None, None, 1.0, dt=0.1, integrator="adaptive", events=[level])
+    run = ls.simulate(arm(0.0), [0.0], None, None, 1.0, dt=0.1, integrator=ls.simulation.Adaptive(events=[level]))
     assert run.ended_early == "" and run.q[-1, 0] == pytest.approx(0.5, abs=1e-9) and len(run.events) == 1
     assert len(run.events[0].t) == 1 and run.t[-1] == run.events[0].t[0]
 
@@ -83,10 +84,18 @@ def test_few_records_have_the_budget_that_they_need():
     run = ls.simulate(swing, [0.0], None, None, 20.0, dt=20.0, integrator="adaptive")
     assert run.ended_early == "" and run.finite
     with pytest.warns(SimulationWarning, match="ended early: 50 steps from t = 0 s"):
-        short = ls.simulate(swing, [0.0], None, None, 20.0, dt=20.0, integrator="adaptive", max_steps=50)
+        short = ls.simulate(
+            swing,
+            [0.0],
+            None,
+            None,
+            20.0,
+            dt=20.0,
+            integrator=ls.simulation.Adaptive(max_steps=50),
+        )
     assert np.isfinite(short.q[0]).all() and np.isnan(short.q[1]).all()
     with pytest.raises(ArgumentError, match="max_steps is 0, expected a whole number of at least 1"):
-        ls.simulate(swing, [0.0], None, None, 1.0, integrator="adaptive", max_steps=0)
+        ls.simulate(swing, [0.0], None, None, 1.0, integrator=ls.simulation.Adaptive(max_steps=0))
 
 
 def test_fixed_steps_have_a_budget_too():

@@ -8,21 +8,23 @@ import pin_models
 import pytest
 
 import linksweep as ls
-from linksweep.catalogue.defaults import predicted_operations
-from linksweep.catalogue.requests import make_request
+from linksweep.functions.defaults import predicted_operations
 from linksweep.simulation import fixed_step
+from linksweep.simulation.dynamics import forward_dynamics_of
 from linksweep.simulation.fixed_step import LOOPED_UP_TO, STEP_WRITTEN_OUT
+from linksweep.simulation.integrators import STAGES
 from linksweep.simulation.step_program import traced_loops
-from linksweep.simulation.stepping import STAGES
 from linksweep.tracing.program import Block
+
+pytestmark = pytest.mark.filterwarnings("ignore:simulate. .* is deprecated:DeprecationWarning")  # options by name
 
 
 @pytest.fixture
 def in_loops(monkeypatch: pytest.MonkeyPatch):
-    fixed_step._compiled_step.cache_clear()
+    fixed_step._unrolled_or_looped.cache_clear()
     monkeypatch.setattr(fixed_step, "STEP_WRITTEN_OUT", 0)
     yield
-    fixed_step._compiled_step.cache_clear()
+    fixed_step._unrolled_or_looped.cache_clear()
 
 
 def rolled_out(robot: ls.Robot, q0: np.ndarray, qd0: np.ndarray, **options: object) -> np.ndarray:
@@ -55,8 +57,8 @@ def test_one_program_whose_loops_stand_once(in_loops: None):
     assert once and all(loops[k * once : (k + 1) * once] == loops[:once] for k in range(4))
 
 
-def _recipe(robot: ls.Robot) -> fixed_step.StepRecipe:
-    return fixed_step.StepRecipe(robot.canonical, (make_request(robot, "forward_dynamics", None),))
+def _recipe(robot: ls.Robot) -> fixed_step.TimeStep:
+    return fixed_step.TimeStep(forward_dynamics_of(robot, None, False))
 
 
 def test_where_the_bounds_are():

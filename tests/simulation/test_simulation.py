@@ -13,11 +13,11 @@ from pin_models import ALL_KINDS, random_robot
 
 import linksweep as ls
 from linksweep.backends.rollout import Feed, Recording, _run_python, run
-from linksweep.catalogue.functions import Request
+from linksweep.functions.computation import RobotFunction
 from linksweep.motion import Quintic
+from linksweep.papers.studies.puma560 import PUMA_DURATION, PUMA_RANGES_DEG, PUMA_SAMPLES
 from linksweep.simulation import Constant, FeedForward, Sampled, SimulationWarning, fixed_step
-from linksweep.simulation.fixed_step import step_kernel
-from linksweep.studies.round_trip import PUMA_DURATION, PUMA_RANGES_DEG, PUMA_SAMPLES
+from linksweep.simulation.fixed_step import Step
 
 mujoco: Any = importlib.import_module("mujoco")  # it has no types that pyright could see
 UR5 = FILES["ur_description/urdf/ur5_robot.urdf"]
@@ -143,7 +143,15 @@ def test_same_scheme_as_mujocos(theirs: str, integrator: str, last: str, tmp_pat
 @pytest.mark.quick
 def test_rk4_is_of_fourth_order_on_every_kind_of_joint(mixed: ls.Robot):
     q0, qd0 = random_state(mixed, 5)
-    exact = ls.simulate(mixed, q0, qd0, None, 0.4, dt=0.1, integrator="adaptive", rtol=1e-13, atol=1e-13)
+    exact = ls.simulate(
+        mixed,
+        q0,
+        qd0,
+        None,
+        0.4,
+        dt=0.1,
+        integrator=ls.simulation.Adaptive(rtol=1e-13, atol=1e-13),
+    )
     errors = []
     for dt in (0.01, 0.005):
         found = ls.simulate(mixed, q0, qd0, None, 0.4, dt=dt)
@@ -190,7 +198,8 @@ def recorded(robot: ls.Robot, q0: np.ndarray, qd0: np.ndarray, records: int, eve
 @pytest.mark.parametrize(("count", "threads"), [(1, 1), (5, 1), (9, 2), (70, 1), (131, 2)])
 def test_loop_in_machine_code_is_the_one_in_python(puma: ls.Robot, count: int, threads: int, every: int):
     q0, qd0 = random_state(puma, count, count)
-    kernel = step_kernel(puma, Sampled(np.zeros((3, 6))), "rk4", FORWARD, "float64", "llvm")
+    forward = RobotFunction(puma.canonical, "forward_dynamics", "filter_smoother")
+    kernel = Step(puma, Sampled(np.zeros((3, 6))), "rk4", forward).kernel("float64", "llvm")
     tau = np.random.default_rng(0).normal(size=(2 * 4 * every + 1, count, 6))
     feeds = [Feed(np.full((1, 1, 1), 1e-3)), *(Feed(tau, offset, 2) for offset in range(3))]
     machine, python = recorded(puma, q0, qd0, 4, every), recorded(puma, q0, qd0, 4, every)
@@ -202,15 +211,12 @@ def test_loop_in_machine_code_is_the_one_in_python(puma: ls.Robot, count: int, t
     assert (machine.results[0][-1] == 7.0).all()  # nothing is written behind the last step
 
 
-FORWARD = Request("forward_dynamics", "filter_smoother")
-
-
 @pytest.mark.quick
 def test_rollouts_do_not_depend_on_batch_threads_or_records(puma: ls.Robot):
     q0, qd0 = random_state(puma, 8, 3, 7)
     whole = ls.simulate(puma, q0, qd0, None, 0.05)
     assert whole.q.shape == (51, 3, 7, 6) and whole.tau.shape == (51, 3, 7, 6)
-    threaded = ls.simulate(puma, q0, qd0, None, 0.05, threads=2)
+    threaded = ls.simulate(puma, q0, qd0, None, 0.05, integrator=ls.simulation.RK4(threads=2))
     sparse = ls.simulate(puma, q0, qd0, None, 0.05, every=10)
     alone = ls.simulate(puma, q0[2, 4], qd0[2, 4], None, 0.05)
     for name in ("q", "qd", "qdd", "tau"):
@@ -234,7 +240,9 @@ def test_accelerations_and_torques_are_those_of_the_same_moment(puma: ls.Robot):
 def test_interpreter_steps_alike(mixed: ls.Robot, integrator: str):
     q0, qd0 = random_state(mixed, 10, 3)
     machine = ls.simulate(mixed, q0, qd0, None, 0.006, integrator=integrator, every=3)
-    interpreted = ls.simulate(mixed, q0, qd0, None, 0.006, integrator=integrator, every=3, backend="interpreter")
+    kinds = {"rk4": ls.simulation.RK4, "semi_implicit_euler": ls.simulation.SemiImplicitEuler}
+    slow = kinds[integrator](backend="interpreter")
+    interpreted = ls.simulate(mixed, q0, qd0, None, 0.006, integrator=slow, every=3)
     for name in ("q", "qd", "qdd"):
         assert np.allclose(getattr(machine, name), getattr(interpreted, name), rtol=1e-11, atol=1e-11)
 
@@ -243,9 +251,9 @@ def test_robots_too_large_to_be_written_out_step_alike(puma: ls.Robot, monkeypat
     q0, qd0 = random_state(puma, 11, 4)
     written_out = ls.simulate(puma, q0, qd0, Constant(np.ones(6)), 0.01)
     monkeypatch.setattr(fixed_step, "ROLL_ABOVE", 1)
-    fixed_step._compiled_step.cache_clear()
+    fixed_step._unrolled_or_looped.cache_clear()
     in_columns = ls.simulate(puma, q0, qd0, Constant(np.ones(6)), 0.01)
-    fixed_step._compiled_step.cache_clear()
+    fixed_step._unrolled_or_looped.cache_clear()
     assert np.allclose(in_columns.q, written_out.q, rtol=1e-12, atol=1e-12)
     assert np.allclose(in_columns.qdd, written_out.qdd, rtol=1e-11, atol=1e-11)
 
@@ -259,7 +267,10 @@ def test_a_long_chain_keeps_its_energy():
 
 def test_float32(puma: ls.Robot):
     q0, qd0 = random_state(puma, 12, 5)
-    single, double = (ls.simulate(puma, q0, qd0, None, 0.1, dtype=dtype) for dtype in ("float32", "float64"))
+    single, double = (
+        ls.simulate(puma, q0, qd0, None, 0.1, integrator=ls.simulation.RK4(dtype=dtype))
+        for dtype in ("float32", "float64")
+    )
     assert single.q.dtype == single.tau.dtype == np.float32
     assert np.abs(single.q - double.q).max() < 1e-4  # a hundred steps, each rounded to 6e-8
 
@@ -278,6 +289,25 @@ def test_divergence_is_nan_from_there_and_said(puma: ls.Robot):
 
 def test_methods_of_forward_dynamics(puma: ls.Robot):
     q0, qd0 = random_state(puma, 13)
-    default, other = (ls.simulate(puma, q0, qd0, None, 0.01, method=method) for method in (None, "fd3"))
+    default, other = (
+        ls.simulate(puma, q0, qd0, None, 0.01, integrator=ls.simulation.RK4(method=method)) for method in (None, "fd3")
+    )
     assert other.settings["method"] == "fd3"
     assert np.allclose(default.q, other.q, rtol=1e-11, atol=1e-11)
+
+
+def test_deprecated_keywords_warn_and_work(puma: ls.Robot):
+    """Former keywords of `simulate` are options of integrators, controllers and disturbances now."""
+    q0, law = np.full(6, 0.1), ls.simulation.PD(np.zeros(6), 10.0, 1.0)
+    options: dict[str, Any] = {"threads": 2, "dtype": "float32"}
+    with pytest.warns(DeprecationWarning, match=r"threads= is deprecated, use integrator=RK4\(threads=...\)"):
+        old = ls.simulate(puma, q0, None, law, 0.01, **options)
+    new = ls.simulate(puma, q0, None, law, 0.01, integrator=ls.simulation.RK4(**options))
+    assert np.array_equal(old.q, new.q) and old.settings == new.settings
+    options = {"control_period": 2e-3}
+    with pytest.warns(DeprecationWarning, match="control_period= is deprecated, use torque=SampledController"):
+        old = ls.simulate(puma, q0, None, law, 0.01, **options)
+    new = ls.simulate(puma, q0, None, ls.simulation.SampledController(law, 2e-3), 0.01)
+    assert np.array_equal(old.q, new.q) and old.settings == new.settings
+    with pytest.raises(TypeError, match="unexpected keyword argument 'thread'"):
+        ls.simulate(puma, q0, thread=2)  # type: ignore[call-arg]

@@ -18,9 +18,11 @@ from pin_models import ALL_KINDS, random_robot
 
 import linksweep as ls
 from linksweep.errors import ArgumentError, LinksweepError
+from linksweep.files import joint_columns
 from linksweep.simulation import PD, Constant, FeedForward, Sampled, load
-from linksweep.support import progress as progress_module
-from linksweep.tables import joint_columns
+from linksweep.support import display as progress_module
+
+pytestmark = pytest.mark.filterwarnings("ignore:simulate. .* is deprecated:DeprecationWarning")  # options by name
 
 
 @pytest.fixture(scope="module")
@@ -123,8 +125,8 @@ def test_bar_only_where_it_is_wanted_and_seen(terminal: bool, wanted: bool, monk
     screen = Screen(terminal)
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(progress_module, "_PATIENCE", 0.0)
-    ls.simulate(ls.robots.planar(2), np.zeros(2), None, None, 0.01, progress=wanted)
+    monkeypatch.setattr(progress_module, "_DELAY", 0.0)
+    ls.simulate(ls.robots.planar(2), np.zeros(2), None, None, 0.01, integrator=ls.simulation.RK4(progress=wanted))
     assert ("simulating planar" in screen.getvalue()) == (terminal and wanted)
 
 
@@ -188,7 +190,15 @@ def take_odd_arrays() -> None:
     for count in (1, 2, 3, 63, 64, 65, 129):
         q0 = np.repeat(wide[:1, :6], count, axis=0)
         for threads in (1, 2, 5):
-            found = ls.simulate(robot, q0, None, Constant(np.ones((count, 6))), 0.003, threads=threads, every=3)
+            found = ls.simulate(
+                robot,
+                q0,
+                None,
+                Constant(np.ones((count, 6))),
+                0.003,
+                every=3,
+                integrator=ls.simulation.RK4(threads=threads),
+            )
             assert (found.q == found.q[:, :1]).all(), (count, threads)
     assert np.array_equal(wide, before)
 

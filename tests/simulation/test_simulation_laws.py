@@ -10,9 +10,9 @@ from pin_models import ALL_KINDS, random_robot
 from scipy.special import ellipk
 
 import linksweep as ls
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import Inertial, Joint, Limits
 from linksweep.errors import ArgumentError
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import Inertial, Joint, Limits
 from linksweep.motion import Quintic
 from linksweep.simulation import (
     PD,
@@ -126,10 +126,17 @@ def test_columns_and_adaptive_steps_obey_the_same_law(puma: ls.Robot, kind: type
     law = kind(path, 30.0, 5.0)
     machine = ls.simulate(puma, np.full(6, 0.1), None, law, 0.05)
     monkeypatch.setattr(fixed_step, "ROLL_ABOVE", 1)
-    fixed_step._compiled_step.cache_clear()
+    fixed_step._unrolled_or_looped.cache_clear()
     columns = ls.simulate(puma, np.full(6, 0.1), None, law, 0.05)
-    fixed_step._compiled_step.cache_clear()
-    adaptive = ls.simulate(puma, np.full(6, 0.1), None, law, 0.05, integrator="adaptive", rtol=1e-12, atol=1e-12)
+    fixed_step._unrolled_or_looped.cache_clear()
+    adaptive = ls.simulate(
+        puma,
+        np.full(6, 0.1),
+        None,
+        law,
+        0.05,
+        integrator=ls.simulation.Adaptive(rtol=1e-12, atol=1e-12),
+    )
     assert np.allclose(columns.q, machine.q, rtol=1e-12, atol=1e-12)
     assert np.allclose(adaptive.q, machine.q, rtol=1e-9, atol=1e-9)  # fourth order of steps of 1 ms
     assert np.allclose(adaptive.tau, machine.tau, rtol=1e-6, atol=1e-6)
@@ -169,15 +176,15 @@ def test_events_and_dense_output_of_a_pendulum():
     def lowest(t: float, q: np.ndarray, qd: np.ndarray) -> float:
         return q[0]
 
-    options = {"integrator": "adaptive", "dt": 0.05, "rtol": 1e-12, "atol": 1e-12}
-    found = ls.simulate(pendulum(), [start], None, None, 2.0, events=[lowest], **options)
+    exact = ls.simulation.Adaptive(rtol=1e-12, atol=1e-12, events=[lowest])
+    found = ls.simulate(pendulum(), [start], None, None, 2.0, dt=0.05, integrator=exact)
     assert len(found.t) == 41 and np.allclose(found.events[0].t[:2], [quarter, 3 * quarter], rtol=1e-9)
     assert np.abs(found.events[0].q).max() < 1e-12
     assert found.dense is not None
     q, qd = found.dense([quarter, 2 * quarter])
     assert np.allclose(q[:, 0], [0.0, -start], atol=1e-8) and abs(qd[1, 0]) < 1e-7  # the interpolant is of order 7
     lowest.terminal = True  # type: ignore[attr-defined]
-    stopped = ls.simulate(pendulum(), [start], None, None, 2.0, events=[lowest], **options)
+    stopped = ls.simulate(pendulum(), [start], None, None, 2.0, dt=0.05, integrator=exact)
     assert stopped.t[-1] == pytest.approx(quarter, rel=1e-9) and abs(stopped.q[-1, 0]) < 1e-12
     assert len(stopped.t) == len(stopped.q) == len(stopped.tau) == int(quarter / 0.05) + 2
     with pytest.raises(ArgumentError, match="outside 0 to"):
@@ -192,16 +199,27 @@ def test_limits_are_reported_or_stop():
     (crossing,) = adaptive.limit_crossings
     assert crossing == LimitCrossing("swing", "lower", crossing.time)
     assert crossing.time == pytest.approx(quarter, rel=1e-7)
-    stopped = ls.simulate(limited, [start], None, None, 1.0, integrator="adaptive", dt=0.1, limits="stop")
+    stopped = ls.simulate(
+        limited,
+        [start],
+        None,
+        None,
+        1.0,
+        integrator=ls.simulation.Adaptive(limits="stop"),
+        dt=0.1,
+    )
     assert stopped.t[-1] == pytest.approx(quarter, rel=1e-7) and abs(stopped.q[-1, 0]) < 1e-9
     batch = ls.simulate(limited, [[0.1], [start], [3.1]], None, None, 1.0)
     by_rollout = {(c.rollout, c.bound): c.time for c in batch.limit_crossings}
     assert by_rollout[(1,), "lower"] == pytest.approx(quarter, abs=1e-6)  # a straight line between steps of 1 ms
     assert by_rollout[(2,), "upper"] == 0.0
-    assert ls.simulate(limited, [3.1], None, None, 0.01, limits="ignore").limit_crossings == ()
+    assert (
+        ls.simulate(limited, [3.1], None, None, 0.01, integrator=ls.simulation.RK4(limits="ignore")).limit_crossings
+        == ()
+    )
     assert [c.time for c in batch.limit_crossings] == sorted(c.time for c in batch.limit_crossings)
     with pytest.raises(ArgumentError, match="outside the upper limit of joint swing already"):
-        ls.simulate(limited, [3.1], None, None, 1.0, integrator="adaptive", limits="stop")
+        ls.simulate(limited, [3.1], None, None, 1.0, integrator=ls.simulation.Adaptive(limits="stop"))
 
 
 def test_adaptive_steps_that_cannot_go_on_are_nan_from_there():
@@ -226,7 +244,15 @@ def test_adaptive_steps_end_where_the_torque_is_not_a_number(puma: ls.Robot, beg
         return 1.0
 
     with pytest.warns(SimulationWarning, match="ended early: at t = .* no step is small enough"):
-        run = ls.simulate(puma, np.zeros(6), None, torque, 0.1, integrator="adaptive", dt=0.05, events=[never])
+        run = ls.simulate(
+            puma,
+            np.zeros(6),
+            None,
+            torque,
+            0.1,
+            integrator=ls.simulation.Adaptive(events=[never]),
+            dt=0.05,
+        )
     assert not run.finite and run.q.shape == (3, 6) and np.isnan(run.q[1:]).all() and (run.q[0] == 0.0).all()
     assert len(run.events) == 1 and not len(run.events[0].t) and "failure" in run.settings
 
@@ -234,4 +260,11 @@ def test_adaptive_steps_end_where_the_torque_is_not_a_number(puma: ls.Robot, beg
 @pytest.mark.parametrize("value", [None, np.zeros(2), np.zeros(1), "0"])
 def test_an_event_is_one_number(puma: ls.Robot, value: object):
     with pytest.raises(ls.ArgumentError, match="expected one real number that crosses 0"):
-        ls.simulate(puma, np.zeros(6), None, None, 0.1, integrator="adaptive", events=[lambda t, q, qd: value])
+        ls.simulate(
+            puma,
+            np.zeros(6),
+            None,
+            None,
+            0.1,
+            integrator=ls.simulation.Adaptive(events=[lambda t, q, qd: value]),
+        )

@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib.metadata
 import warnings
 
+import numpy as np
 import pytest
 
 import linksweep as ls
-from linksweep.catalogue.defaults import predicted_operations
-from linksweep.catalogue.requests import make_request
+from linksweep.functions.compiled import CompiledFunction, compiled
+from linksweep.functions.defaults import predicted_operations
 from linksweep.simulation import fixed_step
+from linksweep.simulation.controllers import Constant
+from linksweep.simulation.dynamics import forward_dynamics_of
 from linksweep.simulation.fixed_step import written_out
 
 
@@ -39,16 +42,14 @@ def test_chains_of_general_geometry_are_loops_from_a_dozen_links_on(links: int, 
 def test_the_choice_is_what_is_compiled(monkeypatch: pytest.MonkeyPatch):
     made = []
 
-    class Watched:
-        def __init__(self, recipe: fixed_step.StepRecipe, *options: object):
-            made.append(recipe.loops)
+    def watched(robot: ls.Robot, step: fixed_step.TimeStep, **options: object) -> CompiledFunction:
+        made.append(step.loops)
+        return compiled(step, "float64", 1, "interpreter")
 
-        def kernel(self, dtype: str) -> object:
-            return object()
-
-    monkeypatch.setattr(fixed_step, "CompiledFunction", Watched)
+    monkeypatch.setattr(ls.Robot, "compile", watched)
     for links in (6, 12):
         robot = ls.robots.chain(links)
-        recipe = fixed_step.StepRecipe(robot.canonical, (make_request(robot, "forward_dynamics", None),))
-        fixed_step._compiled_step.__wrapped__(recipe, "float64", "llvm")
+        law = Constant(np.zeros(robot.nv))
+        forward_dynamics = forward_dynamics_of(robot, None, False)
+        fixed_step.Step(robot, law, "rk4", forward_dynamics).kernel("float64", "llvm")
     assert made == [False, True]

@@ -14,8 +14,18 @@ from oracles import FILES
 
 import linksweep as ls
 from linksweep.errors import ModelWarning, SingularWarning
-from linksweep.simulation import PD, Constant, Sampled, Simulation, SimulationWarning, Surface, saturated
-from linksweep.simulation.verdicts import without_warnings
+from linksweep.simulation import (
+    PD,
+    Constant,
+    JointStops,
+    Sampled,
+    SampledController,
+    Simulation,
+    SimulationWarning,
+    Surface,
+    saturated,
+)
+from linksweep.simulation.diagnosis import without_warnings
 
 HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0, 0.0, 0.0])
 WORST = "panda_joint7"  # 0.0015 kg m^2 while the other joints give way, 1e-3 of what it carries
@@ -101,18 +111,18 @@ def test_gains_of_the_rollout_that_diverges():
 
 def test_sampled_control_names_its_period():
     robot = panda()
-    _, text = one_divergence(robot, HOME + 0.01, None, PD(HOME, 200.0, 20.0), 0.2, control_period=0.004)
+    _, text = one_divergence(robot, HOME + 0.01, None, SampledController(PD(HOME, 200.0, 20.0), 0.004), 0.2)
     tried, stable = numbers(text, "control_period")
     assert tried == 0.004
-    run, caught = said(robot, HOME + 0.01, None, PD(HOME, 200.0, 20.0), 0.2, dt=stable, control_period=stable)
+    run, caught = said(robot, HOME + 0.01, None, SampledController(PD(HOME, 200.0, 20.0), stable), 0.2, dt=stable)
     assert run.finite and caught == []
 
 
 def test_stiff_stops():
     robot = panda()
-    _, text = one_divergence(robot, HOME + 0.01, None, None, 0.5, stops=(1e6, 1e3))
+    _, text = one_divergence(robot, HOME + 0.01, None, None, 0.5, disturbance=JointStops(1e6, 1e3))
     stable = numbers(text, "dt")[1]
-    assert said(robot, HOME + 0.01, None, None, 0.35, stops=(1e6, 1e3), dt=stable, every=1000)[0].finite
+    assert said(robot, HOME + 0.01, None, None, 0.35, disturbance=JointStops(1e6, 1e3), dt=stable, every=1000)[0].finite
 
 
 @pytest.mark.slow
@@ -120,10 +130,22 @@ def test_a_joint_that_flies_off_is_named_with_its_limits():
     """Undriven, without stops: fingers leave the hand, and the energy grows without any work."""
     robot = panda()
     _, text = one_divergence(robot, robot.neutral(), None, None, 20.0, integrator="semi_implicit_euler", every=10)
-    assert "panda_finger_joint" in text and "stops='inelastic'" in text and "0 to 0.04" in text
+    assert "panda_finger_joint" in text and "JointStops()" in text and "0 to 0.04" in text
     q0 = robot.neutral()
     q0[3], q0[5] = -0.07, 0.0
-    assert said(robot, q0, None, None, 20.0, stops="inelastic", integrator="semi_implicit_euler", every=10)[1] == []
+    assert (
+        said(
+            robot,
+            q0,
+            None,
+            None,
+            20.0,
+            disturbance=JointStops(),
+            integrator="semi_implicit_euler",
+            every=10,
+        )[1]
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -132,7 +154,7 @@ def test_a_joint_that_flies_off_is_named_with_its_limits():
         (PD(np.zeros(6), -400.0, -40.0), {}),
         (Constant(np.full(6, 1e5)), {}),
         (Sampled(np.full((2001, 6), 1e6)), {}),
-        (None, {"policy": lambda t, q, qd: 40.0 * qd}),
+        (ls.simulation.Policy(lambda t, q, qd: 40.0 * qd), {}),
         (None, {"disturbance": Surface("link6", [0.0, 0.0, 3.0], stiffness=1e12)}),
     ],
 )
@@ -150,8 +172,8 @@ def test_a_run_that_ends_before_the_first_nan():
 
 def test_singular_poses_after_a_divergence_are_not_said():
     """A slider along the axis of a roll joint: far out, the mass makes the roll joint look singular."""
-    from linksweep.description.assembly import Part, assemble
-    from linksweep.description.model import Inertial, Joint
+    from linksweep.model.assembly import Part, assemble
+    from linksweep.model.model import Inertial, Joint
 
     axis, turn = (1.0, 0.0, 0.0), ((0.1, 0.0, 0.0), (0.0, 0.1, 0.0), (0.0, 0.0, 0.1))
     parts = [

@@ -277,8 +277,8 @@ def test_what_cannot_roll_and_what_is_singular():
 
 
 def _massless() -> ls.Robot:
-    from linksweep.description.assembly import Part, assemble
-    from linksweep.description.model import Inertial, Joint
+    from linksweep.model.assembly import Part, assemble
+    from linksweep.model.model import Inertial, Joint
 
     parts = [
         Part("a", "base", Joint("j0", "revolute", (0.0, 0.0, 1.0)), Inertial(1.0, (0.1, 0.0, 0.0))),

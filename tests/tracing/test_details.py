@@ -344,11 +344,12 @@ def test_two_quantities_of_one_name_are_refused():
     """What is dropped silently is what this module is against."""
     from dataclasses import dataclass
 
-    from linksweep.catalogue.details import quantities
-    from linksweep.catalogue.functions import Request, record_of, signature
+    from linksweep.functions.computation import RobotFunction
+    from linksweep.functions.details import quantities
+    from linksweep.functions.functions import record_of
     from linksweep.mechanism.canonical import canonical
     from linksweep.mechanism.sweeps import Records
-    from linksweep.tracing.unrolled import UnrolledTrace
+    from linksweep.tracing.tracer import UnrolledTrace
 
     @dataclass
     class Doubled:
@@ -357,8 +358,8 @@ def test_two_quantities_of_one_name_are_refused():
         inner: Records
 
     model = canonical(robot("mixed3").model, described_frames=True)
-    request = Request("inverse_dynamics", "newton_euler")
-    tracer = UnrolledTrace(model, signature(model, [request])[0])
+    request = RobotFunction(model, "inverse_dynamics", "newton_euler")
+    tracer = UnrolledTrace(model, request.inputs)
     found = record_of(tracer, request)
 
     @dataclass

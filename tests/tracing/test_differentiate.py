@@ -11,8 +11,8 @@ from robots_for_tests import at_rest, big, close, compiled, condition, floats, m
 from linksweep.algorithms.forward.filter_smoother import filter_smoother
 from linksweep.algorithms.inverse.newton_euler import newton_euler
 from linksweep.backends.interpreter import Interpreter
-from linksweep.catalogue.functions import Request, trace
 from linksweep.errors import ArgumentError
+from linksweep.functions.computation import RobotFunction, Together
 from linksweep.mechanism.sweeps import Unrolled
 from linksweep.spatial import scalars
 from linksweep.spatial.algebra import ZERO_FORCE, Vec
@@ -167,7 +167,7 @@ def test_every_operation():
 
 def test_a_derivative_is_as_customised_as_its_program():
     """PUMA's torques do not depend on q1, and no column of zeros is computed."""
-    program = trace(robot("puma560").canonical, [Request("inverse_dynamics", "newton_euler")])
+    program = RobotFunction(robot("puma560").canonical, "inverse_dynamics", "newton_euler").trace()
     derivative = differentiate(program, "q").verify()
     constant = {e.where[0] for b in derivative.bodies() for e in b.effects if e.value == 0.0}  # type: ignore[union-attr]
     assert {6 * row for row in range(6)} <= constant
@@ -176,11 +176,11 @@ def test_a_derivative_is_as_customised_as_its_program():
 @pytest.mark.quick
 def test_what_cannot_be_differentiated():
     model = robot("mixed3").canonical
-    request = Request("inverse_dynamics", "newton_euler")
+    torques = RobotFunction(model, "inverse_dynamics", "newton_euler")
     with pytest.raises(ArgumentError, match="rolled=False"):
-        differentiate(trace(model, [request], rolled=True), "q")
+        differentiate(Together((torques,), rolled=True).trace(), "q")
     with pytest.raises(ArgumentError, match="several results"):
-        differentiate(trace(model, [request, Request("mass_matrix", "composite")]), "q")
+        differentiate(Together((torques, RobotFunction(model, "mass_matrix", "composite"))).trace(), "q")
     function = compiled("mixed3", "inverse_dynamics")
     with pytest.raises(ArgumentError, match="cannot be differentiated by 'tau'"):
         function.derivative("tau")

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from robots_for_tests import robot
 
 from linksweep.backends.interpreter import Interpreter
-from linksweep.catalogue.functions import FUNCTIONS, Request
+from linksweep.functions.functions import FUNCTIONS
 from linksweep.tracing.count import count
 from linksweep.tracing.expression import Graph
-from linksweep.tracing.passes.factoring import factor_sums
+from linksweep.tracing.passes import factor_sums
 from linksweep.tracing.program import Array, Program, block_program
 
 pytestmark = pytest.mark.quick
@@ -77,6 +77,5 @@ def test_a_second_pass_finds_little(name: str):
     """Once is enough: what a second pass would save is under 1 %."""
     for function in ("inverse_dynamics", "forward_dynamics", "mass_matrix"):
         method = next(iter(FUNCTIONS[function].methods))
-        request = Request(function, method)
-        once = robot(name).recipe(request.function, method=method, rolled=False).trace()
+        once = robot(name).recipe(function, method=method, rolled=False).trace()
         assert count(factor_sums(once)).total >= 0.99 * count(once).total

@@ -11,24 +11,24 @@ import pytest
 from robots_for_tests import robot
 
 from linksweep.algorithms.inverse import newton_euler
-from linksweep.catalogue.functions import Request, trace
+from linksweep.functions.computation import RobotFunction, Together
 from linksweep.tracing import labels
 from linksweep.tracing.expression import LEAVES, Graph
 from linksweep.tracing.labels import labelled
 from linksweep.tracing.program import Label, Program
 
 
-def tracing(name: str, request: Request, rolled: bool = False) -> Callable[[], Program]:
-    return lambda: trace(robot(name).canonical, [request], rolled=rolled)
+def tracing(name: str, request: tuple[str, str], rolled: bool = False) -> Callable[[], Program]:
+    return lambda: Together((RobotFunction(robot(name).canonical, *request),), rolled).trace()
 
 
-NEWTON_EULER = Request("inverse_dynamics", "newton_euler")
+NEWTON_EULER = ("inverse_dynamics", "newton_euler")
 
 
 @pytest.mark.parametrize("rolled", [False, True])
-@pytest.mark.parametrize("request_", [NEWTON_EULER, Request("forward_dynamics", "filter_smoother"),
-                                      Request("mass_matrix", "composite")])  # fmt: skip
-def test_a_label_changes_nothing_else(request_: Request, rolled: bool):
+@pytest.mark.parametrize("request_", [NEWTON_EULER, ("forward_dynamics", "filter_smoother"),
+                                      ("mass_matrix", "composite")])  # fmt: skip
+def test_a_label_changes_nothing_else(request_: tuple[str, str], rolled: bool):
     plain = tracing("urdf", request_, rolled)()
     program = labelled(tracing("urdf", request_, rolled))
     assert not plain.labels
@@ -37,7 +37,7 @@ def test_a_label_changes_nothing_else(request_: Request, rolled: bool):
 
 
 def test_every_operation_has_a_label_and_most_have_a_name_and_an_equation():
-    for request in (NEWTON_EULER, Request("inverse_dynamics", "kane"), Request("forward_dynamics", "filter_smoother")):
+    for request in (NEWTON_EULER, ("inverse_dynamics", "kane"), ("forward_dynamics", "filter_smoother")):
         program = labelled(tracing("puma560", request))
         nodes = [node for body in program.bodies() for node in body.nodes if node.op not in LEAVES]
         found = [program.labels[node] for node in nodes]
@@ -65,7 +65,7 @@ def test_what_a_label_says():
 
 
 def test_pairs_name_both_links():
-    program = labelled(tracing("puma560", Request("mass_matrix", "composite")))
+    program = labelled(tracing("puma560", ("mass_matrix", "composite")))
     pairs = {(label.link, label.of) for label in program.labels.values() if label.of}
     assert ("link2", "link4") in pairs and ("link1", "link6") in pairs
     assert all(int(link[4:]) < int(of[4:]) for link, of in pairs)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,17 @@ import pytest
 from robots_for_tests import close, robot, samples
 
 from linksweep.backends.interpreter import Interpreter
-from linksweep.catalogue.functions import FUNCTIONS, Request, signature, trace
+from linksweep.functions.computation import RobotFunction, Together
 from linksweep.tracing.expression import Graph
-from linksweep.tracing.passes.dead_and_fused import fuse, remove_dead
+from linksweep.tracing.passes import fuse, remove_dead
 from linksweep.tracing.program import Array, Block, Program, Store, block_program
 from linksweep.tracing.rolled import Rolled
 
 pytestmark = pytest.mark.quick
 
-INVERSE = Request("inverse_dynamics", "newton_euler")
-FORWARD = Request("forward_dynamics", "filter_smoother")
-MASS = Request("mass_matrix", "composite")
+INVERSE = partial(RobotFunction, function="inverse_dynamics", method="newton_euler")
+FORWARD = partial(RobotFunction, function="forward_dynamics", method="filter_smoother")
+MASS = partial(RobotFunction, function="mass_matrix", method="composite")
 
 
 def run(program: Program, inputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -35,21 +36,21 @@ def operations(program: Program) -> Counter[str]:
     return Counter(node.op for body in program.bodies() for node in body.nodes)
 
 
-def untouched(name: str, request: Request) -> Program:
+def untouched(name: str, function: partial[RobotFunction]) -> Program:
     """A rolled program before any pass."""
     model = robot(name).canonical
-    inputs, outputs = signature(model, [request])
-    tracer = Rolled(model, inputs)
-    FUNCTIONS[request.function].trace(tracer, request, 0)
-    return tracer.program("untouched", outputs).verify()
+    computation = function(model)
+    tracer = Rolled(model, computation.inputs)
+    computation.write(tracer, 0)
+    return tracer.program("untouched", computation.outputs).verify()
 
 
 # ---- dead work -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("request_", [INVERSE, FORWARD, MASS], ids=lambda r: r.function)
+@pytest.mark.parametrize("request_", [INVERSE, FORWARD, MASS], ids=lambda r: r.keywords["function"])
 @pytest.mark.parametrize("name", ["mixed8", "tree9"])
-def test_dead_slots_go_and_results_stay(name: str, request_: Request):
+def test_dead_slots_go_and_results_stay(name: str, request_: partial[RobotFunction]):
     before = untouched(name, request_)
     after = remove_dead(before).verify()
     assert sum(after.arrays) < sum(before.arrays)
@@ -83,7 +84,7 @@ def test_removing_twice_is_removing_once():
 
 
 def test_a_written_out_program_holds_only_what_its_results_need():
-    program = trace(robot("puma560").canonical, [INVERSE], rolled=False)
+    program = Together((INVERSE(robot("puma560").canonical),), rolled=False).trace()
     assert remove_dead(program) is program
     (block,) = program.steps
     assert isinstance(block, Block)
@@ -133,10 +134,10 @@ def test_each_form_keeps_its_value():
 
 
 @pytest.mark.parametrize("name", ["puma560", "tree9", "mixed8"])
-@pytest.mark.parametrize("request_", [INVERSE, FORWARD, MASS], ids=lambda r: r.function)
+@pytest.mark.parametrize("request_", [INVERSE, FORWARD, MASS], ids=lambda r: r.keywords["function"])
 @pytest.mark.parametrize("rolled", [False, True])
-def test_whole_programs(name: str, request_: Request, rolled: bool):
-    before = trace(robot(name).canonical, [request_], rolled=rolled)
+def test_whole_programs(name: str, request_: partial[RobotFunction], rolled: bool):
+    before = Together((request_(robot(name).canonical),), rolled).trace()
     after = fuse(before).verify()
     a, b = operations(before), operations(after)
     fusions = b["fma"] + b["fms"] + b["fnma"]
@@ -151,7 +152,7 @@ def test_whole_programs(name: str, request_: Request, rolled: bool):
 
 
 def test_stores_are_fused_like_results():
-    program = fuse(trace(robot("mixed8").canonical, [FORWARD], rolled=True))
+    program = fuse(Together((FORWARD(robot("mixed8").canonical),), rolled=True).trace())
     stored = Counter(
         e.value.op for b in program.bodies() for e in b.effects if isinstance(e, Store) and hasattr(e.value, "op")
     )

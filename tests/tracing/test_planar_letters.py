@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import linksweep as ls
-from linksweep.catalogue.dimensions import dimensions, is_planar
+from linksweep.functions.dimensions import dimensions, is_planar
 
 sp = pytest.importorskip("sympy", reason="letters are SymPy's: pip install sympy")
 
@@ -168,7 +168,7 @@ def test_gravity_askew_and_none():
         (lambda: ls.robots.puma560().symbolic("mass_matrix", parameters=("dimensions",)), "is no planar arm, expected"),
         (lambda: ls.robots.planar(2).symbolic("mass_matrix", parameters=("gravity", "dimensions")), "name them first"),
         (lambda: ls.robots.planar(2).symbolic("mass_matrix", parameters=("dimensions", "inertia")), "payloads only"),
-        (lambda: ls.robots.planar(2).explain("inverse_dynamics", parameters=()), "need symbols=True"),
+        (lambda: ls.robots.planar(2).explain("inverse_dynamics", parameters=()), "needs symbols=True"),
         (lambda: ls.robots.planar(3).symbolic("forward_dynamics", simplify=True), "for letters (parameters=())"),
         (lambda: ls.robots.planar(3).symbolic("mass_matrix", limit=5), "numbers for letters (parameters=())"),
         (lambda: ls.robots.planar(2).compile("mass_matrix", parameters=("dimension",)), "did you mean 'dimensions'"),

@@ -13,10 +13,10 @@ from robots_for_tests import robot
 from linksweep.backends.interpreter import Interpreter
 from linksweep.backends.llvm import MachineKernel, kernel_module
 from linksweep.backends.target import host_target
-from linksweep.catalogue.functions import Request, trace
 from linksweep.errors import BackendError
+from linksweep.functions.computation import RobotFunction, Together
 from linksweep.tracing.expression import ONLINE, PARAMETER, Graph, Node
-from linksweep.tracing.passes.dead_and_fused import fuse
+from linksweep.tracing.passes import fuse
 from linksweep.tracing.program import (
     Add,
     Array,
@@ -73,14 +73,14 @@ def test_labels_stand_beside_their_values():
 
 def test_a_rolled_program_prints_its_loops():
     chain, tree = (
-        str(trace(robot(name).canonical, [Request("inverse_dynamics", "newton_euler")], rolled=True))
+        str(Together((RobotFunction(robot(name).canonical, "inverse_dynamics", "newton_euler"),), rolled=True).trace())
         for name in ("mixed8", "tree9")
     )
     for text in (chain, tree):
         assert "outward, body 0:" in text and "inward, body 0:" in text
         assert "table" in text and "[parent].0= " in text and "[link] + 0]" in text
     assert "[parent].0 += " in tree and "+=" not in chain  # a link with one child: its sum has one term
-    pairs = str(trace(robot("mixed8").canonical, [Request("mass_matrix", "composite")], rolled=True))
+    pairs = str(Together((RobotFunction(robot("mixed8").canonical, "mass_matrix", "composite"),), rolled=True).trace())
     assert "pairs, body 0:" in pairs and "[i] + offset" in pairs and "[j] + 0]= " in pairs
 
 
@@ -96,13 +96,14 @@ def test_good_programs_pass():
     _, _, _, program = tiny()
     assert program.verify() is program
     for rolled in (False, True):
-        for request in (
-            Request("inverse_dynamics", "newton_euler", f_ext=True, dissipation=True),
-            Request("forward_dynamics", "filter_smoother"),
-            Request("mass_matrix", "composite"),
-            Request("jacobian", "", "camera"),
+        model = robot("tree9").canonical
+        for function in (
+            RobotFunction(model, "inverse_dynamics", "newton_euler", f_ext=True, dissipation=True),
+            RobotFunction(model, "forward_dynamics", "filter_smoother"),
+            RobotFunction(model, "mass_matrix", "composite"),
+            RobotFunction(model, "jacobian", "", "camera"),
         ):
-            trace(robot("tree9").canonical, [request], rolled=rolled).verify()
+            Together((function,), rolled).trace().verify()
 
 
 def test_a_value_used_before_it_is_computed():

@@ -11,10 +11,10 @@ from pin_models import random_robot
 from robots_for_tests import close, condition, forward_dynamics, mass_matrix, robot, samples, tree_model
 
 import linksweep as ls
-from linksweep.catalogue.defaults import ROLL_ABOVE
-from linksweep.catalogue.functions import Request, trace
-from linksweep.compiled.function import CompiledFunction
-from linksweep.description.model import Model
+from linksweep.functions.compiled import CompiledFunction
+from linksweep.functions.computation import RobotFunction, Together
+from linksweep.functions.defaults import ROLL_ABOVE
+from linksweep.model.model import Model
 from linksweep.tracing.program import Block, Loop, PairLoop
 
 FRAMED = {"pose", "jacobian"}
@@ -117,20 +117,20 @@ def test_a_thousand_links_compile_and_come_back():
 
 
 def test_programs_of_any_length_are_of_one_size():
-    requests = [Request("forward_dynamics", "filter_smoother")]
-    sizes = {
-        n: sum(len(b.nodes) for b in trace(ls.Robot(ls.robots.chain_model(n)).canonical, requests, True).bodies())
-        for n in (30, 300)
-    }
+    def rolled(n: int) -> Together:
+        model = ls.Robot(ls.robots.chain_model(n)).canonical
+        return Together((RobotFunction(model, "forward_dynamics", "filter_smoother"),), rolled=True)
+
+    sizes = {n: sum(len(b.nodes) for b in rolled(n).trace().bodies()) for n in (30, 300)}
     assert sizes[30] == sizes[300]
 
 
 @pytest.mark.quick
 def test_the_shape_of_a_rolled_program():
-    program = trace(robot("mixed8").canonical, [Request("mass_matrix", "composite")], rolled=True)
+    program = Together((RobotFunction(robot("mixed8").canonical, "mass_matrix", "composite"),), rolled=True).trace()
     kinds = [type(step) for step in program.steps]
     assert kinds.count(PairLoop) == 1 and Loop in kinds
-    program = trace(robot("mixed8").canonical, [Request("pose", "", "tool")], rolled=True)
+    program = Together((RobotFunction(robot("mixed8").canonical, "pose", "", "tool"),), rolled=True).trace()
     assert isinstance(program.steps[-1], Block)
     assert len(program.kinds) == len(program.parents) == 8
 

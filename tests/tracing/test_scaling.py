@@ -6,12 +6,13 @@ import importlib.metadata
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import linksweep as ls
-from linksweep.catalogue.defaults import OPERATIONS, WRITTEN_OUT, predicted_operations
 from linksweep.errors import ModelWarning
+from linksweep.functions.defaults import OPERATIONS, WRITTEN_OUT, predicted_operations
 from linksweep.tracing.count import count
 
 LINEAR = (
@@ -76,7 +77,7 @@ def test_the_table_says_what_loops_run(function: str):
         assert per_link * n + per_pair * n * (n - 1) / 2 == pytest.approx(found, rel=near)
 
 
-def talos(**options: str) -> ls.Robot:
+def talos(**options: Any) -> ls.Robot:
     files = importlib.metadata.files("example-robot-data") or []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)

@@ -195,7 +195,7 @@ def test_fractions(number: float, fraction: Fraction):
 @pytest.mark.parametrize(
     ("arguments", "options", "words"),
     [
-        (("mass_matrix",), {"limit": 5}, "operations written out, more than limit=5"),
+        (("mass_matrix",), {"limit": 5}, "operations as a formula, more than limit=5"),
         (("mass_matrix_inverse",), {"limit": 3, "simplify": True}, "terms, more than limit=3"),
         (("mass_matrix",), {"limit": 0}, "limit is 0, expected a whole number"),
         (("mass_matrix",), {"limit": "many"}, "limit is 'many'"),
@@ -213,7 +213,7 @@ def test_bad_arguments(arguments: tuple[Any, ...], options: dict[str, Any], word
 
 
 def test_arms_that_are_too_large_say_so():
-    with pytest.raises(ls.ArgumentError, match=r"takes [\d,]+ operations written out, more than limit=20,000"):
+    with pytest.raises(ls.ArgumentError, match=r"takes [\d,]+ operations as a formula, more than limit=20,000"):
         ls.robots.puma560().symbolic("mass_matrix_inverse")
 
 

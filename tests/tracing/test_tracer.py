@@ -7,12 +7,10 @@ import inspect
 import pytest
 
 import linksweep as ls
-from linksweep.catalogue.functions import signature
-from linksweep.catalogue.table import Request
+from linksweep.functions.computation import RobotFunction
 from linksweep.tracing.expression import Node
 from linksweep.tracing.rolled import Rolled
-from linksweep.tracing.tracer import Tracer
-from linksweep.tracing.unrolled import UnrolledRun, UnrolledTrace
+from linksweep.tracing.tracer import Tracer, UnrolledRun, UnrolledTrace
 
 ASKED = [name for name, member in inspect.getmembers(Tracer) if inspect.isfunction(member) and name[0] != "_"]
 
@@ -35,7 +33,7 @@ def test_methods_and_arguments(tracer: type[Tracer]):
 @pytest.mark.parametrize("tracer", [Rolled, UnrolledTrace])
 def test_inputs_are_read_by_name(tracer: type[Rolled] | type[UnrolledTrace]):
     model = ls.robots.puma560().canonical
-    made = tracer(model, signature(model, [Request("inverse_dynamics", "newton_euler")])[0])
+    made = tracer(model, RobotFunction(model, "inverse_dynamics", "newton_euler").inputs)
     first = [made.read(name)[0][0] for name in ("qd", "qdd")]
     assert [leaf.data[0] for leaf in first if isinstance(leaf, Node)] == [1, 2]
     with pytest.raises(StopIteration):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 import socket
 import subprocess
@@ -21,15 +22,15 @@ from robots_for_tests import URDF as ROBOT_URDF
 from robots_for_tests import robot
 
 import linksweep as ls
-from linksweep.description.assembly import Part, assemble
-from linksweep.description.model import Inertial, Joint, Limits, Placement
 from linksweep.errors import ModelWarning
+from linksweep.model.assembly import Part, assemble
+from linksweep.model.model import Inertial, Joint, Limits, Placement
 
 pytest.importorskip("viser", reason="the viewer is built on viser: pip install viser")
 
-from linksweep.viewer import LAYERS, Box, Scene, Viewer, show
+from linksweep.viewer import LAYERS, Box, Scene, Viewer, live, playback, plot_panel, show
+from linksweep.viewer import controls as panel_controls
 from linksweep.viewer.overlays import arc_arrow, inertia_ellipsoid, velocity_ellipsoid
-from linksweep.viewer.panel import joint_sliders, live, playback, plots
 
 BODY = Inertial(1.0, (0.1, 0.0, 0.05), ((0.1, 0.0, 0.0), (0.0, 0.12, 0.0), (0.0, 0.0, 0.14)))
 KINDS = ("revolute", "prismatic", "helical", "planar", "spherical", "free")
@@ -103,7 +104,7 @@ def test_nodes_are_placed_without_viser_s_own_messages_too(
     viewer = opened(bot)
     monkeypatch.delattr(viser._messages, "SetPositionMessage")
     q = bot.random(np.random.default_rng(0))
-    monkeypatch.setattr("linksweep.viewer.shown_robot.place", lambda node, *pose: placed.append((node.name, *pose)))
+    monkeypatch.setattr("linksweep.viewer.scene.place", lambda node, *pose: placed.append((node.name, *pose)))
     placed: list[Any] = []
     viewer.first.move(q)
     assert len(placed) == 7
@@ -208,19 +209,34 @@ def test_several_robots_and_what_acts_on_them():
         assert "puma560" in repr(scene) and f'src="{scene.url}"' in scene._repr_html_()
 
 
+def test_camera_presets_see_the_robot():
+    """From every preset the camera looks at the middle of the robot, from the direction of its name."""
+    with Scene(port=0) as scene:
+        shown = scene.add(robot("puma560"))
+        scene.frame_camera()
+        low, high = shown.bounds()
+        for view, axis in (("front", [1, 0, 0]), ("side", [0, -1, 0]), ("top", [0, 0, 1])):
+            position, target = (np.array(point) for point in scene._camera(view, low, high))
+            assert np.abs(target - 0.5 * (low + high)).max() < 1e-12
+            direction = (position - target) / np.linalg.norm(position - target)
+            assert direction @ axis > 0.999
+        with pytest.raises(ls.ArgumentError, match="view is 'below'"):
+            scene.set_view("below")
+
+
 # ---- sliders -------------------------------------------------------------------------------------------------
 
 
 def test_sliders_stay_within_limits():
     joint = Joint("j", "revolute", limits=Limits(-0.12345678, 2.71828))
-    (freedom,) = joint_sliders.freedoms(joint, 1.0)
+    (freedom,) = panel_controls.slider_ranges(joint, 1.0)
     assert (freedom.low, freedom.high) == (-0.12345678, 2.71828)
-    free = joint_sliders.freedoms(Joint("j", "revolute"), 1.0)[0]
+    free = panel_controls.slider_ranges(Joint("j", "revolute"), 1.0)[0]
     assert (free.low, free.high) == (-np.pi, np.pi)
-    half = joint_sliders.freedoms(Joint("j", "prismatic", limits=Limits(lower=5.0)), 2.0)[0]
+    half = panel_controls.slider_ranges(Joint("j", "prismatic", limits=Limits(lower=5.0)), 2.0)[0]
     assert (half.low, half.high) == (5.0, 7.0)
-    assert joint_sliders.freedoms(Joint("j", "revolute", limits=Limits(upper=-9.0)), 1.0)[0].low < -9.0
-    stuck = joint_sliders.freedoms(Joint("j", "revolute", limits=Limits(1.0, 1.0)), 1.0)[0]
+    assert panel_controls.slider_ranges(Joint("j", "revolute", limits=Limits(upper=-9.0)), 1.0)[0].low < -9.0
+    stuck = panel_controls.slider_ranges(Joint("j", "revolute", limits=Limits(1.0, 1.0)), 1.0)[0]
     assert stuck.low < 1.0 < stuck.high
 
 
@@ -243,8 +259,8 @@ def test_angles_of_a_turn(kind: str, pitch: float):
     joint = Joint("j", kind)
     wanted = Rotation.from_euler("xyz", [0.4, pitch, -2.0])
     q = np.array([*wanted.as_quat(), 1.0, 2.0, 3.0][: 4 if kind == "spherical" else 7])
-    values = joint_sliders.to_sliders(joint, 2.5 * q if kind == "spherical" else q)
-    back = joint_sliders.from_sliders(joint, values)
+    values = panel_controls.to_sliders(joint, 2.5 * q if kind == "spherical" else q)
+    back = panel_controls.from_sliders(joint, values)
     assert (Rotation.from_quat(back[:4]).inv() * wanted).magnitude() < 1e-7
     assert back[4:] == list(q[4:])
 
@@ -290,7 +306,7 @@ def test_a_batch_is_several_robots(opened: Callable[..., Viewer]):
     with run.show(rollouts=7, port=0, browser=False) as viewer:
         viewer.seek(0.1)
         assert len(viewer.robots) == 1 and np.array_equal(viewer.q, run.q[-1, 3, 1])
-    with pytest.raises(ls.ArgumentError, match="rollouts is 10, expected numbers of rollouts from 0 to 9"):
+    with pytest.raises(ls.ArgumentError, match="rollouts is 10, expected indices of rollouts from 0 to 9"):
         run.show(rollouts=10)
 
 
@@ -320,7 +336,7 @@ def test_rollouts_are_side_by_side(name: str):
 def test_a_run_that_left_the_finite_numbers_is_cut(opened: Callable[..., Viewer]):
     q = np.linspace(0, 1, 30)[:, None] * np.ones(6)
     q[20:] = np.nan
-    with pytest.warns(ModelWarning, match="leaves the finite numbers at t = 20 s: shown up to there"):
+    with pytest.warns(ModelWarning, match=r"diverges \(NaN or inf\) at t = 20 s"):
         viewer = opened(robot("puma560"), q, np.arange(30.0))
     assert len(viewer.motion.t) == 20  # pyright: ignore
 
@@ -341,7 +357,7 @@ def test_moments_between_samples_turn_at_constant_rate():
 def test_the_mark_follows_and_a_click_seeks(opened: Callable[..., Viewer]):
     run = a_run()
     viewer = opened(run.robot, run.q, run.t, tau=run.tau)
-    viewer.ask_time(0.2)
+    viewer.request_time(0.2)
     until(lambda: viewer.time.time == 0.2)  # pyright: ignore
     assert 'data-t="0.2"' in viewer.plots.now.content  # pyright: ignore
     until(lambda: np.abs(viewer.controls.sliders.q - viewer.q).max() < 1e-12)
@@ -363,7 +379,7 @@ def test_a_time_from_the_slider_is_not_written_back(opened: Callable[..., Viewer
         controls.slider.value = 0.4  # dragged on before 0.3 is drawn
     until(lambda: controls.time == 0.3)
     assert controls.slider.value == 0.4 and not controls.playing
-    viewer.ask_time(0.1)
+    viewer.request_time(0.1)
     until(lambda: controls.time == 0.1)
     assert controls.slider.value == 0.1
 
@@ -385,10 +401,10 @@ def test_long_curves_keep_their_peaks():
     t = np.linspace(0, 1, 100_000)
     values = np.random.default_rng(0).normal(size=(len(t), 3))
     values[54321, 1] = 99.0
-    few, kept = plots.thinned(t, values)
-    assert len(few) <= plots.MOST_POINTS and (np.diff(few) > 0).all() and kept.shape == (len(few), 3)
+    few, kept = plot_panel.thinned(t, values)
+    assert len(few) <= plot_panel.MOST_POINTS and (np.diff(few) > 0).all() and kept.shape == (len(few), 3)
     assert np.array_equal(kept.max(axis=0), values.max(axis=0)) and np.array_equal(kept.min(axis=0), values.min(axis=0))
-    assert plots.thinned(t[:50], values[:50])[0] is not few
+    assert plot_panel.thinned(t[:50], values[:50])[0] is not few
 
 
 # ---- layers --------------------------------------------------------------------------------------------------
@@ -425,7 +441,7 @@ def test_layers_come_and_go(opened: Callable[..., Viewer]):
         viewer.show_layer(layer, False)
     assert "/robots/stanford/layers/torques" not in names
     assert not names["/robots/stanford/links/link1/axis"].visible
-    with pytest.raises(ls.ArgumentError, match=r"a layer is 'inertias' \(did you mean 'inertia'\?\)"):
+    with pytest.raises(ls.ArgumentError, match=r"layer is 'inertias' \(did you mean 'inertia'\?\)"):
         viewer.show_layer("inertias")
 
 
@@ -576,7 +592,7 @@ def test_simulating_in_the_viewer(opened: Callable[..., Viewer]):
     viewer = opened(robot("planar3"), [0.1, 0.2, 0.3])
     viewer.start()
     target = np.array([0.5, -0.2, 0.1])
-    viewer.ask_pose(target)
+    viewer.request_pose(target)
     until(lambda: np.abs(viewer.q - target).max() < 1e-2)
     viewer.stop()
     assert not viewer.running and worst(viewer) < 1e-13
@@ -588,7 +604,7 @@ def test_dragging_the_tip(opened: Callable[..., Viewer]):
     pose = bot.pose(viewer.q, "tool")
     pose[:3, 3] += [0.05, -0.03, 0.02]
     viewer.controls._show_handle(True)
-    viewer.ask_target(pose)
+    viewer.request_target(pose)
     until(lambda: np.abs(bot.pose(viewer.q, "tool") - pose).max() < 1e-5)
 
 
@@ -624,7 +640,7 @@ def test_the_handle_is_at_the_tool(opened: Callable[..., Viewer]):
     assert handle_miss(viewer) < 1e-12
     viewer.stop()
     for q in (np.zeros(6), np.full(6, 0.4)):
-        viewer.ask_pose(q)
+        viewer.request_pose(q)
         until(lambda q=q: np.array_equal(viewer.q, q))
         assert handle_miss(viewer) < 1e-12
     controls.frame.value = "link3"
@@ -632,7 +648,7 @@ def test_the_handle_is_at_the_tool(opened: Callable[..., Viewer]):
     event = SimpleNamespace(phase="start")
     asyncio.run(controls._dragged(event))
     held = np.array(controls._handle.position)
-    viewer.ask_pose(np.full(6, 0.2))
+    viewer.request_pose(np.full(6, 0.2))
     until(lambda: np.array_equal(viewer.q, np.full(6, 0.2)))
     assert np.array_equal(controls._handle.position, held)
     event.phase = "end"
@@ -672,6 +688,9 @@ def test_a_recording_is_one_file_with_the_motion(tmp_path: Path, opened: Callabl
     assert np.array_equal(viewer.q, run.q[30])  # the page is back where it was
     text = (tmp_path / "run.html").read_text()
     assert not re.search(r'(src|href)="https?:', text) and "<title>linksweep</title>" in text
+    plotted = json.loads(re.search(r'id="linksweep-data">(.*?)</script>', text)[1])  # pyright: ignore
+    assert [each["title"] for each in plotted] == ["joint positions"] and plotted[0]["label"] == "angle (rad)"
+    assert plotted[0]["t"] == run.t.tolist() and len(plotted[0]["curves"]) == 6
     held = messages_of(tmp_path / "run.html")
     assert held["durationSeconds"] == pytest.approx(0.5)
     places: dict[str, list[Any]] = {}
@@ -695,16 +714,16 @@ def test_files_that_cannot_be(tmp_path: Path, opened: Callable[..., Viewer], mon
     viewer = opened(robot("planar3"))
     for call, said in (
         (lambda: viewer.record(tmp_path / "a.mp4"), "expected .html"),
-        (lambda: viewer.record(tmp_path / "a.html", fps=0), "expected pictures per second"),
+        (lambda: viewer.record(tmp_path / "a.html", fps=0), "fps is 0"),
         (lambda: viewer.screenshot(tmp_path / "a.jpg"), "expected .png"),
-        (lambda: viewer.screenshot(tmp_path / "a.png", width=3), "expected pixels"),
-        (lambda: viewer.seek(0.3), "nothing moves here"),
-        (lambda: viewer.play(), "nothing moves here"),
+        (lambda: viewer.screenshot(tmp_path / "a.png", width=3), "width is 3, expected an integer"),
+        (lambda: viewer.seek(0.3), "no motion to play"),
+        (lambda: viewer.play(), "no motion to play"),
     ):
         with pytest.raises(ls.ArgumentError, match=said):
             call()
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ls.BackendError, match="drawn by a browser, and none is open or found"):
+    with pytest.raises(ls.BackendError, match="needs a browser, and none is open or installed"):
         viewer.screenshot(tmp_path / "a.png")
     assert list(tmp_path.iterdir()) == []
 
@@ -793,14 +812,14 @@ def test_without_viser_one_sentence_says_what_to_install():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"q": [0.0] * 5}, r"q of shape \(5,\) for puma560, expected 6 finite numbers"),
-        ({"q": [np.nan] * 6}, "expected 6 finite numbers"),
-        ({"q": np.zeros((4, 6))}, r"q of shape \(4, 6\) without times"),
+        ({"q": [0.0] * 5}, r"q of puma560 has shape \(5,\), expected \(6,\)"),
+        ({"q": [np.nan] * 6}, "expected finite numbers"),
+        ({"q": np.zeros((4, 6))}, r"q has shape \(4, 6\) without times"),
         ({"q": np.zeros((4, 6)), "t": [0, 1, 2]}, r"expected \(3, 6\)"),
-        ({"q": np.zeros((3, 6)), "t": [0, 2, 1]}, "each later than the last"),
+        ({"q": np.zeros((3, 6)), "t": [0, 2, 1]}, "increasing order"),
         ({"q": np.zeros((1, 6)), "t": [0]}, "two or more"),
         ({"q": np.full((3, 6), np.inf), "t": [0, 1, 2]}, "finite"),
-        ({"q": np.zeros((3, 6)), "t": [0, 1, 2], "tau": np.zeros((4, 6))}, "tau of shape"),
+        ({"q": np.zeros((3, 6)), "t": [0, 1, 2], "tau": np.zeros((4, 6))}, "tau has shape"),
         ({"frame": "toool"}, r"has no frame 'toool' \(did you mean 'tool'\?\)"),
         ({"f_ext": {"nowhere": [0.0] * 6}}, "has no frame 'nowhere'"),
         ({"f_ext": np.zeros((2, 6))}, r"expected \(..., 6, 6\)"),
@@ -828,7 +847,7 @@ def test_names_are_no_markup_and_hide_nothing(opened: Callable[..., Viewer]):
         viewer.show_layer(layer)
     viewer.seek(1.0)
     assert worst(viewer) < 1e-14
-    viewer.controls.say("<script>")
+    viewer.controls.notify("<script>")
     assert "<script>" not in viewer.controls._note.content
     assert not any("<" in series["label"] for series in viewer.plots.chart.series)  # pyright: ignore
 
@@ -839,7 +858,7 @@ def test_what_is_no_robot():
     with Scene(port=0) as scene:
         for call, said in (
             (lambda: scene.add(3), "expected a Robot"),
-            (lambda: scene.arrows("a", np.zeros((2, 2)), [0, 0, 1]), r"expected finite numbers of shape \(n, 3\)"),
+            (lambda: scene.arrows("a", np.zeros((2, 2)), [0, 0, 1]), r"points has shape .*, expected \(n, 3\)"),
             (lambda: scene.arrows("a", [0, 0, 0], [0, 0, np.nan]), "expected finite numbers"),
             (lambda: scene.cones("a", [0, 0, 0], [0, 0, 1]), "expected one of them"),
             (lambda: scene.cones("a", [0, 0, 0], [0, 0, 1], friction=-1), "expected positive"),
@@ -879,7 +898,7 @@ def test_the_command_records(tmp_path: Path):
     [
         (("view", "puma561"), "There is no robot"),
         (("view", "puma560", "-t", "gone.csv"), "cannot be read"),
-        (("view", "puma560", "-t", "gone.csv", "--move"), "both given"),
+        (("view", "puma560", "-t", "gone.csv", "--move"), "exclude each other"),
         (("view", "puma560", "--port", "99999"), "port is 99999"),
         (("view", "puma560", "--record", "a.gif"), "expected .html"),
     ],

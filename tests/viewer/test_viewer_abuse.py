@@ -58,15 +58,15 @@ def shown_with_everything(robot: Any, folder: Path, *args: Any, **options: Any) 
         ('<box size="0 0 0"/>', ""),
         ('<sphere radius="-1"/>', ""),
         ('<cylinder radius="nan" length="1"/>', ""),
-        ('<cylinder radius="1e300" length="1"/>', "farther than 1000 km"),
-        ('<sphere radius="1e39"/>', "farther than 1000 km"),
-        ('<mesh filename="package://nope/a.stl"/>', "1 mesh is not found (package://nope/a.stl)"),
-        ('<mesh filename="https://example.com/a.stl"/>', "nothing is fetched from a network"),
-        ('<mesh filename="empty.stl"/>', "holds no triangles"),
+        ('<cylinder radius="1e300" length="1"/>', "extends farther than 1000 km"),
+        ('<sphere radius="1e39"/>', "extends farther than 1000 km"),
+        ('<mesh filename="package://nope/a.stl"/>', "1 mesh not found (package://nope/a.stl)"),
+        ('<mesh filename="https://example.com/a.stl"/>', "remote files are not fetched"),
+        ('<mesh filename="empty.stl"/>', "contains no triangles"),
         ('<mesh filename="point.obj" scale="0 0 0"/>', ""),
         ('<mesh filename="point.obj"/>', ""),
-        ('<mesh filename="nan.obj"/>', "cannot be read"),
-        ('<mesh filename="index.obj"/>', "cannot be read"),
+        ('<mesh filename="nan.obj"/>', "unreadable"),
+        ('<mesh filename="index.obj"/>', "unreadable"),
     ],
 )
 def test_odd_shapes(geometry: str, said: str, tmp_path: Path):
@@ -81,7 +81,7 @@ def test_odd_shapes(geometry: str, said: str, tmp_path: Path):
 
 def test_a_shape_placed_beyond_everything(tmp_path: Path):
     (found,) = shown_with_everything(arm(tmp_path, origin='<origin xyz="1e300 0 0"/>'), tmp_path)
-    assert "farther than 1000 km" in found
+    assert "extends farther than 1000 km" in found
 
 
 @pytest.mark.parametrize("limit", ["", '<limit lower="1" upper="1" effort="0" velocity="0"/>'])
@@ -99,21 +99,21 @@ def test_names_that_are_markup(tmp_path: Path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"q": "abc"}, "expected an array of numbers"),
-        ({"q": [[0.0], [1.0, 2.0]]}, "expected an array of numbers"),
-        ({"q": np.full(6, np.nan)}, "expected 6 finite numbers"),
+        ({"q": "abc"}, "expected real numbers"),
+        ({"q": [[0.0], [1.0, 2.0]]}, "expected real numbers"),
+        ({"q": np.full(6, np.nan)}, "expected finite numbers"),
         ({"q": np.zeros((0, 6)), "t": []}, "expected"),
         ({"q": np.full((5, 6), np.nan), "t": np.arange(5.0)}, "finite"),
-        ({"q": np.zeros((5, 6)), "t": [0, 1, 2, 1, 3]}, "each later than the last"),
-        ({"q": np.zeros((5, 6)), "t": "now"}, "expected an array of numbers"),
-        ({"q": np.zeros((5, 6)), "t": np.arange(5.0), "tau": "much"}, "expected an array of numbers"),
-        ({"tau": np.zeros(3)}, "expected 6 finite numbers"),
-        ({"tau": np.full(6, np.nan)}, "expected 6 finite numbers"),
+        ({"q": np.zeros((5, 6)), "t": [0, 1, 2, 1, 3]}, "increasing order"),
+        ({"q": np.zeros((5, 6)), "t": "now"}, "expected real numbers"),
+        ({"q": np.zeros((5, 6)), "t": np.arange(5.0), "tau": "much"}, "expected real numbers"),
+        ({"tau": np.zeros(3)}, r"expected \(6,\)"),
+        ({"tau": np.full(6, np.nan)}, "expected finite numbers"),
         ({"f_ext": {"tool": [np.nan] * 6}}, "not finite"),
         ({"f_ext": {"tool": [1e200] * 6}}, "not finite"),
-        ({"f_ext": {"tool": "hard"}}, "expected an array of numbers"),
-        ({"opacity": float("nan")}, "expected a number from 0 to 1"),
-        ({"opacity": "half"}, "expected a number from 0 to 1"),
+        ({"f_ext": {"tool": "hard"}}, "expected real numbers"),
+        ({"opacity": float("nan")}, "expected a finite number from 0 to 1"),
+        ({"opacity": "half"}, "expected a finite number from 0 to 1"),
     ],
 )
 def test_arguments_are_refused_in_a_sentence(given: dict[str, Any], said: str):
@@ -124,7 +124,7 @@ def test_arguments_are_refused_in_a_sentence(given: dict[str, Any], said: str):
 def test_a_motion_is_shown_up_to_its_first_nan(tmp_path: Path):
     q = np.zeros((6, 6))
     q[3, 2] = np.nan
-    with pytest.warns(ModelWarning, match="leaves the finite numbers at t = 3 s"):
+    with pytest.warns(ModelWarning, match=r"diverges \(NaN or inf\) at t = 3 s"):
         viewer = show(ls.robots.puma560(), q, np.arange(6.0), tau=np.full((6, 6), np.nan), browser=False)
     with viewer:
         viewer.show_layer("torques")

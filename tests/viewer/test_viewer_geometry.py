@@ -13,15 +13,14 @@ import pytest
 from mjcf_files import COMPILED, FILES, compiled, mujoco, quietly
 
 import linksweep as ls
-from linksweep.analysis import conventions
-from linksweep.description.model import BASE
 from linksweep.errors import ModelWarning
+from linksweep.model.model import BASE
+from linksweep.robot import conventions
 
 trimesh: Any = pytest.importorskip("trimesh", reason="the viewer's meshes are read by trimesh: pip install viser")
 
-from linksweep.viewer import geometry  # noqa: E402
-from linksweep.viewer.geometry import matrices, meshes, packages, shapes  # noqa: E402
-from linksweep.viewer.geometry.visuals import read_visuals  # noqa: E402
+from linksweep.viewer import bodies, geometry, meshes, visuals  # noqa: E402
+from linksweep.viewer.visuals import read_visuals  # noqa: E402
 
 ROBOT = """<robot name="two"><material name="blue"><color rgba="0 0 1 0.5"/></material>
 <link name="base"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>
@@ -48,8 +47,8 @@ def a_mesh(path: Path, **options: Any) -> Path:
     return path
 
 
-def looks(path: Path) -> geometry.Looks:
-    return geometry.looks_of(ls.load(path).model, None, geometry.MeshLibrary())
+def loaded(path: Path) -> visuals.RobotVisuals:
+    return visuals.load_visuals(ls.load(path).model, None, meshes.MeshLibrary())
 
 
 # ---- where a robot came from ---------------------------------------------------------------------------------
@@ -83,10 +82,10 @@ def test_results_do_not_tell_where_their_maker_keeps_files(tmp_path: Path):
 
 def test_urdf_shapes(tmp_path: Path):
     box, cylinder, sphere = read_visuals(robot_file(tmp_path))
-    assert box.frame == "base" and box.shape == shapes.Box((1.0, 2.0, 3.0)) and box.color == (0.0, 0.0, 1.0, 0.5)
-    assert cylinder.shape == shapes.Cylinder(0.1, 1.0) and cylinder.color is None
+    assert box.frame == "base" and box.shape == geometry.Box((1.0, 2.0, 3.0)) and box.color == (0.0, 0.0, 1.0, 0.5)
+    assert cylinder.shape == geometry.Cylinder(0.1, 1.0) and cylinder.color is None
     turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    assert np.abs(cylinder.at - matrices.moved([0, 0, 0.5], turn)).max() < 1e-15
+    assert np.abs(cylinder.at - geometry.rigid([0, 0, 0.5], turn)).max() < 1e-15
     assert sphere.frame == "arm" and sphere.color == (1.0, 0.5, 0.0, 1.0)
 
 
@@ -160,7 +159,7 @@ def test_a_package_is_found_above_the_description(tmp_path: Path):
         str(mesh),
         "package://renamed_since/meshes/a b.stl",
     ):  # fmt: skip
-        found = packages.find_mesh(name, urdf)
+        found = meshes.find_mesh(name, urdf)
         assert found is not None and found.resolve() == mesh, name
 
 
@@ -173,10 +172,10 @@ def test_a_package_is_found_by_the_environment_and_by_its_manifest(tmp_path: Pat
     (checkout / "package.xml").write_text("<package><name> three </name></package>")
     monkeypatch.setenv("ROS_PACKAGE_PATH", os.pathsep.join([str(tmp_path / "nowhere"), str(ros), str(checkout)]))
     monkeypatch.setenv("AMENT_PREFIX_PATH", str(ament))
-    assert packages.find_mesh("package://one/m.stl", urdf) == one
-    assert packages.find_mesh("package://two/m.stl", urdf) == two
-    assert packages.find_mesh("package://three/m.stl", urdf) == three
-    assert packages.find_mesh("package://one/m.stl", None) == one
+    assert meshes.find_mesh("package://one/m.stl", urdf) == one
+    assert meshes.find_mesh("package://two/m.stl", urdf) == two
+    assert meshes.find_mesh("package://three/m.stl", urdf) == three
+    assert meshes.find_mesh("package://one/m.stl", None) == one
 
 
 @pytest.mark.parametrize(
@@ -195,26 +194,26 @@ def test_a_package_is_found_by_the_environment_and_by_its_manifest(tmp_path: Pat
     ],
 )
 def test_what_is_not_there_is_not_found(name: str, tmp_path: Path):
-    assert packages.find_mesh(name, robot_file(tmp_path)) is None
+    assert meshes.find_mesh(name, robot_file(tmp_path)) is None
 
 
 def test_missing_meshes_are_said_once_and_drawn_as_bodies(tmp_path: Path):
     path = robot_file(tmp_path, "package://gone/arm.stl")
     with pytest.warns(
-        ModelWarning, match=r"two: 1 mesh is not found \(package://gone/arm.stl\).*ROS_PACKAGE_PATH"
+        ModelWarning, match=r"two: 1 mesh not found \(package://gone/arm.stl\).*ROS_PACKAGE_PATH"
     ) as said:
-        found = looks(path)
+        found = loaded(path)
     assert len(said) == 1
-    assert found.lacking == {"arm"} and found.frames == {"base"}
+    assert found.incomplete == {"arm"} and found.frames == {"base"}
 
 
 def test_a_file_that_has_gone_leaves_a_drawn_robot(tmp_path: Path):
     path = robot_file(tmp_path)
     robot = ls.load(path)
     path.unlink()
-    assert geometry.looks_of(robot.model, None, geometry.MeshLibrary()).surfaces == []
+    assert visuals.load_visuals(robot.model, None, meshes.MeshLibrary()).surfaces == []
     with pytest.raises(ls.DescriptionError, match="there is no such file"):
-        geometry.looks_of(robot.model, path, geometry.MeshLibrary())
+        visuals.load_visuals(robot.model, path, meshes.MeshLibrary())
 
 
 # ---- reading meshes ------------------------------------------------------------------------------------------
@@ -274,8 +273,8 @@ def test_textures_stay(tmp_path: Path):
 
 def test_a_broken_mesh_is_one_sentence_and_a_body(tmp_path: Path):
     (tmp_path / "bad.stl").write_bytes(b"\1\2\3" * 100)
-    with pytest.warns(ModelWarning, match=r"two: 1 cannot be read \(bad.stl \(.*drawn as bodies"):
-        assert looks(robot_file(tmp_path, "bad.stl")).lacking == {"arm"}
+    with pytest.warns(ModelWarning, match=r"two: 1 mesh unreadable \(bad.stl \(.*drawn as simple bodies"):
+        assert loaded(robot_file(tmp_path, "bad.stl")).incomplete == {"arm"}
 
 
 BAD = {
@@ -336,11 +335,11 @@ def test_damaged_meshes_are_read_or_refused(ending: str, tmp_path: Path):
 def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = a_mesh(tmp_path / "m.stl")
     monkeypatch.setattr(meshes, "MOST_TRIANGLES", 11)
-    with pytest.raises(meshes.MeshError, match="it has 12 triangles, at most 11 are drawn"):
+    with pytest.raises(meshes.MeshError, match="it has 12 triangles, expected at most 11"):
         meshes.read_mesh(path)
     monkeypatch.setattr(meshes, "MOST_TRIANGLES", 12)
     monkeypatch.setattr(meshes, "MOST_IN_ALL", 20)
-    library = geometry.MeshLibrary()
+    library = meshes.MeshLibrary()
     assert library.read(path) is library.read(path)
     with pytest.raises(meshes.MeshError, match="together"):
         library.read(a_mesh(tmp_path / "n.stl"))
@@ -353,10 +352,10 @@ def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_sharp_edges_double_their_vertices_and_smooth_ones_do_not():
-    assert len(shapes.surface_of(shapes.Box((1, 1, 1))).vertices) == 24
+    assert len(geometry.surface_of(geometry.Box((1, 1, 1))).vertices) == 24
     ball = trimesh.creation.icosphere(3)
-    assert len(shapes.surface_of(shapes.Sphere(1.0)).vertices) == len(ball.vertices)
-    tube = shapes.surface_of(shapes.Cylinder(0.5, 2.0))
+    assert len(geometry.surface_of(geometry.Sphere(1.0)).vertices) == len(ball.vertices)
+    tube = geometry.surface_of(geometry.Cylinder(0.5, 2.0))
     assert len(tube.vertices) == 4 * 36 + 2  # the rims twice, and the middles of the ends
     assert np.abs(np.ptp(tube.vertices, axis=0) - [1, 1, 2]).max() < 1e-6
 
@@ -365,20 +364,20 @@ def test_creasing_keeps_the_triangles():
     random = np.random.default_rng(0)
     vertices = random.normal(size=(200, 3))
     faces = random.integers(0, 200, (500, 3))
-    found = shapes.creased(vertices, faces)
+    found = geometry.creased(vertices, faces)
     assert np.abs(found.vertices[found.faces] - vertices[faces]).max() < 1e-5
-    assert len(shapes.creased(np.zeros((0, 3)), np.zeros((0, 3))).faces) == 0
+    assert len(geometry.creased(np.zeros((0, 3)), np.zeros((0, 3))).faces) == 0
 
 
 @pytest.mark.parametrize(
     ("shape", "size"),
     [
-        (shapes.Box((1, 2, 3)), (1, 2, 3)), (shapes.Sphere(0.5), (1, 1, 1)), (shapes.Cylinder(0.5, 3), (1, 1, 3)),
-        (shapes.Capsule(0.5, 2), (1, 1, 3)), (shapes.Ellipsoid((1, 2, 3)), (2, 4, 6)),
+        (geometry.Box((1, 2, 3)), (1, 2, 3)), (geometry.Sphere(0.5), (1, 1, 1)), (geometry.Cylinder(0.5, 3), (1, 1, 3)),
+        (geometry.Capsule(0.5, 2), (1, 1, 3)), (geometry.Ellipsoid((1, 2, 3)), (2, 4, 6)),
     ],
 )  # fmt: skip
 def test_primitives_stand_about_their_middle(shape: Any, size: Any):
-    surface = shapes.surface_of(shape)
+    surface = geometry.surface_of(shape)
     assert np.abs(surface.vertices.max(axis=0) - np.array(size) / 2).max() < 0.01 * max(size)
     assert np.abs(surface.vertices.min(axis=0) + np.array(size) / 2).max() < 0.01 * max(size)
 
@@ -389,13 +388,13 @@ def test_drawn_rods_lead_from_joint_to_joint(name: str):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)
         model = ls.robots.model(name)
-    named = matrices.named_frames(model)
-    _, size = geometry.size_of(model)
+    named = geometry.link_frames(model)
+    _, size = bodies.size_of(model)
     for index in range(-1, len(model.links)):
         ends = [np.zeros(3)]
-        for visual in geometry.drawn_bodies(model, [index]):
+        for visual in bodies.simple_bodies(model, [index]):
             at = named[index] @ visual.at
-            if isinstance(visual.shape, shapes.Capsule):
+            if isinstance(visual.shape, geometry.Capsule):
                 half = 0.5 * visual.shape.length * at[:3, 2]
                 ends += [at[:3, 3] - half, at[:3, 3] + half]
         for link in model.links:
@@ -407,10 +406,10 @@ def test_drawn_rods_lead_from_joint_to_joint(name: str):
 @pytest.mark.parametrize("n", [1, 7, 30])
 def test_bodies_are_drawn_for_any_chain(n: int):
     model = ls.robots.chain_model(n, seed=n, joints="mixed")
-    found = geometry.drawn_bodies(model, range(BASE, n))
+    found = bodies.simple_bodies(model, range(BASE, n))
     frames = {frame.name for frame in model.frames}
     assert found and all(visual.frame in frames and np.isfinite(visual.at).all() for visual in found)
-    assert all(np.isfinite(shapes.surface_of(visual.shape).vertices).all() for visual in found)
+    assert all(np.isfinite(geometry.surface_of(visual.shape).vertices).all() for visual in found)
 
 
 def test_quaternions():
@@ -419,11 +418,11 @@ def test_quaternions():
     turns = Rotation.random(500, rng=np.random.default_rng(0))
     halves = Rotation.from_rotvec(np.pi * np.eye(3))
     for given in (turns, halves, Rotation.identity(1)):
-        found = matrices.quaternion_wxyz(given.as_matrix())
+        found = geometry.quaternion_wxyz(given.as_matrix())
         back = Rotation.from_quat(found[:, [1, 2, 3, 0]]).as_matrix()
         assert np.abs(back - given.as_matrix()).max() < 1e-14
     axes = np.random.default_rng(1).normal(size=(50, 3))
-    frames = matrices.turned_to(axes)
+    frames = geometry.rotation_along(axes)
     assert np.abs(frames @ np.swapaxes(frames, -1, -2) - np.eye(3)).max() < 1e-14
     assert np.abs(np.linalg.det(frames) - 1.0).max() < 1e-13
     assert np.abs(np.cross(frames[:, :, 2], axes)).max() < 1e-14

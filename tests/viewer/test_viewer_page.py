@@ -234,7 +234,7 @@ def test_limits_hold_in_the_page(page: Page):
     robot = ls.robots.planar(2)
     from dataclasses import replace
 
-    from linksweep.description.model import Limits
+    from linksweep.model.model import Limits
 
     links = tuple(
         replace(link, joint=replace(link.joint, limits=Limits(-0.5, 0.7654321))) for link in robot.model.links
@@ -399,7 +399,7 @@ def test_the_handle_is_at_the_tool_of_a_run_and_of_the_sliders(page: Page):
         page.tab("Live")
         page.press("Simulate")
         until(lambda: viewer.running and viewer.live is not None and viewer.live.t > 0.1)
-        page.check("drag the frame")
+        page.check("drag frame")
         until(lambda: page.pose(nodes[1]) is not None)
         page.tab("Joints")
         page.type("joint3", "1.5")  # the target; the robot follows
@@ -450,7 +450,7 @@ def test_eight_rollouts_are_side_by_side(page: Page):
 @pytest.mark.slow
 def test_an_undriven_panda_stays_in_the_page_for_a_minute(page: Page):
     """60 simulated seconds; all but the last are stepped faster than the page would, and then it goes on by itself."""
-    from linksweep.viewer.panel import live
+    from linksweep.viewer import live
 
     with shown(example("panda.urdf")) as viewer:
         page.open(viewer)

@@ -30,8 +30,13 @@ except ImportError:
 viser = pytest.importorskip("viser", reason="the viewer is built on viser: pip install viser")
 websockets = pytest.importorskip("websockets")
 
-from linksweep.viewer import Scene, Viewer, server, show  # noqa: E402
-from linksweep.viewer.geometry import meshes  # noqa: E402
+from linksweep.viewer import (  # noqa: E402
+    Scene,
+    Viewer,
+    meshes,
+    server,
+    show,
+)
 
 
 @pytest.fixture(scope="module")
@@ -317,7 +322,7 @@ def test_what_a_mesh_names_is_a_small_file_beside_it(tmp_path: Path):
     (folder.parent / "textures" / "a.png").write_bytes(image(4, 4))
     os.mkfifo(folder / "pipe")
     (folder / "link").symlink_to("/dev/zero")
-    finds = meshes._beside(folder / "m.obj")
+    finds = meshes._resolver(folder / "m.obj")
     assert finds.get("../textures/a.png") == image(4, 4)
     for name in (
         "/dev/zero",

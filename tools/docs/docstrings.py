@@ -87,9 +87,10 @@ def _sections(doc: str) -> tuple[str, dict[str, str]]:
         for head, body in re.findall(r"^(\S[^\n]*)\n((?:[ \t]+[^\n]*\n?|\n)*)", text + "\n", re.MULTILINE):
             name, _, kind = head.partition(" : ")
             what = " ".join(filter(None, (kind.strip(), " ".join(body.split()))))
-            said[name.strip() if title != "Returns" else "returns"] = (
-                what if kind or title != "Returns" else what or head
-            )
+            if title == "Returns":
+                said["returns"] = what or head
+            else:  # several arguments can share a description
+                said |= {each.strip().lstrip("*"): what for each in name.split(",")}
     return "\n\n".join(prose), said
 
 

@@ -174,7 +174,7 @@ def modified_dh() -> Any:
 
 def filter_diagram() -> Any:
     """Rodriguez' Fig. 3."""
-    from linksweep.studies.filter_diagram import filter_diagram
+    from linksweep.papers.studies.statistics import filter_diagram
 
     return filter_diagram()
 
@@ -225,7 +225,27 @@ def _nanoseconds(text: str) -> float:
     return float(number) * {"ns": 1.0, "µs": 1e3, "ms": 1e6}[unit]
 
 
+def identification() -> Any:
+    """Measured and predicted torques of a two-link arm with friction, and their residuals."""
+    import linksweep as ls
+    from linksweep import plots
+
+    robot = ls.robots.planar(2)
+    true = robot.with_dissipation(damping=[0.5, 0.3], friction=[1.0, 0.6])
+    t = np.arange(3000) / 500.0
+    w, phase = np.array([2.0, 3.3]), np.array([0.3, 1.1])
+    q = np.sin(w * t[:, None] + phase) + 0.4 * np.sin(2.6 * w * t[:, None])
+    qd = w * np.cos(w * t[:, None] + phase) + 1.04 * w * np.cos(2.6 * w * t[:, None])
+    qdd = -(w**2) * (np.sin(w * t[:, None] + phase) + 2.704 * np.sin(2.6 * w * t[:, None]))
+    noise = 0.2 * np.random.default_rng(0).normal(size=q.shape)
+    tau = true.inverse_dynamics(q, qd, qdd, dissipation=True) + noise
+    fit = ls.identify(robot, t, q, tau, cutoff=20.0)
+    predicted = np.where(fit.samples.weight > 0, fit.predicted, np.nan)
+    return plots.fitted_torques(robot, fit.samples.t, fit.samples.tau, predicted, "Two-link arm: torques")
+
+
 FIGURES: dict[str, Callable[[], Any]] = {
+    "identification": identification,
     "sweep": sweep,
     "planar_arm": planar_arm,
     "spatial_vectors": spatial_vectors,

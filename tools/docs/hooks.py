@@ -34,10 +34,12 @@ PARTS = {  # what makes each part of the site, and from which files besides the 
 
 
 def on_config(config: Any) -> Any:
-    """The reference's pages go into the navigation, which says only where."""
-    for room in config.nav:
-        if isinstance(room, dict) and "Reference" in room:
-            room["Reference"] = ["reference/index.md", *({p.title: p.uri} for p in reference.pages())]
+    """Put the generated pages of the Python API into the navigation."""
+    api = ["reference/index.md", *({page.title: page.uri} for page in reference.pages())]
+    for section in config.nav:
+        for entry in section.get("Reference", []):
+            if "Python API" in entry:
+                entry["Python API"] = api
     return config
 
 

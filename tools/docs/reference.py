@@ -27,10 +27,10 @@ from made import Made
 EXAMPLES = Path(__file__).parent / "examples"
 ONE_BY_ONE = ("Robot", "Grasp", "CompiledFunction")  # classes whose members each have an example
 RESULTS = {  # what calls return, which has no name in `linksweep` of its own
-    "CompiledFunction": "linksweep.compiled.function",
-    "BaseParameters": "linksweep.analysis.base_parameters",
+    "CompiledFunction": "linksweep.functions.compiled",
+    "BaseParameters": "linksweep.robot.base_parameters",
     "Counts": "linksweep.tracing.count",
-    "Details": "linksweep.catalogue.details",
+    "Details": "linksweep.functions.details",
     "Explanation": "linksweep.explain.explanation",
     "Factor": "linksweep.robot.factor",
     "Symbolic": "linksweep.backends.symbolic",

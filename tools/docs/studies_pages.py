@@ -9,7 +9,7 @@ from made import Made
 
 
 def made(folder: Path) -> Made:
-    from linksweep import studies
+    from linksweep.papers import studies
 
     texts: dict[str, str] = {}
     files: dict[str, Path] = {}

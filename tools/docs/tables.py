@@ -104,19 +104,20 @@ def counted_robots() -> dict[str, Any]:
 @functools.cache
 def operations(robot: str, function: str, method: str, base_parameters: bool = False) -> Any:
     """Counts of the traced program, before multiply-adds are fused."""
-    from linksweep.catalogue.functions import FUNCTIONS, Request, trace
+    from linksweep.functions.computation import RobotFunction, Together
+    from linksweep.functions.functions import FUNCTIONS
     from linksweep.tracing.count import count
 
     arm = counted_robots()[robot]
     if FUNCTIONS[function].public:
         return arm.operation_count(function, method, base_parameters=base_parameters, rolled=False)
-    return count(trace(arm.canonical, [Request(function, method)], rolled=False))
+    return count(Together((RobotFunction(arm.canonical, function, method),), rolled=False).trace())
 
 
 @functools.cache
 def rank(robot: str, function: str, method: str) -> str:
     """The rank of a method among all of its function, each as it is compiled: with base parameters where they apply."""
-    from linksweep.catalogue.functions import FUNCTIONS
+    from linksweep.functions.functions import FUNCTIONS
 
     methods = FUNCTIONS[function].methods
     totals = {name: operations(robot, function, name, methods[name].linear).total for name in methods}
@@ -124,7 +125,7 @@ def rank(robot: str, function: str, method: str) -> str:
 
 
 def cost_table(requests: str) -> str:
-    from linksweep.catalogue.functions import FUNCTIONS
+    from linksweep.functions.functions import FUNCTIONS
 
     robots = list(counted_robots())
     rows = [f"| | {' | '.join(robots)} |", "|---|" + "--:|" * len(robots)]
@@ -145,8 +146,8 @@ def cost_table(requests: str) -> str:
 
 def role(request: str) -> str:
     """For which functions a method is the default, and when."""
-    from linksweep.catalogue.defaults import DETAILED, RULES
-    from linksweep.catalogue.functions import FUNCTIONS
+    from linksweep.functions.defaults import DETAILED, RULES
+    from linksweep.functions.functions import FUNCTIONS
 
     function, method = request.split()
     if method not in [rule.method for rule in RULES[function]]:
@@ -167,7 +168,7 @@ def role(request: str) -> str:
 
 
 def rules_table(_: str) -> str:
-    from linksweep.catalogue.defaults import RULES
+    from linksweep.functions.defaults import RULES
 
     rows = ["| function | method | when |", "|---|---|---|"]
     for function, rules in RULES.items():
@@ -177,7 +178,7 @@ def rules_table(_: str) -> str:
 
 def explicit_table(_: str) -> str:
     """I* and P* together, by both methods, and inverse dynamics by influence coefficients beside Newton-Euler's."""
-    from linksweep.counts.counting import general_arm
+    from linksweep.papers.counts.counting import general_arm
 
     arms = {"general arm, 6 R": general_arm(6), **{name: counted_robots()[name] for name in ("PUMA 560", "UR5")}}
     rows = [f"| | {' | '.join(arms)} |", "|---|" + "--:|" * len(arms)]
@@ -193,7 +194,7 @@ def explicit_table(_: str) -> str:
 
 
 def count_table(name: str) -> str:
-    from linksweep.counts.count_tables import TABLES
+    from linksweep.papers.counts.count_tables import TABLES
 
     return TABLES[name]().markdown()
 
@@ -209,8 +210,8 @@ def detailed_robots() -> tuple[Any, Any]:
     import numpy as np
 
     import linksweep as ls
-    from linksweep.description.assembly import Part, assemble
-    from linksweep.description.model import Inertial, Joint, Placement
+    from linksweep.model.assembly import Part, assemble
+    from linksweep.model.model import Inertial, Joint, Placement
 
     chain = ls.robots.chain(5, seed=105, joints="mixed")
     body = Inertial(1.0, (0.1, 0.0, 0.0), tuple(map(tuple, np.eye(3).tolist())))
@@ -224,22 +225,21 @@ def detailed_robots() -> tuple[Any, Any]:
 
 
 def record(robot: Any, function: str, method: str) -> tuple[Any, list[Any]]:
-    from linksweep.catalogue.details import quantities
-    from linksweep.catalogue.functions import Request, record_of, signature
+    from linksweep.functions.computation import RobotFunction
+    from linksweep.functions.details import quantities
+    from linksweep.functions.functions import record_of
     from linksweep.mechanism.canonical import canonical
-    from linksweep.tracing.unrolled import UnrolledTrace
+    from linksweep.tracing.tracer import UnrolledTrace
 
-    request = Request(function, method)
-    model = canonical(robot.model, described_frames=True)
-    inputs, outputs = signature(model, [request])
-    tracer = UnrolledTrace(model, inputs)
-    traced = record_of(tracer, request)
-    return traced, quantities(tracer, traced, outputs[0].name)
+    computation = RobotFunction(canonical(robot.model, described_frames=True), function, method)
+    tracer = UnrolledTrace(computation.model, computation.inputs)
+    traced = record_of(tracer, computation)
+    return traced, quantities(tracer, traced, computation.outputs[0].name)
 
 
 def cited_names(module: ModuleType, step: ast.FunctionDef | None = None) -> dict[str, str]:
     """The equations of each name that is assigned on a line with an equation; the first such line counts."""
-    from linksweep.explain.source import statements
+    from linksweep.explain.steps import statements
 
     names: dict[str, str] = {}
     for line, statement in sorted(statements(str(module.__file__)).items()):
@@ -252,7 +252,7 @@ def cited_names(module: ModuleType, step: ast.FunctionDef | None = None) -> dict
 
 def equations_of(module: ModuleType) -> dict[str, str]:
     """From the lines of its steps, and from the rest of the module where steps do not cite an equation."""
-    from linksweep.explain.source import borrowed_from
+    from linksweep.explain.steps import borrowed_from
 
     names: dict[str, str] = {}
     for part in (module, *borrowed_from(module)):
@@ -273,7 +273,7 @@ def shape_text(quantity: Any, chain: Any, general: Any | None) -> str:
 
 
 def quantity_table(request: str) -> str:
-    from linksweep.explain.source import meanings
+    from linksweep.explain.steps import meanings
 
     function, method = request.split()
     chain, general = detailed_robots()

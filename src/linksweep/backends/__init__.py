@@ -1,1 +1,1 @@
-"""From a Program to something that runs: the NumPy interpreter and LLVM."""
+"""From a Program to kernels that run (LLVM, interpreter), source text (C, JavaScript) and formulas (SymPy)."""

@@ -1,13 +1,13 @@
-"""The fast entry: a Python builtin made of machine code, one for all functions.
+"""The fast entry: a Python builtin of machine code, shared by all functions.
 
-Called with plain arrays it finds their addresses, allocates the results (or takes `out=`), runs the kernel and returns,
-in a fraction of what it costs to prepare a call in Python. Plain are float64 or float32 arrays, one sample or a batch
-(n, ...) of them, in any mixture: a single sample beside a batch stands for all of it, and rows may have any stride.
-Whatever else it is given (lists, other types, several batch axes, names) it hands on, unread, to the Python callable
-behind it, which checks, converts or explains. It reads NumPy's array fields where they stand; `supported` verifies that
-they stand there, and without that there is no fast entry. The GIL is released while a large batch runs.
+Called with plain arrays it reads their addresses, allocates the results (or takes `out=`), runs the kernel and returns,
+in a fraction of the time that a call in Python takes to prepare. Plain arguments are float64 or float32 arrays, single
+samples or batches (n, ...) in any mixture: a single sample broadcasts, and rows may have any stride. All other calls
+(lists, other types, several batch axes, keywords) go unread to a fallback in Python, which checks and converts. The
+entry reads the fields of NumPy arrays at fixed offsets; `supported` verifies the offsets, and without them there is no
+fast entry. The GIL is released while a large batch runs.
 
-What differs from function to function is a `Plan`: the builtin's `self`, a ctypes structure that machine code reads.
+The data of a function is a `Plan`: the builtin's `self`, a ctypes structure that machine code reads.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ import math
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from importlib import resources
-from string import Template
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .target import ll_text, symbol_addresses
 from .threads import block_size, least_share
 
 if TYPE_CHECKING:
@@ -31,29 +30,29 @@ if TYPE_CHECKING:
 
 _DATA, _NDIM, _DIMS, _STRIDES, _DESCR, _FLAGS = 16, 24, 32, 40, 56, 64  # bytes into an ndarray object
 _CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
-_INSIDE = 16  # bytes into a ctypes object: where its memory is
-_ITEMS, _LENGTH = 24, 16  # bytes into a list or a tuple: its items' address, its length
-_FIRST = tuple.__basicsize__  # bytes into a tuple: its first item; from Python 3.14 on behind its hash
+_INSIDE = 16  # offset of the memory of a ctypes object
+_ITEMS, _LENGTH = 24, 16  # offsets in a list or tuple: address of its items, length
+_FIRST = tuple.__basicsize__  # offset of the first item of a tuple; from Python 3.14 on after its hash
 _METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
-_RELEASE_ABOVE = 64  # samples; below, the kernel takes less than handing the GIL over
+_RELEASE_ABOVE = 64  # samples; fewer take less time than releasing the GIL
 _MOST_AXES = 6
 _NEW_ARRAY, _ARRAY_TYPE, SET_HANDLER = 93, 2, 304  # in NumPy's table of C functions
 _PYTHON_FUNCTIONS = (
     "PyObject_Vectorcall", "PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree",
     "PyTuple_New", "PyTuple_SetItem", "Py_DecRef", "Py_IncRef", "PyErr_Clear",
 )  # fmt: skip
-POOLED = 256 * 2**10  # bytes of a result from which on its memory comes from the pool (result_memory.py)
-HANDLER = ctypes.c_void_p()  # the address of its handler; null until a large result is first asked for
+POOLED = 256 * 2**10  # bytes of a result, from which on its memory comes from the pool (result_memory.py)
+HANDLER = ctypes.c_void_p()  # the address of its handler; null until the first large result
 TYPE_NUMBERS = {"float64": 12, "float32": 11}
 
 
 @functools.cache
 def entry_ir() -> str:
-    """IR of `entry`: it reads everything that differs between functions from the plan."""
-    text = (resources.files("linksweep.backends") / "entry.ll").read_text(encoding="utf-8")
-    return Template(text).substitute(
-        DATA=_DATA, NDIM=_NDIM, DIMS=_DIMS, STRIDES=_STRIDES, DESCR=_DESCR, FLAGS=_FLAGS, CONTIGUOUS=_CONTIGUOUS,
-        ALIGNED=_ALIGNED, RESULT=_ALIGNED | _WRITEABLE | _CONTIGUOUS, INSIDE=_INSIDE, ITEMS=_ITEMS, LENGTH=_LENGTH,
+    """Return the IR of `entry`, which reads the data of a function from its plan."""
+    return ll_text(
+        "entry.ll", DATA=_DATA, NDIM=_NDIM, DIMS=_DIMS, STRIDES=_STRIDES, DESCR=_DESCR, FLAGS=_FLAGS,
+        CONTIGUOUS=_CONTIGUOUS, ALIGNED=_ALIGNED, RESULT=_ALIGNED | _WRITEABLE | _CONTIGUOUS, INSIDE=_INSIDE,
+        ITEMS=_ITEMS, LENGTH=_LENGTH,
         FIRST=_FIRST, RELEASE_ABOVE=_RELEASE_ABOVE, MOST_AXES=_MOST_AXES, ALL_AXES=_MOST_AXES + 1,
         FLOAT64=TYPE_NUMBERS["float64"], FLOAT32=TYPE_NUMBERS["float32"], POOLED=POOLED,
     )  # fmt: skip
@@ -82,7 +81,7 @@ class _Shape(ctypes.Structure):
 
 
 class Plan(ctypes.Structure):
-    """What the entry knows of a function; the builtin's self, which keeps alive all that machine code touches."""
+    """The data of a function: the builtin's `self`, which keeps alive everything that machine code uses."""
 
     _fields_ = (
         ("kernels", ctypes.c_void_p * 2),
@@ -95,11 +94,11 @@ class Plan(ctypes.Structure):
         ("shares", ctypes.c_int64 * 2),  # samples for each thread, at least
         ("blocks", ctypes.c_int64 * 2),  # samples that a thread takes at a time
         ("threads", ctypes.c_int64),
-        ("pool", ctypes.c_void_p),  # of helpers, null: what is behind shares large batches
+        ("pool", ctypes.c_void_p),  # of helpers; if null, the fallback runs large batches in threads
     )
 
     def add_kernel(self, dtype: str, kernel: MachineKernel) -> None:
-        """Take the calls of this floating type, too."""
+        """Accept calls of this floating type, too."""
         place = ("float64", "float32").index(dtype)
         self.owned.append(kernel)
         self.workspaces[place] = kernel.workspace
@@ -108,7 +107,7 @@ class Plan(ctypes.Structure):
         self.kernels[place] = kernel.address("kernel")  # from here on it is used
 
     def use_threads(self, count: int) -> None:
-        """Share large batches by so many threads. Before there are kernels, which are asked what they cost."""
+        """Run large batches in `count` threads. Call it before `add_kernel`, which reads the cost of the kernel."""
         from . import helpers
 
         if helpers.supported():
@@ -119,7 +118,7 @@ class Plan(ctypes.Structure):
 
 
 def fits(inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]) -> bool:
-    """Whether the entry can take arrays of these shapes (of one sample)."""
+    """Return whether the entry can take arrays of these shapes of one sample."""
     return bool(inputs) and all(len(shape) <= _MOST_AXES for shape in (*inputs, *outputs))
 
 
@@ -127,9 +126,10 @@ def make_builtin(
     name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], shared: int,
     behind: Callable[..., object], code: LoadedCode,
 ) -> tuple[Callable[..., object], Plan]:  # fmt: skip
-    """A builtin function over kernels with these shapes of one sample, and its plan, to which kernels are added.
+    """Return a builtin over kernels with these shapes of one sample, and its plan, to which kernels are added.
 
-    shared: so many of the last inputs must be single samples. behind: takes all other calls. code: the loaded entry.
+    shared: number of last inputs that must be single samples. behind: the fallback for other calls. code: the loaded
+    entry.
     """
     first = len(inputs) - shared
     shapes = [_Shape.of(shape, k >= first) for k, shape in enumerate(inputs)] + [_Shape.of(shape) for shape in outputs]
@@ -146,20 +146,18 @@ def make_builtin(
 
 
 def entry_symbols() -> dict[str, int]:
-    """Addresses that `entry` needs; they are those of this process, so they are given when code is loaded."""
-    python = {
-        name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _PYTHON_FUNCTIONS
-    }
+    """Return the addresses that `entry` needs. They are those of this process, so they are linked at load time."""
+    python = symbol_addresses(ctypes.pythonapi, _PYTHON_FUNCTIONS)
     objects = {"tuple": tuple, "list": list, "none": None, "ndarray": np.ndarray}
     types = {name: np.dtype(name) for name in TYPE_NUMBERS}
     found = {name: id(value) for name, value in (objects | types).items()}
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(HANDLER))  # machine code reads it as long as the process lives
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(HANDLER))  # machine code reads it until the process ends
     numpy = {"PyArray_New": numpy_function(_NEW_ARRAY), "PyDataMem_SetHandler": numpy_function(SET_HANDLER)}
     return {**python, **found, **numpy, "handler": ctypes.addressof(HANDLER)}
 
 
 def data_address(array: np.ndarray) -> int:
-    """Where an array's data is; read from the object, `array.ctypes` takes longer than a small kernel."""
+    """Return the address of an array's data, from the object: `array.ctypes` takes longer than a small kernel."""
     if supported():
         return ctypes.c_void_p.from_address(id(array) + _DATA).value or 0
     return array.ctypes.data
@@ -167,7 +165,7 @@ def data_address(array: np.ndarray) -> int:
 
 @functools.cache
 def supported() -> bool:
-    """Whether arrays, collections and builtins look here as this module believes they do."""
+    """Return whether arrays, collections and builtins have the memory layout that this module assumes."""
     if platform.python_implementation() != "CPython" or sys.maxsize < 2**40 or not _has_gil():
         return False
     try:
@@ -206,7 +204,7 @@ def _has_gil() -> bool:
 
 
 def numpy_function(index: int) -> int:
-    """The address of a function of NumPy's C API."""
+    """Return the address of a function of NumPy's C API."""
     capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype = ctypes.c_void_p

@@ -1,8 +1,8 @@
-"""Run a Program in NumPy, one operation after the other over the whole batch.
+"""Run a Program in NumPy, operation by operation over the whole batch.
 
-The oracle for machine code, and the working path where executable memory is forbidden (LINKSWEEP_BACKEND=interpreter).
-Fused operations round twice here: results agree with LLVM's to rounding, not to the bit. Over exact numbers in arrays
-it is the oracle for the passes that made the Program.
+The interpreter is the reference for machine code, and the backend for systems that forbid executable memory
+(LINKSWEEP_BACKEND=interpreter). Fused operations round twice here: results agree with LLVM's to rounding, not to the
+bit. Over arrays of exact numbers it is the reference for the passes that made the Program.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..tracing.expression import LARGE, Node, Operand, measured_angle
-from ..tracing.program import Add, Block, Body, Loop, Output, PairOutput, Program, Store
+from ..tracing.program import Body, Output, PairOutput, Program, Store
+from .registry import Backend, KernelRequest
 
-Column = Any  # one value for each sample: an array, or a number for all; of the outputs' type
+Column = Any  # one value per sample: an array, or a number for all samples; of the outputs' type
 OPERATIONS: dict[str, Callable[..., Column]] = {
     "neg": np.negative, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "lt": np.less,
     "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "where": np.where,
@@ -55,27 +56,12 @@ class _Run:
     def run(self) -> None:
         for output in self.outputs:
             output[:] = 0.0
-        program = self.program
-        links = range(len(program.parents))
-        for step in program.steps:
-            if isinstance(step, Block):
-                self.body(step.body, -1, -1)
-            elif isinstance(step, Loop):
-                for link in links if step.outward else reversed(links):
-                    self.body(step.bodies[program.kinds[link]], link, link)
-            else:
-                for i in links:
-                    if program.kinds[i] not in step.kinds:
-                        continue
-                    self.body(step.starts[program.kinds[i]], i, i)
-                    j = program.parents[i]
-                    while j >= 0:
-                        self.body(step.steps[program.kinds[j]], i, j)
-                        j = program.parents[j]
+        for body, i, j in self.program.executions():
+            self.body(body, i, j)
         self.poison()
 
     def poison(self) -> None:
-        """Every result of a sample with a non-finite input is NaN."""
+        """Set every result of a sample with a non-finite input to NaN."""
         if self.outputs[0].dtype == object:
             return
         bad = np.zeros(self.outputs[0].shape[0], bool)
@@ -84,7 +70,8 @@ class _Run:
         for output in self.outputs:
             output[bad] = np.nan
 
-    def body(self, body: Body, first: int, link: int) -> None:
+    def body(self, body: Body, i: int, j: int) -> None:
+        """Run a body for link j, in pairs that begin with link i."""
         values: dict[Node, Column] = {}
 
         def value(x: Operand) -> Column:
@@ -97,44 +84,33 @@ class _Run:
             elif node.args:
                 values[node] = OPERATIONS[node.op](*map(value, node.args))
             else:
-                values[node] = self.leaf(node, link)
+                values[node] = self.leaf(node, j)
         for effect in body.effects:
             result = value(effect.value)
-            if isinstance(effect, Output):
-                self.outputs[effect.output][:, self.element(effect.where, link)] = result
-            elif isinstance(effect, PairOutput):
-                self.write_pair(effect, first, link, result)
+            if isinstance(effect, (Output, PairOutput)):
+                self.outputs[effect.output][:, self.program.element(effect.where, i, j)] = result
             elif isinstance(effect, Store):
-                self.memory[effect.array][self.row(effect.row, link), effect.slot] = result
+                self.memory[effect.array][self.row(effect.row, j), effect.slot] = result
             else:
-                assert isinstance(effect, Add)
-                self.memory[effect.array][self.row("parent", link), effect.slot] += result
+                self.memory[effect.array][self.row("parent", j), effect.slot] += result
 
     def leaf(self, node: Node, link: int) -> Column:
         if node.op == "input":
-            return self.inputs[node.data[0]][:, self.element(node.data[1:], link)]
+            return self.inputs[node.data[0]][:, self.program.element(node.data[1:], link, link)]
         if node.op == "table":
             return self.scalar(self.program.tables[node.data[0]][link])
         array, slot, row = node.data[:3]
         return self.memory[array][self.row(row, link), slot].copy()
 
-    def element(self, where: Sequence[int], link: int) -> int:
-        return where[0] if len(where) == 1 else self.program.offsets[where[0]][link] + where[1]
-
     def row(self, row: str | int, link: int) -> int:
-        """Rows of a workspace array are shifted by one: row 0 is the base's."""
+        """Return the row of a workspace array. Row 0 belongs to the base, row 1 + k to link k."""
         if isinstance(row, int):
             return row + 1
         return 0 if row == "base" else 1 + (link if row == "own" else self.program.parents[link])
 
-    def write_pair(self, effect: PairOutput, i: int, j: int, result: Column) -> None:
-        of_i, of_j, component = effect.where
-        element = self.program.offsets[of_i][i] + self.program.offsets[of_j][j] + component
-        self.outputs[effect.output][:, element] = result
-
 
 def _shifted(angle: Column, offset: Column) -> Column:
-    """The sum, of which a large angle is reduced to a turn before the offset is added."""
+    """Return angle + offset, after a large angle is reduced to one turn."""
     if isinstance(offset, float) and offset == 0.0:
         return angle
     if np.asarray(angle).dtype == object:  # exact angles have no size
@@ -143,3 +119,13 @@ def _shifted(angle: Column, offset: Column) -> Column:
     if np.any(large):
         angle = np.where(large, np.arctan2(np.sin(angle), np.cos(angle)), angle)
     return angle + offset
+
+
+class _InterpreterBackend(Backend):
+    name = "interpreter"
+
+    def kernel(self, request: KernelRequest, dtype: str) -> Interpreter:
+        return Interpreter(request.trace())
+
+
+BACKEND = _InterpreterBackend()

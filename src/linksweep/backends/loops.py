@@ -1,8 +1,8 @@
 """LLVM IR of rolled programs: loops over the links inside the loop over groups of samples.
 
-Inputs and results are transposed through the workspace, so that a link reads and writes whole vectors; the values that
-links keep stand there too, one row of slots for each link. Results of pairs that are too large to stay in the cache
-until the last pair is done are written as they come, neighbours of a row together.
+Inputs and results are transposed through the workspace, so that a link reads and writes whole vectors. Values that
+links keep are there too, one row of slots per link. Results of pairs that are too large to stay in the cache until the
+last pair is done are written as they come, neighbours of a row together.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ import numpy as np
 from ..tracing.expression import Node
 from ..tracing.program import Add, Block, Body, Loop, Output, PairLoop, PairOutput, Program, Store
 from .emitter import Emitter
-from .result_elements import constant_zeros, neighbours, paired_outputs, unwritten
 from .target import Target
-from .transpose import load_columns, store_columns
 
-Steps = tuple[Block | Loop | PairLoop, ...]
 Loops = tuple[Loop | PairLoop, ...]
 
-STAGED_PAIRS = 4096  # entries of a result of pairs: 256 KB for eight lanes, which stays in the second cache
+STAGED_PAIRS = 4096  # elements of a result of pairs: 256 KB for eight lanes, which stays in the second cache
 SIDE_BY_SIDE = 4  # neighbours in a row that are worth a transposition
 
 
 class LoopEmitter(Emitter):
+    """Emits a program with loops."""
+
     def __init__(self, program: Program, dtype: str, target: Target):
         super().__init__(program, dtype, target)
         self.row_offsets = []  # of each workspace array, in vectors
@@ -45,102 +44,83 @@ class LoopEmitter(Emitter):
             if k not in self.scattered:
                 self.staged_outputs[k] = total
                 total += array.size
-            if k in self.staged_outputs and not program.rolled:
-                self.blank[k] = np.array(constant_zeros(program, k), int)
-            elif k in self.staged_outputs and k in paired:
-                self.blank[k] = unwritten(program, k)
+                if k in paired:
+                    self.blank[k] = unwritten(program, k)
         self.workspace = total
 
     def prologue(self, bases: Sequence[tuple[str, str]]) -> None:
         super().prologue(bases)
         for k, elements in self.blank.items():
             if len(elements):
-                self.each(f"@blank{k}", len(elements), lambda e, k=k: self._clear(k, e))
-
-    def _clear(self, output: int, element: str) -> None:
-        self.store_work(self.staged(self.staged_outputs[output], element), self.constant(0.0))
-
-    def each(self, table: str, count: int, action: Callable[[str], None]) -> None:
-        """A loop over the integers of a table."""
-        name = self.fresh("each")
-        self.do(f"br label %{name}_in")
-        self.label(f"{name}_in")
-        self.do(f"br label %{name}")
-        self.label(name)
-        self.do(f"%{name}_c = phi i64 [ 0, %{name}_in ], [ %{name}_next, %{name} ]")
-        action(self.lookup(table, f"%{name}_c"))
-        self.do(f"%{name}_next = add i64 %{name}_c, 1")
-        self.do(f"%{name}_more = icmp slt i64 %{name}_next, {count}")
-        self.do(f"br i1 %{name}_more, label %{name}, label %{name}_out")
-        self.label(f"{name}_out")
+                with self.loop("each", 0, 1, f"slt {len(elements)}") as name:
+                    element = self.lookup(f"@blank{k}", f"%{name}_i")
+                    self.store_work(self.staged(self.staged_outputs[k], element), self.constant(0.0))
 
     def run(self, rows: list[list[str]], out_rows: list[list[str]]) -> str:
         self.out_rows = out_rows
         poison = self.stage_inputs(rows)
         self.fill_pair_outputs()
+        groups: list[tuple[bool, tuple[Block | Loop | PairLoop, ...]]] = [
+            (is_block, tuple(steps))
+            for is_block, steps in groupby(self.program.steps, lambda step: isinstance(step, Block))
+        ]
         calls: dict[Loops, list[str]] = {}
-        found = groupby(self.program.steps, lambda step: isinstance(step, Block))
-        parts: list[tuple[bool, Steps]] = [(block, tuple(steps)) for block, steps in found]
-        loops = [part for block, part in parts if not block]
-        for block, part in parts:
-            if block:
-                for step in part:
-                    assert isinstance(step, Block)
-                    self.body(step.body, "", "")
-                continue
-            over_links = tuple(step for step in part if not isinstance(step, Block))
-            if loops.count(part) == 1:
-                self.loops(over_links)
+        for is_block, steps in groups:
+            loops = tuple(step for step in steps if not isinstance(step, Block))
+            if is_block or groups.count((is_block, steps)) == 1:
+                self.steps(steps)
             else:
-                self.call(over_links, calls)
+                self.call(loops, calls)
         self.stage_outputs()
         self.shared_loops(calls)
         return poison
 
-    def loops(self, steps: Sequence[Loop | PairLoop]) -> None:
+    def steps(self, steps: Sequence[Block | Loop | PairLoop]) -> None:
         for step in steps:
-            if isinstance(step, Loop):
-                self.loop(step)
+            if isinstance(step, Block):
+                self.body(step.body, "", "")
+            elif isinstance(step, Loop):
+                self.link_loop(step)
             else:
                 self.pair_loop(step)
 
-    def call(self, steps: Loops, calls: dict[Loops, list[str]]) -> None:
-        """Go to loops that stand once and run several times, and come back."""
-        place = f"shared{list(calls).index(steps) if steps in calls else len(calls)}"
+    def call(self, loops: Loops, calls: dict[Loops, list[str]]) -> None:
+        """Branch to loops that are emitted once and run several times, and continue where they return."""
+        shared = f"shared{list(calls).index(loops) if loops in calls else len(calls)}"
         name = self.fresh("call")
-        calls.setdefault(steps, []).append(name)
+        calls.setdefault(loops, []).append(name)
         self.do(f"br label %{name}")
         self.label(name)
-        self.do(f"br label %{place}")
+        self.do(f"br label %{shared}")
         self.label(f"{name}_back")
 
     def shared_loops(self, calls: dict[Loops, list[str]]) -> None:
-        """The loops of all calls, behind everything else."""
+        """Emit the loops of all calls, behind everything else."""
         if not calls:
             return
         self.do("br label %shared_end")
-        for k, (steps, names) in enumerate(calls.items()):
+        for k, (loops, names) in enumerate(calls.items()):
             self.label(f"shared{k}")
             callers = ", ".join(f"[ {c}, %{name} ]" for c, name in enumerate(names))
             self.do(f"%shared{k}_caller = phi i64 {callers}")
-            self.loops(steps)
+            self.steps(loops)
             cases = " ".join(f"i64 {c}, label %{name}_back" for c, name in enumerate(names))
             self.do(f"switch i64 %shared{k}_caller, label %{names[0]}_back [ {cases} ]")
         self.label("shared_end")
 
     def stage_inputs(self, rows: list[list[str]]) -> str:
-        """Transpose the inputs into the workspace; answers with their poison."""
+        """Transpose the inputs into the workspace. Return their poison."""
         total = self.constant(0.0)
         for k, array in enumerate(self.program.inputs):
 
             def chunk(start: str, size: int, sofar: str, k: int = k) -> str:
                 places = [self.emit(f"getelementptr {self.scalar}, ptr {row}, i64 {start}") for row in rows[k]]
-                columns = load_columns(self, places, size)
+                columns = self.load_columns(places, size)
                 for i, column in enumerate(columns):
                     self.store_work(self.staged(self.staged_inputs[k] + i, start), column)
                 return self.emit(f"fadd {self.vector} {sofar}, {self.poison(columns)}")
 
-            total = self.chunks(array.size, total, chunk)
+            total = self.each_chunk(array.size, total, chunk)
         return total
 
     def stage_outputs(self) -> None:
@@ -149,28 +129,19 @@ class LoopEmitter(Emitter):
             def chunk(start: str, size: int, sofar: str, k: int = k, base: int = base) -> str:
                 columns = [self.load_work(self.staged(base + i, start)) for i in range(size)]
                 places = [f"getelementptr {self.scalar}, ptr {row}, i64 {start}" for row in self.out_rows[k]]
-                store_columns(self, [self.emit(place) for place in places], columns)
+                self.store_columns([self.emit(place) for place in places], columns)
                 return sofar
 
-            self.chunks(self.program.outputs[k].size, self.constant(0.0), chunk)
+            self.each_chunk(self.program.outputs[k].size, self.constant(0.0), chunk)
 
-    def chunks(self, size: int, value: str, chunk: Callable[[str, int, str], str]) -> str:
-        """A loop over whole vectors of a row, then the rest; `value` goes through every chunk."""
+    def each_chunk(self, size: int, value: str, chunk: Callable[[str, int, str], str]) -> str:
+        """Emit a loop over whole vectors of a row, then the rest. `value` goes through every chunk."""
         whole = size - size % self.lanes
         if whole:
-            name = self.fresh("chunk")
-            self.do(f"br label %{name}_in")
-            self.label(f"{name}_in")
-            self.do(f"br label %{name}")
-            self.label(name)
-            self.do(f"%{name}_c = phi i64 [ 0, %{name}_in ], [ %{name}_next, %{name} ]")
-            self.do(f"%{name}_v = phi {self.vector} [ {value}, %{name}_in ], [ %{name}_w, %{name} ]")
-            new = chunk(f"%{name}_c", self.lanes, f"%{name}_v")
-            self.do(f"%{name}_w = fadd {self.vector} {new}, {self.constant(-0.0)}")  # a copy
-            self.do(f"%{name}_next = add i64 %{name}_c, {self.lanes}")
-            self.do(f"%{name}_more = icmp slt i64 %{name}_next, {whole}")
-            self.do(f"br i1 %{name}_more, label %{name}, label %{name}_out")
-            self.label(f"{name}_out")
+            with self.loop("chunk", 0, self.lanes, f"slt {whole}") as name:
+                self.do(f"%{name}_v = phi {self.vector} [ {value}, %{name}_in ], [ %{name}_w, %{name} ]")
+                new = chunk(f"%{name}_i", self.lanes, f"%{name}_v")
+                self.do(f"%{name}_w = fadd {self.vector} {new}, {self.constant(-0.0)}")  # a copy
             value = f"%{name}_w"
         return chunk(str(whole), size - whole, value) if size > whole else value
 
@@ -185,66 +156,45 @@ class LoopEmitter(Emitter):
         self.do(f"store {self.vector} {value}, ptr {place}, align {self.target.vector_bytes}")
 
     def fill_pair_outputs(self) -> None:
-        """A pair of links on different branches has no body to write it: it is 0.
+        """Fill results of pairs with zeros: no body writes the elements of links on different branches.
 
-        What pairs will write is filled too: in order, memory is fetched ahead, and not line by line as pairs come to
-        it. For Talos on a free base that makes a regressor in 8 us, not 53.
+        Elements that pairs write later are filled too, because in order memory is prefetched. A regressor of
+        floating-base Talos takes 8 us instead of 53.
         """
         for k in self.scattered:
             last = self.program.outputs[k].size - self.lanes
             for row in self.out_rows[k]:
                 self.do(f"call void @fill(ptr {row}, ptr %spare, i64 {last})")
 
-    def loop(self, step: Loop) -> None:
+    def link_loop(self, step: Loop) -> None:
         links = len(self.program.parents)
-        name = self.fresh("loop")
-        first, stop, by = ("0", str(links), 1) if step.outward else (str(links - 1), "-1", -1)
-        self.do(f"br label %{name}_in")
-        self.label(f"{name}_in")
-        self.do(f"br label %{name}")
-        self.label(name)
-        self.do(f"%{name}_i = phi i64 [ {first}, %{name}_in ], [ %{name}_next, %{name}_end ]")
-        self.switch(step.bodies, f"%{name}_i", f"%{name}_i", f"{name}_end")
-        self.label(f"{name}_end")
-        self.do(f"%{name}_next = add i64 %{name}_i, {by}")
-        self.do(f"%{name}_more = icmp ne i64 %{name}_next, {stop}")
-        self.do(f"br i1 %{name}_more, label %{name}, label %{name}_out")
-        self.label(f"{name}_out")
+        first, stop, by = (0, links, 1) if step.outward else (links - 1, -1, -1)
+        with self.loop("loop", first, by, f"ne {stop}", blocks=True) as name:
+            self.switch(step.bodies, f"%{name}_i", f"%{name}_i", f"{name}_end")
 
     def pair_loop(self, step: PairLoop) -> None:
-        name = self.fresh("pair")
-        links = len(self.program.parents)
-        self.do(f"br label %{name}_in")
-        self.label(f"{name}_in")
-        self.do(f"br label %{name}")
-        self.label(name)
-        self.do(f"%{name}_i = phi i64 [ 0, %{name}_in ], [ %{name}_next, %{name}_end ]")
-        if len(step.kinds) < len(step.starts):  # links of other kinds take no part
-            cases = " ".join(f"i64 {kind}, label %{name}_start" for kind in step.kinds)
-            self.do(f"switch i64 {self.lookup('@kinds', f'%{name}_i')}, label %{name}_end [ {cases} ]")
-            self.label(f"{name}_start")
-        self.switch(step.starts, f"%{name}_i", f"%{name}_i", f"{name}_started")
-        self.label(f"{name}_started")
-        above = self.lookup("@parents", f"%{name}_i")
-        self.do(f"br label %{name}_up")
-        self.label(f"{name}_up")
-        self.do(f"%{name}_j = phi i64 [ {above}, %{name}_started ], [ %{name}_above, %{name}_stepped ]")
-        self.do(f"%{name}_base = icmp slt i64 %{name}_j, 0")
-        self.do(f"br i1 %{name}_base, label %{name}_end, label %{name}_step")
-        self.label(f"{name}_step")
-        self.switch(step.steps, f"%{name}_i", f"%{name}_j", f"{name}_stepped")
-        self.label(f"{name}_stepped")
-        found = self.lookup("@parents", f"%{name}_j")
-        self.do(f"%{name}_above = add i64 {found}, 0")
-        self.do(f"br label %{name}_up")
-        self.label(f"{name}_end")
-        self.do(f"%{name}_next = add i64 %{name}_i, 1")
-        self.do(f"%{name}_more = icmp ne i64 %{name}_next, {links}")
-        self.do(f"br i1 %{name}_more, label %{name}, label %{name}_out")
-        self.label(f"{name}_out")
+        with self.loop("pair", 0, 1, f"ne {len(self.program.parents)}", blocks=True) as name:
+            if len(step.kinds) < len(step.starts):  # links of other kinds have no pairs
+                cases = " ".join(f"i64 {kind}, label %{name}_start" for kind in step.kinds)
+                self.do(f"switch i64 {self.lookup('@kinds', f'%{name}_i')}, label %{name}_end [ {cases} ]")
+                self.label(f"{name}_start")
+            self.switch(step.starts, f"%{name}_i", f"%{name}_i", f"{name}_started")
+            self.label(f"{name}_started")
+            parent = self.lookup("@parents", f"%{name}_i")
+            self.do(f"br label %{name}_up")
+            self.label(f"{name}_up")
+            self.do(f"%{name}_j = phi i64 [ {parent}, %{name}_started ], [ %{name}_above, %{name}_stepped ]")
+            self.do(f"%{name}_base = icmp slt i64 %{name}_j, 0")
+            self.do(f"br i1 %{name}_base, label %{name}_end, label %{name}_step")
+            self.label(f"{name}_step")
+            self.switch(step.steps, f"%{name}_i", f"%{name}_j", f"{name}_stepped")
+            self.label(f"{name}_stepped")
+            parent = self.lookup("@parents", f"%{name}_j")
+            self.do(f"%{name}_above = add i64 {parent}, 0")
+            self.do(f"br label %{name}_up")
 
     def switch(self, bodies: Sequence[Body], first: str, link: str, end: str) -> None:
-        """Run the body of this link's kind, then go to `end`."""
+        """Emit the bodies; that of the link's kind runs, then control goes to `end`."""
         if len(bodies) == 1:
             self.body(bodies[0], first, link)
             self.do(f"br label %{end}")
@@ -296,7 +246,7 @@ class LoopEmitter(Emitter):
         for effect in body.effects:
             value = self.operand(effect.value, values)
             if isinstance(effect, Output):
-                if not isinstance(effect.value, Node) and (self.program.rolled or effect.value != 0.0):
+                if not isinstance(effect.value, Node):
                     self.output(effect, link, value)
             elif isinstance(effect, PairOutput):
                 continue
@@ -309,7 +259,7 @@ class LoopEmitter(Emitter):
                 self.store_work(place, self.emit(f"fadd {self.vector} {self.load_work(place)}, {value}"))
 
     def work(self, array: int, row: str, slot: int) -> str:
-        """The address of a slot of one row of a workspace array."""
+        """Return the address of a slot of one row of a workspace array."""
         index = self.emit(f"mul i64 {row}, {self.program.arrays[array]}")
         place = self.emit(f"getelementptr {self.vector}, ptr %work, i64 {index}")
         return self.emit(f"getelementptr {self.vector}, ptr {place}, i64 {self.row_offsets[array] + slot}")
@@ -324,26 +274,26 @@ class LoopEmitter(Emitter):
         self.store_work(self.staged(base, self.element(effect.where, link)), value)
 
     def pair_outputs(self, body: Body, first: str, link: str, values: dict[Node, str]) -> None:
-        """What a pair writes: into the workspace, or neighbours of a row together."""
+        """Store the results of a pair: into the workspace, or neighbours of a row together."""
         groups: dict[tuple[int, int, int], dict[int, str]] = {}
         for effect in body.effects:
             if isinstance(effect, PairOutput):
                 of_i, of_j, component = effect.where
                 groups.setdefault((effect.output, of_i, of_j), {})[component] = self.operand(effect.value, values)
-        for (output, of_i, of_j), found in groups.items():
+        for (output, of_i, of_j), elements in groups.items():
             of_first, of_link = self.lookup(f"@offsets{of_i}", first), self.lookup(f"@offsets{of_j}", link)
             begin = self.emit(f"add i64 {of_first}, {of_link}")
             if output in self.staged_outputs:
-                for component, value in found.items():
+                for component, value in elements.items():
                     self.store_work(self.staged(self.staged_outputs[output] + component, begin), value)
                 continue
-            for run in neighbours(list(found)):
-                columns = [found[c] for c in run]
+            for run in neighbours(list(elements)):
+                columns = [elements[c] for c in run]
                 element = self.emit(f"add i64 {begin}, {run[0]}")
                 places = [f"getelementptr {self.scalar}, ptr {row}, i64 {element}" for row in self.out_rows[output]]
                 rows = [self.emit(place) for place in places]
                 if len(run) >= SIDE_BY_SIDE:
-                    store_columns(self, rows, columns)
+                    self.store_columns(rows, columns)
                 else:
                     self.scatter(rows, columns)
 
@@ -354,19 +304,21 @@ class LoopEmitter(Emitter):
                 entry = self.emit(f"extractelement {self.vector} {value}, i64 {lane}")
                 self.do(f"store {self.scalar} {entry}, ptr {place}")
 
-    def globals(self) -> list[str]:
+    def constant_globals(self) -> list[str]:
         program = self.program
         lines = [self.integers("@parents", program.parents), self.integers("@kinds", program.kinds)]
         lines += [self.integers(f"@offsets{k}", offsets) for k, offsets in enumerate(program.offsets)]
         rows = [value for row in zip(*program.tables, strict=True) for value in row] or [0.0]
         numbers = ", ".join(f"{self.scalar} {self.literal(value)}" for value in rows)
         lines.append(f"@tables = internal constant [{len(rows)} x {self.scalar}] [{numbers}], align 64")
-        lines += [self.integers(f"@blank{k}", [*map(int, found)]) for k, found in self.blank.items() if len(found)]
+        lines += [
+            self.integers(f"@blank{k}", [*map(int, elements)]) for k, elements in self.blank.items() if len(elements)
+        ]
         names = {"SCALAR": self.scalar, "VECTOR": self.vector, "LANES": str(self.lanes), "BYTES": str(self.bytes)}
         helper = _FILL if self.scattered else ""
         for name, text in names.items():
             helper = helper.replace(name, text)
-        return [*super().globals(), *lines, helper]
+        return [*super().constant_globals(), *lines, helper]
 
     @staticmethod
     def integers(name: str, values: Sequence[int]) -> str:
@@ -394,4 +346,49 @@ rest:
 end:
   ret void
 }
-"""  # rows are longer than a vector; those of lanes without a sample are left alone
+"""  # rows are longer than a vector; lanes without a sample have the spare row, which is skipped
+
+
+# ---- elements of results ----
+
+
+def paired_outputs(program: Program) -> list[int]:
+    """Return the results that pairs of links write. Elements of links on different branches, not a pair, are 0."""
+    return sorted({e.output for b in program.bodies() for e in b.effects if isinstance(e, PairOutput)})
+
+
+def unwritten(program: Program, output: int) -> np.ndarray:
+    """Return the elements of a result that no pair writes."""
+    written = np.zeros(program.outputs[output].size, bool)
+    tables = [np.array(offsets) for offsets in program.offsets]
+    for step in program.steps:
+        if not isinstance(step, PairLoop):
+            continue
+        above: list[tuple[list[int], list[int]]] = [([], []) for _ in step.steps]
+        own: list[list[int]] = [[] for _ in step.starts]
+        for i, kind in enumerate(program.kinds):
+            j = program.parents[i] if kind in step.kinds else -1
+            if kind in step.kinds:
+                own[kind].append(i)
+            while j >= 0:
+                above[program.kinds[j]][0].append(i)
+                above[program.kinds[j]][1].append(j)
+                j = program.parents[j]
+        runs = [*zip(step.starts, ((links, links) for links in own), strict=True), *zip(step.steps, above, strict=True)]
+        for body, (firsts, links) in runs:
+            for effect in body.effects if links else ():
+                if isinstance(effect, PairOutput) and effect.output == output:
+                    of_i, of_j, component = effect.where
+                    written[tables[of_i][firsts] + tables[of_j][links] + component] = True
+    return np.flatnonzero(~written)
+
+
+def neighbours(components: Sequence[int]) -> list[list[int]]:
+    """Group consecutive integers."""
+    runs: list[list[int]] = []
+    for component in sorted(components):
+        if runs and component == runs[-1][-1] + 1:
+            runs[-1].append(component)
+        else:
+            runs.append([component])
+    return runs

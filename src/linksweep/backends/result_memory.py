@@ -16,14 +16,12 @@ import ctypes
 import functools
 import os
 from collections.abc import Callable
-from importlib import resources
-from string import Template
 
 import numpy as np
 
 from .entry import HANDLER, POOLED, SET_HANDLER, numpy_function
 from .llvm import LoadedCode, emit_object
-from .target import host_target
+from .target import host_target, ll_text, symbol_addresses
 
 _SLOTS, _MOST = 16, 256 * 2**20  # blocks, and bytes of all of them
 _PAGE, _HUGE, _HUGE_ABOVE = 64 * 2**10, 2 * 2**20, 4 * 2**20
@@ -44,10 +42,9 @@ class _Handler(ctypes.Structure):
 
 
 def result_memory_ir() -> str:
-    text = (resources.files("linksweep.backends") / "result_memory.ll").read_text(encoding="utf-8")
-    return Template(text).substitute(
-        SLOTS=_SLOTS, POOLED=POOLED, PAGE_LESS=_PAGE - 1, HUGE=_HUGE, HUGE_LESS=_HUGE - 1, HUGE_ABOVE=_HUGE_ABOVE,
-        MADV_HUGEPAGE=_MADV_HUGEPAGE,
+    return ll_text(
+        "result_memory.ll", SLOTS=_SLOTS, POOLED=POOLED, PAGE_LESS=_PAGE - 1, HUGE=_HUGE, HUGE_LESS=_HUGE - 1,
+        HUGE_ABOVE=_HUGE_ABOVE, MADV_HUGEPAGE=_MADV_HUGEPAGE,
     )  # fmt: skip
 
 
@@ -71,7 +68,7 @@ def _pool() -> _Pool | None:
         return None
     libc = ctypes.CDLL(None)
     try:
-        symbols = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in _LIBC}
+        symbols = symbol_addresses(libc, _LIBC)
     except AttributeError:  # not a POSIX system
         return None
     return _Pool(symbols)
@@ -90,13 +87,13 @@ def handler() -> object | None:
 
 
 def held_bytes() -> int:
-    """Bytes that wait in the pool now."""
+    """Return the bytes of free blocks in the pool."""
     pool = _pool()
     return 0 if pool is None else ctypes.c_int64.from_address(pool.code["held"]).value
 
 
 def _limit() -> int:
-    """Bytes that may wait in the pool: no more than a thirty-second of the machine's memory."""
+    """Return the largest number of bytes in the pool, at most 1/32 of the machine's memory."""
     try:
         return min(_MOST, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 32)
     except (AttributeError, ValueError, OSError):
@@ -104,7 +101,7 @@ def _limit() -> int:
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """np.empty, from the pool if the array is large."""
+    """Return np.empty(shape, dtype), from the pool if the array is large."""
     size = dtype.itemsize
     for length in shape:
         size *= length

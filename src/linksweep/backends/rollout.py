@@ -1,16 +1,16 @@
-"""Many steps in one call: a loop in machine code around a kernel whose first results are its first inputs again.
+"""Many steps in one call: a loop in machine code around a kernel whose first results are its next first inputs.
 
     void rollout(ptr kernel, i64 n, i64 records, i64 every, ptr bases, ptr rows, ptr advances, ptr scratch,
                  ptr in_strides, ptr out_strides, ptr work, ptr counter, i64 block)
 
-A kernel of states, feeds -> states, results is called records * every times. States and results are kept at every
-`every`-th step: a state where the steps begin, a result of the first of them; in between they live in `scratch`. Feeds
-advance at every step. Addresses (inputs, then outputs) are those of the first record, `rows` and `advances` are bytes
-per sample and per record (per step for feeds).
+A kernel of states, feeds -> states, results is called records * every times. States and results are recorded at every
+`every`-th step: the state before the step, and the results of the step. In between they are in `scratch`. Feeds advance
+at every step. `bases` (inputs, then outputs) are addresses of the first record; `rows` and `advances` are bytes per
+sample and per record, or per step for feeds.
 
-Threads that call it on the same arrays take blocks of samples by a shared counter, as a kernel's do; each runs through
-time with its own samples. The kernel must read all inputs of a sample before it writes a result: written-out programs
-do, so a state may overwrite itself.
+Threads that call it on the same arrays take blocks of samples by a shared counter, as those of a kernel do; each
+computes all steps of its samples. The kernel must read all inputs of a sample before it writes a result, as unrolled
+programs do, so that a state may overwrite itself.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ from .target import host_target
 from .threads import run_shared
 
 STATES = 2
-_BLOCK = 64  # samples: a whole number of lanes, whose states stay in the first cache
+_BLOCK = 64  # samples: whole lanes, whose states stay in the first cache
 _FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 8, ctypes.c_int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """An input that is known beforehand: values (moments, n or 1, size), which one the first step reads, and how many
-    moments each step goes on."""
+    """An input that is known beforehand.
+
+    values: (time steps, n or 1, size). first: index that the first step reads. advance: indices per step.
+    """
 
     values: np.ndarray
     first: int = 0
@@ -48,22 +50,23 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """States (records + 1, n, size), of which the first record is given, and results of the same length.
+    """States (records + 1, n, size), whose first record is the initial state, and results of the same length.
 
-    Records may stand anywhere, the last one first as well: `x[::-1]`; each is contiguous."""
+    Each record is contiguous; records may have any stride, also a negative one.
+    """
 
     states: Sequence[np.ndarray]
     results: Sequence[np.ndarray]
     every: int
 
     def __post_init__(self):
-        arrays = (*self.states, *self.results)  # machine code goes through them without looking
+        arrays = (*self.states, *self.results)  # machine code does not check them
         alike = {(x.ndim, x.shape[:2], x.dtype) for x in arrays}
         if (
             len(self.states) != STATES or len(alike) != 1 or arrays[0].ndim != 3
             or not all(x[0].flags.c_contiguous for x in arrays)
         ):  # fmt: skip
-            raise BackendError("a rollout got arrays that do not belong together: please report this.")
+            raise BackendError("the arrays of a rollout do not have the same shape and type: please report this.")
 
     @property
     def count(self) -> int:
@@ -71,14 +74,14 @@ class Recording:
 
 
 def staying(x: np.ndarray, records: int) -> np.ndarray:
-    """So many records of a state (n, size) of which only the last one is wanted: all of them in its own memory."""
+    """Return a view of a state (n, size) as `records` records in the same memory, if only the last is needed."""
     return np.lib.stride_tricks.as_strided(x, (records, *x.shape), (0, *x.strides))
 
 
 def run(
     kernel: Callable[..., None], recording: Recording, feeds: Sequence[Feed], first: int, last: int, threads: int
 ) -> None:
-    """Fill the records first + 1 ... last of the states, and first ... last - 1 of the results."""
+    """Compute the records first + 1 ... last of the states, and first ... last - 1 of the results."""
     if not recording.count or first == last:
         return
     if isinstance(kernel, MachineKernel):
@@ -90,10 +93,10 @@ def run(
 def _run_python(
     kernel: Callable[..., None], recording: Recording, feeds: Sequence[Feed], first: int, last: int
 ) -> None:
-    """The same loop in Python, around any kernel."""
+    """Run the loop in Python, around any kernel."""
     spare = [np.empty_like(x[0]) for x in recording.results]
     for record in range(first, last):
-        states = [x[record].copy() for x in recording.states]  # the next one may take its place
+        states = [x[record].copy() for x in recording.states]  # the next record may overwrite it
         for j in range(recording.every):
             final = j + 1 == recording.every
             after = [x[record + 1] if final else np.empty_like(x[0]) for x in recording.states]
@@ -115,10 +118,10 @@ def _run_machine(
 
 
 class _SharedRollout:
-    """Steps of machine code over one batch: see `SharedWork` in threads.py.
+    """A rollout in machine code over one batch, a `SharedWork` (threads.py).
 
-    inputs, outputs: (records or moments, samples, size) from the first record on. counts: records, steps from one to
-    the next, samples in a block.
+    inputs, outputs: (records or time steps, samples, size), from the first record on. counts: records, steps per
+    record, samples per block.
     """
 
     def __init__(
@@ -126,7 +129,7 @@ class _SharedRollout:
         feed_advances: Sequence[int], counts: tuple[int, int, int],
     ):  # fmt: skip
         arrays = [*inputs, *outputs]
-        self._owned = kernel, arrays  # the code, and what the addresses below lead to
+        self._owned = kernel, arrays  # keeps alive the code and the arrays behind the addresses below
         self._kernel, self._outputs, self._feeds = kernel, outputs, len(feed_advances)
         self._count, self._counts = outputs[0].shape[1], counts
         self._driver = _driver(len(inputs), len(outputs))
@@ -153,7 +156,7 @@ class _SharedRollout:
             self._kernel.address("kernel"), self._count, records, every, *self._places, places,
             *self._strides, place, ctypes.addressof(self._counter), block,
         )  # fmt: skip
-        del work, scratch  # until here they had to live
+        del work, scratch  # they had to live until here
 
     def stop(self) -> None:
         self._counter.value = self._count
@@ -168,7 +171,7 @@ def _integers(values: Sequence[int]) -> Integers:
 
 
 class _Driver:
-    """Loaded machine code of the loop; it does not depend on the robot."""
+    """Loaded machine code of the loop, which does not depend on the robot."""
 
     def __init__(self, ir: str):
         self._code = LoadedCode(emit_object(ir, host_target()), ("rollout",))
@@ -183,7 +186,7 @@ def _driver(inputs: int, outputs: int) -> _Driver:
 
 
 def rollout_ir(inputs: int, outputs: int) -> str:
-    """The IR of the loop, for a kernel with so many inputs and outputs."""
+    """Return the IR of the loop, for a kernel with these numbers of inputs and outputs."""
     arrays = range(inputs + outputs)
     lines = [
         "define void @rollout(ptr %kernel, i64 %n, i64 %records, i64 %every, ptr %bases, ptr %rows, ptr %advances, "

@@ -1,24 +1,26 @@
 """A Program as SymPy expressions: explicit scalar elements of M, of its inverse, of torques.
 
-Rodriguez (1987, sections XIII and XIV) asks for them: "explicit evaluation of the scalar elements of the inertia matrix
-inverse". Written out, a Program is turned into expressions operation by operation. Simplified, it runs over fractions
-of polynomials in the sines and cosines, with sin^2 = 1 - cos^2 applied all along: equal polynomials get the same form.
+Rodriguez (1987, sections XIII and XIV): "explicit evaluation of the scalar elements of the inertia matrix inverse".
+Without simplification, a Program becomes expressions operation by operation. With simplification, it runs over
+fractions of polynomials in the sines and cosines of its angles, with exact coefficients, reduced by sin^2 = 1 - cos^2.
+A reduced polynomial has a unique form: what is zero becomes 0, and equal terms of a recursion are collected.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, BackendError
-from ..support.foreign import refuse_foreign
+from ..support.checks import refuse_foreign
 from ..support.messages import shown
-from ..tracing.expression import Node, Operand
-from ..tracing.expression import number as as_float
+from ..tracing.expression import Node, Operand, number
 from ..tracing.program import Program
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ LONGEST_FORMULA = 50_000  # characters of LaTeX that a notebook shows
 
 
 def sympy() -> Module:
-    """The package, or one sentence about how to get it."""
+    """Return the package sympy, or raise an error that says how to install it."""
     try:
         import sympy
     except ImportError:
@@ -87,16 +89,16 @@ class Symbolic:
 
     @property
     def flat(self) -> list[Expression]:
-        """Every expression, the last axis fastest."""
+        """All expressions, the last axis fastest."""
         return list(sympy().flatten(self.expressions)) if self.shape else [self.expressions]
 
     @property
     def operations(self) -> int:
-        """SymPy's count of the operations in all expressions, nothing shared."""
+        """SymPy's count of the operations in all expressions, without sharing."""
         return int(sum(sympy().count_ops(expression) for expression in self.flat))
 
     def _repr_latex_(self) -> str | None:
-        """The expressions as a formula, unless it is longer than anybody reads."""
+        """Return the expressions as a formula, unless it is too long to read."""
         text = sympy().latex(self.expressions, symbol_names=dotted(self.symbols))
         return f"$\\displaystyle {text}$" if len(text) <= LONGEST_FORMULA else None
 
@@ -106,7 +108,7 @@ class Symbolic:
 
 
 def dotted(symbols: dict[str, tuple[Expression, ...]]) -> dict[Expression, str]:
-    """LaTeX of the rates among the symbols: qd2 is a q with one dot and a 2 below, qdd_elbow one with two."""
+    """Return the LaTeX of velocities and accelerations among the symbols: qd2 is q_2 with a dot, qdd_elbow with two."""
     dots = {"qd": r"\dot{q}", "qdd": r"\ddot{q}"}
     return {
         symbol: f"{dots[name]}_{{{str(symbol).removeprefix(name).lstrip('_')}}}"
@@ -115,7 +117,7 @@ def dotted(symbols: dict[str, tuple[Expression, ...]]) -> dict[Expression, str]:
 
 
 def written_size(program: Program) -> int:
-    """The operations of all results written out, where each use of a shared value repeats it."""
+    """Return the operations of all results as formulas, in which each use of a shared value repeats it."""
     size: dict[Node, int] = {}
     for body in program.bodies():
         for node in body.nodes:
@@ -127,8 +129,11 @@ def written_size(program: Program) -> int:
 
 @dataclass(frozen=True)
 class Options:
-    """simplify: as fractions of polynomials. numbers: exact fractions ("rational") or "float". limit: of operations
-    written out, or, simplified, of terms on the way. way_out: what else may be done about what is too long."""
+    """Options of formulas.
+
+    simplify: compute with fractions of polynomials. numbers: exact fractions ("rational") or "float". limit: largest
+    number of operations, or with simplify of intermediate terms. way_out: advice for a formula that is too long.
+    """
 
     simplify: bool = False
     numbers: str = "rational"
@@ -146,7 +151,7 @@ def symbolic(
     program: Program, symbol_names: dict[str, Sequence[str]], options: Options, what: str, inverted: bool = False,
     own: Mapping[str, float] = MappingProxyType({}),
 ) -> Symbolic:  # fmt: skip
-    """The one result of a written-out Program as expressions.
+    """Return the only result of an unrolled Program as expressions.
 
     symbol_names: of each input's elements. what: the function, for messages. inverted: the inverse of a matrix, if
     simplified. own: the robot's numbers for letters among these.
@@ -155,7 +160,7 @@ def symbolic(
     simplify, limit, size = options.simplify, options.limit, written_size(program)
     if not simplify and size > limit:
         raise ArgumentError(
-            f"{what} takes {size:,} operations written out, more than limit={limit:,}: take {options.way_out}fewer "
+            f"{what} takes {size:,} operations as a formula, more than limit={limit:,}: use {options.way_out}fewer "
             f"joints, a simpler function, simplify=True, or a larger limit."
         )
     symbols = {
@@ -164,7 +169,7 @@ def symbolic(
     inputs = list(symbols.values())
     written = _Written(sp, inputs, exact=options.numbers == "rational" or simplify)
     if simplify:
-        from .symbolic_fractions import simplified
+        pass
 
         values = simplified(program, written, options, what, inverted)
         if options.numbers == "float":
@@ -185,7 +190,7 @@ def _shaped(sp: Module, values: list[Expression], shape: tuple[int, ...]) -> Exp
 
 
 def as_fraction(number: float) -> Fraction:
-    """The fraction with a denominator up to 10,000, or the decimal, that a float stands for but for rounding.
+    """Return the fraction with a denominator up to 10,000, or the decimal, that a float represents up to rounding.
 
     Constants of a Program are sums and products of the robot's, each rounded: 1e-14 allows for some cancellation.
     """
@@ -196,7 +201,7 @@ def as_fraction(number: float) -> Fraction:
 
 
 class _Written:
-    """Operations as SymPy expressions."""
+    """Converts operations to SymPy expressions."""
 
     def __init__(self, sp: Module, inputs: list[tuple[Expression, ...]], exact: bool):
         self.sp = sp
@@ -212,7 +217,7 @@ class _Written:
         return [self.value(effect.value) for effect in effects]
 
     def value(self, x: Operand) -> Expression:
-        return self.known[x] if isinstance(x, Node) else self.number(as_float(x))
+        return self.known[x] if isinstance(x, Node) else self.number(number(x))
 
     def number(self, x: float) -> Expression:
         if not self.exact:
@@ -247,14 +252,186 @@ class _Written:
         raise AssertionError(f"{node.op} has no symbolic form")
 
     def angle(self, x: Operand) -> Expression:
-        """An angle, in which a number that is a fraction of a turn is written with pi."""
+        """Return an angle, in which rational multiples of pi are written with pi."""
         if isinstance(x, Node) and x.op in ("add", "sub"):
             a, b = (self.angle(arg) for arg in x.args)
             return a + b if x.op == "add" else a - b
         if isinstance(x, Node):
             return self.value(x)
-        x = as_float(x)
+        x = number(x)
         turn = Fraction(x / math.pi).limit_denominator(360)
         if self.exact and abs(float(turn) * math.pi - x) <= 4e-16 * abs(x):
             return self.sp.pi * self.sp.Rational(turn.numerator, turn.denominator)
         return self.number(x)
+
+
+# ---- simplification ----
+
+
+TRIGONOMETRIC = ("sin", "cos")
+SUMS_UP_TO = 100  # terms; to look for sums of angles in more takes SymPy long
+SUMS_IN_ALL = 1500  # terms of all results together
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A fraction of two elements of the ring; the denominator `lower` is 1 for a polynomial."""
+
+    upper: Expression
+    lower: Expression
+
+
+def simplified(
+    program: Program, written: Expression, options: Options, what: str, inverted: bool = False
+) -> list[Expression]:
+    """Return the results as expressions. `written` converts leaves, sines and numbers to SymPy.
+
+    inverted: of a square result, the inverse, by cofactors over the determinant.
+    """
+    (body,) = program.bodies()
+    effects = sorted(body.effects, key=lambda effect: effect.where[0])  # type: ignore[union-attr]
+    nodes = _needed([effect.value for effect in effects])
+    for node in body.nodes:
+        if node.op == "input":
+            written.known[node] = written.expression(node)
+    field = _Fractions(nodes, written, options, what)
+    values: dict[Node, Ratio] = {}
+
+    def value(x: Operand) -> Ratio:
+        return values[x] if isinstance(x, Node) else field.number(number(x))
+
+    for node in nodes:
+        args = () if node.op in TRIGONOMETRIC else node.args
+        values[node] = field.apply(node, [value(arg) for arg in args])
+    results = [value(effect.value) for effect in effects]
+    if inverted:
+        results = field.inverse(results)
+    terms = sum(len(result.upper) + len(result.lower) - 1 for result in results)
+    field.guard(terms)
+    return [field.expression(result, terms <= SUMS_IN_ALL) for result in results]
+
+
+def _needed(results: Sequence[Operand]) -> list[Node]:
+    """Return the nodes that the results depend on, in order, without the arguments of sines and cosines."""
+    found: set[Node] = set()
+    stack = [value for value in results if isinstance(value, Node)]
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            if node.op not in TRIGONOMETRIC:
+                stack.extend(arg for arg in node.args if isinstance(arg, Node))
+    return sorted(found, key=lambda node: node.order)
+
+
+class _Fractions:
+    """Arithmetic of fractions. Generators are the cosine and sine of each angle, then the other inputs."""
+
+    def __init__(self, nodes: list[Node], written: Expression, options: Options, what: str):
+        sp = self.sp = written.sp
+        self.limit, self.way_out, self.what, self.written = options.limit, options.way_out, what, written
+        trigonometric = [written.expression(node) for node in nodes if node.op in TRIGONOMETRIC]
+        angles = list(dict.fromkeys(angle for x in trigonometric for angle in _angles(sp, x)))
+        inputs = [written.known[node] for node in nodes if node.op == "input"]
+        self.generators = [f(angle) for angle in angles for f in (sp.cos, sp.sin)] + inputs
+        self.ring = sp.ring([sp.Dummy() for _ in self.generators] or [sp.Dummy()], sp.QQ)[0]
+        self.sines = [2 * k + 1 for k in range(len(angles))]
+
+    def number(self, x: float) -> Ratio:
+        return Ratio(self.ring(self.sp.QQ.from_sympy(self.written.number(x))), self.ring.one)
+
+    def element(self, x: Expression) -> Ratio:
+        """Return a leaf: an input, or a number times a sine or cosine."""
+        factor, generator = x.as_coeff_Mul()
+        if x.is_Number:
+            return Ratio(self.ring(self.sp.QQ.from_sympy(x)), self.ring.one)
+        return Ratio(self.ring.gens[self.generators.index(generator)] * self.sp.QQ.from_sympy(factor), self.ring.one)
+
+    def apply(self, node: Node, args: list[Ratio]) -> Ratio:
+        if node.op == "input" or node.op in TRIGONOMETRIC:
+            return self.element(self.written.expression(node))
+        if node.op == "neg":
+            return Ratio(-args[0].upper, args[0].lower)
+        if node.op not in ("add", "sub", "mul", "div"):
+            raise ArgumentError(f"{self.what} is not a fraction of polynomials ({node.op}): use simplify=False.")
+        a, b = args
+        if node.op == "div":
+            return self.ratio(a.upper * b.lower, a.lower * b.upper)
+        if node.op == "mul":
+            return self.ratio(a.upper * b.upper, a.lower * b.lower)
+        other = b.upper if node.op == "add" else -b.upper
+        if a.lower == b.lower:
+            return self.ratio(a.upper + other, a.lower)
+        return self.ratio(a.upper * b.lower + other * a.lower, a.lower * b.lower)
+
+    def ratio(self, upper: Expression, lower: Expression) -> Ratio:
+        upper, lower = self.reduced(upper), self.reduced(lower)
+        self.guard(len(upper) * len(lower))  # terms of the next sum of two such fractions
+        if lower.is_ground:
+            return Ratio(upper.quo_ground(lower.LC), self.ring.one)
+        upper, lower = upper.cancel(lower)
+        # one form of the two: below, the number is positive, or, of letters alone, most of the terms are
+        sign = lower.const() or sum(1 if c > 0 else -1 for c in lower.coeffs()) or lower.LC
+        return Ratio(upper, lower) if sign > 0 else Ratio(-upper, -lower)
+
+    def total(self, polynomials: Iterable[Expression]) -> Expression:
+        return self.reduced(functools.reduce(operator.add, polynomials, self.ring.zero))
+
+    def guard(self, terms: int) -> None:
+        if terms > self.limit:
+            raise ArgumentError(
+                f"{self.what} grows to {terms:,} terms, more than limit={self.limit:,}: use {self.way_out}fewer "
+                f"joints, a simpler function, or a larger limit."
+            )
+
+    def inverse(self, matrix: list[Ratio]) -> list[Ratio]:
+        """Return adjugate / determinant by the Faddeev-LeVerrier recursion, which divides by numbers only."""
+        n = math.isqrt(len(matrix))
+        A = [[matrix[n * i + j].upper for j in range(n)] for i in range(n)]
+        trace = self.ring.one
+        adjugate = [[self.ring.one if i == j else self.ring.zero for j in range(n)] for i in range(n)]
+        for k in range(1, n + 1):
+            product = [[self.total(A[i][r] * adjugate[r][j] for r in range(n)) for j in range(n)] for i in range(n)]
+            self.guard(sum(len(element) for row in product for element in row))
+            trace = self.total(product[i][i] for i in range(n)).quo_ground(k)
+            if k < n:
+                adjugate = [[product[i][j] - (trace if i == j else 0) for j in range(n)] for i in range(n)]
+        return [self.ratio(element, trace) for row in adjugate for element in row]
+
+    def reduced(self, polynomial: Expression) -> Expression:
+        """Return the polynomial with every power of a sine above the first replaced."""
+        for sine in self.sines:
+            if polynomial.degree(sine) < 2:
+                continue
+            square = 1 - self.ring.gens[sine - 1] ** 2
+            total = self.ring.zero
+            parts: dict[int, Expression] = {}
+            for powers, coefficient in polynomial.terms():
+                half = powers[sine] // 2
+                kept = (*powers[:sine], powers[sine] % 2, *powers[sine + 1 :])
+                parts.setdefault(half, self.ring.zero)[kept] = coefficient
+            for half, part in parts.items():
+                total = total + part * square**half
+            polynomial = total
+        return polynomial
+
+    def expression(self, value: Ratio, sums: bool) -> Expression:
+        upper, lower = (self._shorter(part, sums) for part in (value.upper, value.lower))
+        return upper / lower
+
+    def _shorter(self, polynomial: Expression, sums: bool) -> Expression:
+        """Return products of sines and cosines, or sines and cosines of sums of angles, whichever is shorter.
+
+        Sums of angles are tried only for a limited number of terms.
+        """
+        products = polynomial.as_expr(*self.generators) if self.generators else polynomial.as_expr()
+        if not sums or len(polynomial) > SUMS_UP_TO:
+            return products
+        from sympy.simplify.fu import TR8
+
+        return min((products, self.sp.expand(TR8(products))), key=self.sp.count_ops)
+
+
+def _angles(sp: Module, x: Expression) -> list[Expression]:
+    """Return the angle of a number times a sine or cosine; [] if the angle is constant."""
+    return [function.args[0] for function in x.atoms(sp.sin, sp.cos)]

@@ -1,22 +1,26 @@
-"""The machine that code is made for: its triple, processor, features, and how many lanes its vectors have.
+"""The target machine: its triple, processor, features and vector width.
 
 `LINKSWEEP_SIMD` (sse2, avx2, avx512) narrows the host's vectors, for tests and for comparison.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import resources
+from string import Template
 from typing import Any
 
 from ..errors import BackendError
 
-LLVM = Any  # llvmlite.binding, or an object of its: it has no types
+LLVM = Any  # llvmlite.binding or one of its objects; it has no types
 
 X86 = ("x86_64", "i686", "amd64")
 
-# what each setting of LINKSWEEP_SIMD takes away from an x86-64 host
+# features that each setting of LINKSWEEP_SIMD disables on an x86-64 host
 _MASKED = {
     "sse2": ("sse3", "ssse3", "sse4.1", "sse4.2", "sse4a", "avx", "avx2", "fma", "fma4", "f16c", "xop"),
     "avx2": (),
@@ -34,7 +38,7 @@ class Target:
 
     @property
     def registers(self) -> int:
-        """Vectors that the processor holds at a time."""
+        """Number of vector registers."""
         return 16 if self.triple.startswith(X86) and self.vector_bytes < 64 else 32
 
     def lanes(self, dtype: str) -> int:
@@ -57,12 +61,12 @@ def initialized_llvm() -> LLVM:
         llvm.initialize_native_asmprinter()
     except OSError as reason:
         raise BackendError(
-            f"LLVM cannot be loaded ({' '.join(str(reason).split())[:60]}...), expected some 200 MB of memory and an "
-            f"llvmlite for this machine: LINKSWEEP_BACKEND=interpreter runs without it."
+            f"LLVM cannot be loaded ({' '.join(str(reason).split())[:60]}...), it needs about 200 MB of memory and an "
+            f"llvmlite for this machine; LINKSWEEP_BACKEND=interpreter runs without it."
         ) from reason
     lock = getattr(llvm.ffi.lib, "_lock", None)
     if lock is not None and hasattr(os, "register_at_fork"):
-        # No thread is inside LLVM while a process forks: the child would wait for ever for what that thread holds.
+        # No thread may be inside LLVM while a process forks: the child would wait forever for its lock.
         os.register_at_fork(before=lock.__enter__, after_in_parent=lock.__exit__, after_in_child=lock.__exit__)
     return llvm
 
@@ -75,7 +79,7 @@ def host_target() -> Target:
 def _host_target(simd: str) -> Target:
     llvm = initialized_llvm()
     if simd not in ("", *_MASKED):
-        raise BackendError(f"LINKSWEEP_SIMD is {simd!r}, expected one of {', '.join(_MASKED)}, or unset it.")
+        raise BackendError(f"LINKSWEEP_SIMD is {simd!r}, expected one of {', '.join(_MASKED)}.")
     features = dict(llvm.get_host_cpu_features())
     if simd in ("sse2", "avx2"):
         features.update({name: False for name in features if name.startswith(("avx512", "avx10", "evex"))})
@@ -89,7 +93,7 @@ def _host_target(simd: str) -> Target:
 
 
 def _vector_bytes(triple: str, features: dict[str, bool]) -> int:
-    """AVX-512: 64, AVX: 32, and 16 for SSE2, NEON and anything else."""
+    """Return 64 for AVX-512, 32 for AVX, and 16 for SSE2, NEON and others."""
     if triple.startswith(X86):
         return 64 if features.get("avx512f") else 32 if features.get("avx") else 16
     return 16
@@ -97,3 +101,14 @@ def _vector_bytes(triple: str, features: dict[str, bool]) -> int:
 
 def _has_fma(triple: str, features: dict[str, bool]) -> bool:
     return triple.startswith(("aarch64", "arm64")) or bool(features.get("fma"))
+
+
+def ll_text(file: str, **constants: object) -> str:
+    """Return the IR in a file of this package, with values for its $CONSTANTS."""
+    text = (resources.files("linksweep.backends") / file).read_text(encoding="utf-8")
+    return Template(text).substitute(constants)
+
+
+def symbol_addresses(library: ctypes.CDLL, names: Iterable[str]) -> dict[str, int]:
+    """Return the addresses of a library's functions. They are those of this process."""
+    return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in names}

@@ -1,9 +1,8 @@
-"""Split a batch over threads: kernels release the GIL, so parts of one batch run at the same time.
+"""Split a batch over threads. Kernels release the GIL, so that parts of one batch run at the same time.
 
-An interrupt (Ctrl-C) can come between any two instructions of the calling thread. So whoever works on arrays owns
-them: a `SharedWork` keeps alive all that it has addresses of, and a thread keeps its SharedWork. And nobody waits for
-what an interrupted thread might have left undone: only pool threads, which are never interrupted, are waited for, and
-only for work that they have begun.
+An interrupt (Ctrl-C) can arrive between any two instructions of the calling thread. Therefore a `SharedWork` keeps
+alive everything that it has addresses of, and a thread keeps its SharedWork. A call waits only for threads of the pool,
+which are never interrupted, and only for work that they have begun.
 """
 
 from __future__ import annotations
@@ -24,31 +23,31 @@ import numpy as np
 from linksweep.errors import ArgumentError, BackendError
 from linksweep.support.messages import shown
 
-MULTIPLE = 64  # samples: whole SIMD lanes and whole cache lines, so that no two threads write to one line
-_LEAST = 512  # samples per chunk of a kernel of which it is not known what they cost
-SHARE = 100e3  # ns of work for each thread, at least: handing it over takes up to 50 us
-HELPED = 50e3  # the same with helpers (helpers.py), which are woken in 5 to 50 us, and at work without the GIL
-_BLOCK = 8e3  # ns of work that a thread takes at a time: short, so that threads end together
+MULTIPLE = 64  # samples: whole SIMD lanes and cache lines, so that no two threads write to the same line
+_LEAST = 512  # samples per chunk of a kernel with unknown cost
+SHARE = 100e3  # ns of work for each thread, at least: starting it takes up to 50 us
+HELPED = 50e3  # the same with helpers (helpers.py), which wake up in 5 to 50 us and need no GIL
+_BLOCK = 8e3  # ns of work that a thread takes at a time; short, so that threads end together
 
-_LOOKS = 100  # at a thread that is about to finish, before sleeping: some tens of microseconds
+_LOOKS = 100  # checks of whether a thread has ended, before sleeping: some tens of microseconds
 
 Kernel = Callable[[list[np.ndarray], list[np.ndarray]], None]
 
 
 class SharedWork(Protocol):
-    """Work that several threads do together. It holds every array that it uses."""
+    """Work that several threads share. It keeps alive every array that it uses."""
 
     def run(self) -> None:
-        """Take part after part until none is left. Any number of threads may call it at the same time."""
+        """Take parts until none is left. Any number of threads may call it at the same time."""
         ...
 
     def stop(self) -> None:
-        """Leave nothing for those who ask for another part."""
+        """Leave no part to be taken."""
         ...
 
 
 def checked_threads(threads: object) -> int:
-    """`threads` as an int of at least 1, else an ArgumentError."""
+    """Return `threads` as an int of at least 1, else raise an ArgumentError."""
     try:
         count = 0 if isinstance(threads, bool | np.bool_) else operator.index(threads)  # type: ignore[arg-type]
     except TypeError:
@@ -61,7 +60,7 @@ def checked_threads(threads: object) -> int:
 
 
 def default_threads() -> int:
-    """LINKSWEEP_THREADS: how many threads large batches are split over where nothing else is said, 1 if it is unset."""
+    """Return the default number of threads for large batches: LINKSWEEP_THREADS, or 1."""
     setting = os.environ.get("LINKSWEEP_THREADS")
     if not setting:
         return 1
@@ -72,27 +71,27 @@ def default_threads() -> int:
 
 
 def longest_alone(cost: float | None) -> int:
-    """The largest batch that one thread does as soon as two, of samples that take so many nanoseconds each."""
+    """Return the largest batch that one thread computes as fast as two. cost: nanoseconds per sample."""
     return int(2.0 * (HELPED if _has_native_helpers() else SHARE) / max(cost or 0.0, 1e-3))
 
 
 def least_share(cost: float | None) -> int:
-    """How many such samples each thread gets, at least: half of what one does as soon as two."""
+    """Return the smallest number of samples per thread: half of `longest_alone`."""
     return _LEAST if cost is None else max(longest_alone(cost) // 2, 1)
 
 
 def block_size(cost: float | None) -> int:
-    """How many such samples a thread of machine code takes at a time."""
+    """Return the number of samples that a thread of machine code takes at a time."""
     return _LEAST if cost is None else max(round(_BLOCK / max(cost, 1e-3) / MULTIPLE), 1) * MULTIPLE
 
 
 def run_chunks(kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarray], threads: int = 1) -> None:
     """Run the kernel over the samples in at most `threads` threads, the calling one among them.
 
-    Machine code shares its run: whoever is free takes the next block of samples, so that a thread that starts late, or
-    whose processor is busy with something else, does less. Other kernels get one chunk for each thread.
+    Threads of machine code take blocks of samples when they are free, so that a thread that starts late, or whose
+    processor is busy, does less. Other kernels get one chunk per thread.
 
-    Arrays are as `linksweep.compiled.arrays` makes them. Batches of little work run in the calling thread alone.
+    Arrays are those of `linksweep.functions.arrays`. Small batches run in the calling thread.
     """
     count, cost = outputs[0].shape[0], getattr(kernel, "cost", None)
     pieces = min(checked_threads(threads), count // least_share(cost))
@@ -111,12 +110,13 @@ def run_chunks(kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarra
 
 
 def run_shared(work: SharedWork, threads: int) -> None:
-    """Do the work in at most so many threads, the calling one among them.
+    """Do the work in at most `threads` threads, including the calling one.
 
-    Returns, or raises what went wrong, when no thread is at it any more. Interrupted, it stops the others after the
-    part at hand and waits for them too; only a second interrupt, during that wait, leaves them to end by themselves.
+    It returns, or raises the first failure, when no thread works on it any more. An interrupt stops the other threads
+    after their current part, and the call waits for them. A second interrupt during that wait leaves them to end by
+    themselves.
 
-    A run of machine code needs no Python to be shared, and is one call of it: see helpers.py.
+    A run of machine code is shared without Python, by one call of helpers.py.
     """
     together = getattr(work, "together", None)
     if together is not None and _has_native_helpers():
@@ -127,7 +127,7 @@ def run_shared(work: SharedWork, threads: int) -> None:
         for helper in helpers:
             _pool.ask(helper)
         work.run()
-        for helper in helpers:  # who has not begun by now will not: a busy pool cannot block a call
+        for helper in helpers:  # a helper that has not begun by now will not: a busy pool cannot block a call
             helper.wait()
     except BaseException:
         work.stop()
@@ -146,11 +146,11 @@ def _has_native_helpers() -> bool:
 
 
 class _Helper:
-    """The wish that another thread may join in. It does so once, or the caller is quicker and it never does."""
+    """A request for another thread to join. It joins once, or never if the caller is faster."""
 
     def __init__(self, work: SharedWork):
         self._work: SharedWork | None = work
-        self._claim: dict[str, str] = {}  # by whom; setdefault is one step, which no interrupt can halve
+        self._claim: dict[str, str] = {}  # claimed by; setdefault is atomic, also for interrupts
         self._process = os.getpid()
         self._ended = False
         self._running = threading.Lock()
@@ -158,7 +158,7 @@ class _Helper:
         self.failure: BaseException | None = None
 
     def help(self) -> None:
-        """In a thread of the pool."""
+        """Run the work in a thread of the pool."""
         if self._claim.setdefault("by", "pool") != "pool" or self._work is None:
             return
         try:
@@ -171,25 +171,25 @@ class _Helper:
             self._running.release()
 
     def wait(self) -> None:
-        """Until it does not run, and never will. Can be interrupted, and called again."""
+        """Wait until it does not run and never will. Can be interrupted and called again."""
         if self._claim.setdefault("by", "caller") == "caller":
-            self._work = None  # the pool may come to it much later
+            self._work = None  # the pool may reach it much later
             return
-        for _ in range(_LOOKS):  # threads end at nearly the same time, and looking again is quicker than being woken
+        for _ in range(_LOOKS):  # threads end at nearly the same time, and polling is faster than being woken
             if self._ended:
                 return
             time.sleep(0)
         while not self._ended:
-            self._running.acquire(timeout=1.0)  # until it is released, or to look around
+            self._running.acquire(timeout=1.0)  # until it is released, or to check for a fork
             if os.getpid() != self._process:
                 raise BackendError(
-                    "the process was forked in the midst of a call, whose other threads are not in the child, expected "
-                    "a fork outside: leave the child by os._exit, or call again."
+                    "the process was forked during a call, and the other threads of the call do not exist in the "
+                    "child: leave the child by os._exit, or call again."
                 )
 
 
 class _Chunks:
-    """A kernel over one chunk of the samples for each thread. A failure leaves the other chunks alone."""
+    """A kernel over one chunk of the samples per thread. A failure does not affect the other chunks."""
 
     def __init__(self, kernel: Kernel, inputs: list[np.ndarray], outputs: list[np.ndarray], pieces: int):
         self.kernel = kernel
@@ -197,7 +197,7 @@ class _Chunks:
         count = outputs[0].shape[0]
         self.length = -(-count // (pieces * MULTIPLE)) * MULTIPLE
         self.starts = deque(range(0, count, self.length))
-        self.failures: dict[int, Exception] = {}  # by where their chunks begin
+        self.failures: dict[int, Exception] = {}  # by the start of their chunks
 
     def run(self) -> None:
         while True:
@@ -218,10 +218,10 @@ class _Chunks:
 
 
 class _Pool:
-    """Threads that wait for helpers to run, started when there is none to spare, as many as there are processors.
+    """Threads that run helpers, started on demand, at most as many as there are processors.
 
-    Not concurrent.futures: its locks are taken in Python, where an interrupt can leave one held. Here every step is a
-    single call of C. The threads end with the process.
+    concurrent.futures takes locks in Python, where an interrupt can leave one held. Here every step is a single call
+    of C. The threads end with the process.
     """
 
     def __init__(self) -> None:
@@ -230,7 +230,7 @@ class _Pool:
         self._threads = 0
 
     def ask(self, helper: _Helper) -> None:
-        if sys.is_finalizing():  # the other threads stand still for ever
+        if sys.is_finalizing():  # the other threads never run again
             return
         try:
             self._idle.pop()
@@ -245,14 +245,14 @@ class _Pool:
         try:
             _thread.start_new_thread(self._serve, ())
             self._threads += 1
-        except RuntimeError:  # no thread can be started: those that there are will do, or the caller
+        except RuntimeError:  # no thread can be started: existing ones or the caller do the work
             pass
 
     def _serve(self) -> None:
         while True:
             helper = self._helpers.get()
             helper.help()
-            del helper  # while waiting, nothing is kept
+            del helper  # keep nothing alive while waiting
             self._idle.append(None)
 
 
@@ -264,7 +264,7 @@ _pool = _Pool()
 
 
 def _forget_pool() -> None:
-    """A forked child has the parent's pool without its threads: start afresh."""
+    """Start a new pool: a forked child has the parent's pool without its threads."""
     global _pool
     _pool = _Pool()
 

@@ -1,15 +1,15 @@
-"""Sine and cosine as LLVM IR text: both of one vector of angles, in one branch-free evaluation.
+"""Sine and cosine as LLVM IR: both for a vector of angles, in one branch-free evaluation.
 
     k = round(x 2/pi),   r - low = x - k pi/2,   |r| <= pi/4 (a little more),   quadrant = k mod 4
 
-An offset is added behind the reduction, r - low = (x - k pi/2) + offset with k = round((x + offset) 2/pi): x + offset
-itself would round the offset to the last place of a large x.
+An offset is added after the reduction, r - low = (x - k pi/2) + offset with k = round((x + offset) 2/pi), because
+x + offset would round the offset to the last place of a large x.
 
 Two polynomials in z = r^2 give sin r and cos r; the quadrant swaps them and sets their signs. At most 2 ulp
 (measured: 1.2 in float64, 1.4 without fma, 1.6 in float32) for |x| <= FAR, next to multiples of pi/2 too;
 subnormals and signed zeros are exact. Lanes beyond FAR, infinities and NaN take libm's result, in a cold
-function, lane by lane. Every lane sees the same operations whatever the number of lanes, and no fast-math
-flag is set, so a value's result never depends on its neighbours.
+function, lane by lane. Every lane runs the same operations for any number of lanes, and no fast-math flag
+is set, so that a result does not depend on other lanes.
 """
 
 import ctypes
@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from functools import cache
 
 from linksweep.errors import BackendError
+
+from .target import symbol_addresses
 
 Dtype = str  # "float64" or "float32"
 
@@ -74,7 +76,7 @@ ROUNDER = {"double": 1.5 * 2.0**52, "float": 1.5 * 2.0**23}
 
 
 class _Lines:
-    """Straight-line IR over vectors of one floating type: methods emit operations and return their names."""
+    """Straight-line IR over vectors of one floating type; methods emit operations and return their values."""
 
     def __init__(self, lanes: int, scalar: str, fma: bool):
         self.lanes, self.scalar, self.has_fma = lanes, scalar, fma
@@ -196,7 +198,7 @@ def _types(lanes: int, dtype: Dtype) -> tuple[str, str, str]:
 
 
 def _far(name: str, lanes: int, dtype: Dtype, shifted: bool) -> str:
-    """The cold function: lanes in the mask take libm's sine and cosine, the others keep what they have."""
+    """Return the cold function: lanes in the mask take libm's sine and cosine, the others keep their values."""
     scalar, real, _ = _types(lanes, dtype)
     suffix, mask = "" if dtype == "float64" else "f", f"<{lanes} x i1>"
     pair, given = f"{{ {real}, {real} }}", f"{real} %x, {real} %sin, {real} %cos, {mask} %far"
@@ -234,7 +236,7 @@ define internal {pair} @{name}_far({given}{f", {real} %offset" * shifted}) cold 
 
 
 def sincos_declarations(lanes: int, dtype: Dtype, fma: bool) -> tuple[str, ...]:
-    """The declarations that `sincos_ir` needs, one line each, for callers who merge them with their own."""
+    """Return the declarations that `sincos_ir` needs, one line each, for modules that have other declarations."""
     scalar, real, suffix = _types(lanes, dtype)
     tail = "" if dtype == "float64" else "f"
     lines = [
@@ -249,7 +251,7 @@ def sincos_declarations(lanes: int, dtype: Dtype, fma: bool) -> tuple[str, ...]:
 def sincos_ir(
     lanes: int, dtype: Dtype, fma: bool, *, name: str = "sincos", declare: bool = True, shifted: bool = False
 ) -> str:
-    """IR text that defines `{ <W x T>, <W x T> } @name(<W x T>)`, sine and cosine of each lane, in radians.
+    """Return the IR of `{ <W x T>, <W x T> } @name(<W x T>)`, sine and cosine of each lane, in radians.
 
     `fma` says whether the target has fused multiply-adds; without them results differ in the last place. `shifted`: a
     second argument is the offset that is added to the reduced angle. `declare=False` leaves out
@@ -285,7 +287,7 @@ all_near:
 
 @cache
 def libm_addresses() -> dict[str, int]:
-    """Addresses of the C functions that generated code may call, by symbol name.
+    """Return the addresses of the C functions that generated code may call, by symbol name.
 
     fma and fmaf are called where `llvm.fma` meets a target without the instruction.
     """
@@ -294,11 +296,10 @@ def libm_addresses() -> dict[str, int]:
     # it. `ctypes.util.find_library` would start a subprocess.
     for library in (None, "libm.so.6", "libm.so", "libSystem.dylib", "ucrtbase"):
         try:
-            libm = ctypes.CDLL(library)
-            return {name: ctypes.cast(getattr(libm, name), ctypes.c_void_p).value or 0 for name in names}
+            return symbol_addresses(ctypes.CDLL(library), names)
         except (OSError, AttributeError, TypeError):  # TypeError: None on Windows
             continue
     raise BackendError(
-        "generated code needs the C library's sin, cos and fma, got no library that has them, expected "
-        "libm or one like it: set LINKSWEEP_BACKEND=interpreter"
+        "generated code needs sin, cos and fma of the C library, which was not found (libm.so.6 or similar): set "
+        "LINKSWEEP_BACKEND=interpreter."
     )

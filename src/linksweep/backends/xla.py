@@ -1,13 +1,24 @@
-"""A kernel as a handler of XLA's foreign functions: what JAX calls, without a compiler and without Python.
+"""Kernels as handlers of XLA's foreign functions, which JAX calls without a compiler and without Python.
 
-    ptr handler(ptr frame)        null is success, else an error that XLA hands on
+    ptr handler(ptr frame)        returns null on success, else an error for XLA
 
-The frame's fields are read where XLA's C interface (version 0.1) has them. Buffers may have leading axes besides those
-of one sample, each of full length or 1: with 1, all samples of that axis share the row (stride 0, nothing is copied).
-All types and shapes are checked before anything is read or written. Large batches run in the threads of XLA's own pool.
+The fields of the frame are read at the offsets of XLA's C interface, version 0.1. All types and shapes are checked
+before anything is read or written.
 
-Results of some megabytes are memory that nobody has touched: the kernel of Linux is asked for large pages there, as
-NumPy asks for its arrays, because 4 KiB at a time it takes as long as the dynamics do.
+`handler_ir` is the handler of a kernel. Buffers may have leading axes besides those of one sample, each of full
+length or 1; with length 1 all samples of that axis share the row (stride 0, nothing is copied). `rollout_handler_ir`
+is the handler of many steps, around the loop of rollout.py.
+
+Large batches run in the threads of XLA's own pool, so that JAX's settings determine their number. A job is memory
+from malloc that begins with four integers: its owners (1), the counter that blocks are taken from, the pool threads
+that work on it (0), and the number of samples. The rest is for `i1 part(ptr job)`, which each handler defines by
+`part_ir`: it takes blocks until none is left, and returns false if it has no memory to begin. The calling thread
+works too, and waits only for threads that have begun. A task that the pool begins later finds no block left and looks
+at nothing but the job. Whoever leaves the job last frees it. xla.ll has the functions that do not depend on the
+kernel.
+
+Pages of large results are new: Linux is asked for large pages there, as NumPy asks for its arrays, because page
+faults of 4 KiB take as long as the dynamics do.
 """
 
 from __future__ import annotations
@@ -16,138 +27,71 @@ import ctypes
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from .threads import block_size
-from .xla_pool import HEAD, POOL_IR, POOLED, part_ir
+from .rollout import _BLOCK, rollout_ir
+from .target import ll_text, symbol_addresses
+from .threads import SHARE, block_size
 
 TYPES = {"float32": 11, "float64": 12}
-_EXECUTE = 3
+_EXECUTE = 3  # the stage in which a handler runs
 _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED = 3, 8
-
-_LARGE = 1 << 22  # bytes of a result
+POOLED = 20e3  # ns of work for each thread, at least. They look for work a while before they sleep: 2,048 samples
+# of UR5's forward dynamics take 47 us in one thread and 29 us in two; after a pause both take 140
+HEAD = 32  # bytes of a job before the data of `part`
+_WHOLE_API = 152  # bytes of XLA's table of functions if it has the two of the pool
+_LOOKS = 200  # checks of whether threads have ended, before sleeping
+_LARGE = 1 << 22  # bytes of a result for which large pages are asked
 _HUGE_PAGES = 14  # MADV_HUGEPAGE of Linux
-COMMON = f"""
-declare ptr @malloc(i64)
-declare void @free(ptr)
-declare ptr @memcpy(ptr, ptr, i64)
-declare i32 @madvise(ptr, i64, i32)
+_LIBC = ("malloc", "free", "memcpy", "madvise", "sched_yield", "usleep")
 
-define internal void @expect(ptr %data, i64 %bytes) {{
-  %large = icmp sge i64 %bytes, {_LARGE if sys.platform == "linux" else 2**63 - 1}
-  br i1 %large, label %ask, label %done
-ask:
-  %begin = ptrtoint ptr %data to i64
-  %end = add i64 %begin, %bytes
-  %after = add i64 %begin, 4095
-  %first = and i64 %after, -4096
-  %way = sub i64 %end, %first
-  %length = and i64 %way, -4096
-  %page = inttoptr i64 %first to ptr
-  %told = call i32 @madvise(ptr %page, i64 %length, i32 {_HUGE_PAGES})
-  br label %done
-done:
-  ret void
-}}
-"""
-_HELPERS = """
 
-define internal i64 @leading(ptr %dims, ptr %full, i64 %b) {
-entry:
-  br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %next, %good ]
-  %ones = phi i1 [ true, %entry ], [ %ones2, %good ]
-  %whole = phi i1 [ true, %entry ], [ %whole2, %good ]
-  %more = icmp slt i64 %i, %b
-  br i1 %more, label %body, label %end
-body:
-  %p = getelementptr i64, ptr %dims, i64 %i
-  %d = load i64, ptr %p
-  %q = getelementptr i64, ptr %full, i64 %i
-  %f = load i64, ptr %q
-  %one = icmp eq i64 %d, 1
-  %same = icmp eq i64 %d, %f
-  %ok = or i1 %one, %same
-  br i1 %ok, label %good, label %bad
-good:
-  %ones2 = and i1 %ones, %one
-  %whole2 = and i1 %whole, %same
-  %next = add i64 %i, 1
-  br label %head
-bad:
-  ret i64 0
-end:
-  %kind = select i1 %ones, i64 1, i64 3
-  %found = select i1 %whole, i64 2, i64 %kind
-  ret i64 %found
-}
+def common_ir() -> str:
+    """Return the IR of the functions that all handlers share."""
+    large = _LARGE if sys.platform == "linux" else 2**63 - 1
+    return ll_text("xla.ll", LARGE=large, HUGE_PAGES=_HUGE_PAGES, WHOLE_API=_WHOLE_API, LOOKS=_LOOKS)
 
-define internal i64 @locate(ptr %dims, ptr %full, i64 %b, i64 %index, i64 %size) {
-entry:
-  %last = sub i64 %b, 1
-  %lastp = getelementptr i64, ptr %dims, i64 %last
-  %lastd = load i64, ptr %lastp
-  %first = mul i64 %size, %lastd
-  %start = sub i64 %b, 2
-  br label %head
-head:
-  %i = phi i64 [ %start, %entry ], [ %next, %body ]
-  %o = phi i64 [ %index, %entry ], [ %o2, %body ]
-  %stride = phi i64 [ %first, %entry ], [ %stride2, %body ]
-  %offset = phi i64 [ 0, %entry ], [ %offset2, %body ]
-  %more = icmp sge i64 %i, 0
-  br i1 %more, label %body, label %end
-body:
-  %p = getelementptr i64, ptr %dims, i64 %i
-  %d = load i64, ptr %p
-  %q = getelementptr i64, ptr %full, i64 %i
-  %f = load i64, ptr %q
-  %own = urem i64 %o, %f
-  %o2 = udiv i64 %o, %f
-  %way = mul i64 %own, %stride
-  %one = icmp eq i64 %d, 1
-  %moved = select i1 %one, i64 0, i64 %way
-  %offset2 = add i64 %offset, %moved
-  %stride2 = mul i64 %stride, %d
-  %next = sub i64 %i, 1
-  br label %head
-end:
-  ret i64 %offset
-}
 
-define internal i64 @product(ptr %dims, i64 %count) {
-entry:
-  br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %next, %body ]
-  %total = phi i64 [ 1, %entry ], [ %total2, %body ]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %body, label %end
-body:
-  %p = getelementptr i64, ptr %dims, i64 %i
-  %d = load i64, ptr %p
-  %total2 = mul i64 %total, %d
-  %next = add i64 %i, 1
-  br label %head
-end:
-  ret i64 %total
-}
-"""
+def handler_symbols() -> dict[str, int]:
+    """Return the addresses that handlers need, in this process."""
+    return symbol_addresses(ctypes.CDLL(None), _LIBC)
+
+
+def part_ir(workspace: int, work: Sequence[str]) -> list[str]:
+    """Return the IR of `part` around the lines `work`, which use %job, %counter, and %work, the thread's workspace."""
+    return [
+        "define internal i1 @part(ptr %job) {",
+        f"  %memory = call ptr @malloc(i64 {workspace + 64})",
+        "  %none = icmp eq ptr %memory, null",
+        "  br i1 %none, label %poor, label %go",
+        "poor:",
+        "  ret i1 false",
+        "go:",
+        "  %address = ptrtoint ptr %memory to i64",
+        "  %below = sub i64 0, %address",
+        "  %pad = and i64 %below, 63",
+        "  %work = getelementptr i8, ptr %memory, i64 %pad",
+        "  %counter = getelementptr i64, ptr %job, i64 1",
+        *work,
+        "  call void @free(ptr %memory)",
+        "  ret i1 true",
+        "}",
+    ]
 
 
 def handler_ir(
     name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], dtype: str, cost: float,
     workspace: int,
 ) -> str:  # fmt: skip
-    """IR of `handler`, for a kernel with these shapes of one sample, which takes so many nanoseconds, and so many bytes
-    of workspace."""
+    """Return the IR of `handler` for a kernel.
+
+    inputs, outputs: shapes of one sample. cost: nanoseconds per sample. workspace: bytes.
+    """
     scalar = "float" if dtype == "float32" else "double"
     shapes = [*(("arg", k, s) for k, s in enumerate(inputs)), *(("ret", k, s) for k, s in enumerate(outputs))]
     tables = {"in": len(inputs), "in_strides": len(inputs), "out": len(outputs), "out_strides": len(outputs)}
     lines = [
-        COMMON,
-        _HELPERS,
-        POOL_IR,
+        common_ir(),
         *part_ir(workspace, _blocks(tables, cost)),
         message_ir(f"{name}: a buffer has another type or shape than {dtype} of the sizes that it was compiled for."),
         "define ptr @handler(ptr %frame) {",
@@ -308,7 +252,7 @@ def handler_ir(
 
 
 def _tables(tables: dict[str, int], job: str) -> list[str]:
-    """Where they stand in a job, one after the other."""
+    """Define the addresses of the tables in a job, one after the other."""
     lines, offset = [], HEAD
     for name, size in tables.items():
         lines.append(f"  %{job}_{name} = getelementptr i8, ptr %{job}, i64 {offset}")
@@ -317,7 +261,7 @@ def _tables(tables: dict[str, int], job: str) -> list[str]:
 
 
 def _blocks(tables: dict[str, int], cost: float) -> list[str]:
-    """What each thread does: blocks of samples."""
+    """Lines of `part`: run the kernel over blocks of samples."""
     return [
         *_load("n", "i64", "%job", 24),
         *_tables(tables, "job"),
@@ -327,7 +271,7 @@ def _blocks(tables: dict[str, int], cost: float) -> list[str]:
 
 
 def message_ir(message: str) -> str:
-    """What a handler says when it refuses."""
+    """Return the IR of the error messages of a handler."""
     lines = []
     for symbol, words in (("message", message), ("shortage", "There is not enough memory for the call.")):
         text = words.encode("ascii", "replace") + b"\0"
@@ -337,8 +281,10 @@ def message_ir(message: str) -> str:
 
 
 def opening(inputs: int, outputs: int) -> list[str]:
-    """The begin of a handler: it describes itself to XLA, and where it is to run finds its buffers. Of each, arg0 ...
-    and ret0 ..., the values %arg0_type, _data, _rank and _dims are known from here on."""
+    """Return the first lines of a handler: it describes itself to XLA, or reads its buffers.
+
+    They define %arg0_type, %arg0_data, %arg0_rank, %arg0_dims and so on, for each argN and retN.
+    """
     lines = [
         "  %error = alloca [4 x i64]",
         *_load("extension", "ptr", "%frame", 8),
@@ -379,15 +325,8 @@ def opening(inputs: int, outputs: int) -> list[str]:
     return lines
 
 
-def handler_symbols() -> dict[str, int]:
-    """Addresses that a handler needs, of this process."""
-    libc = ctypes.CDLL(None)
-    names = ("malloc", "free", "memcpy", "madvise")
-    return {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0 for name in names}
-
-
 def capsule(address: int) -> object:
-    """A PyCapsule around a function's address, without a name."""
+    """Return a PyCapsule of a function's address, without a name."""
     make = ctypes.pythonapi.PyCapsule_New
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
     return make(address, None, None)
@@ -423,3 +362,310 @@ ENDING = (
     "  ret ptr %made",
     "}",
 )
+
+
+# ---- the handler of a rollout ----
+#
+# Buffers are (rollouts, size), or with a sample for each step first: (steps + more, rollouts, size). An argument may
+# have 1 in the place of rollouts: then they share it. Steps are computed in float64. Buffers of float32 are copied to
+# float64 first, and results back at the end.
+
+
+_LEAST = 16  # rollouts that a thread takes at a time: whole groups of lanes
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """An argument or a result. more: time steps besides those of the rollout, None without an axis of time."""
+
+    name: str  # arg0, arg1 ..., ret0 ...
+    size: int
+    more: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The buffer of an input or a result of the kernel.
+
+    first: index in time at the first step, from the end if negative. advance: indices per step.
+    """
+
+    buffer: str
+    first: int = 0
+    advance: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Buffers of a rollout. starts: copies (to, from) before the first step. inputs, outputs: of the kernel."""
+
+    buffers: tuple[Buffer, ...]
+    starts: tuple[tuple[Place, Place], ...]
+    inputs: tuple[Place, ...]
+    outputs: tuple[Place, ...]
+
+
+def rollout_handler_ir(name: str, plan: Plan, dtype: str, cost: float, workspace: int) -> str:
+    """Return the IR of `handler` for a rollout, with buffers of this type around a kernel in float64.
+
+    cost: nanoseconds per sample and step. workspace: bytes of the kernel.
+    """
+    width, single = 8, dtype == "float32"
+    named = {buffer.name: buffer for buffer in plan.buffers}
+    counts = [sum(buffer.name.startswith(side) for buffer in plan.buffers) for side in ("arg", "ret")]
+    places, copied = (*plan.inputs, *plan.outputs), {source.buffer for _, source in plan.starts}
+    tables = {"bases": "ptr", "rows": "i64", "advances": "i64", "in_strides": "i64", "out_strides": "i64"}
+    job = _Job(len(plan.inputs), len(plan.outputs))
+    lines = [
+        rollout_ir(len(plan.inputs), len(plan.outputs)),
+        common_ir(),
+        "declare i64 @llvm.smin.i64(i64, i64)",
+        "declare i64 @llvm.smax.i64(i64, i64)",
+        *part_ir(workspace, _rollouts(job)),
+        *((_CONVERT.format(**to) for to in (_WIDER, _NARROWER)) if single else ()),
+        message_ir(f"{name}: a buffer has another type or shape than {dtype} of the sizes that it was compiled for."),
+        "define ptr @handler(ptr %frame) {",
+        "entry:",
+        *opening(*counts),
+        "  %fine0 = icmp eq i32 0, 0",
+    ]
+    fine = _Conditions(lines)
+    for buffer in plan.buffers:
+        a = buffer.name
+        fine.add(f"icmp eq i32 %{a}_type, {TYPES[dtype]}")
+        fine.add(f"icmp eq i64 %{a}_rank, {2 if buffer.more is None else 3}")
+    lines += [f"  br i1 {fine.all}, label %shapes, label %refuse", "shapes:"]
+    for buffer in plan.buffers:
+        lines += _dimensions(buffer)
+    whole = next(buffer.name for buffer in plan.buffers if buffer.name == "ret0")
+    timed = next(buffer for buffer in plan.buffers if buffer.more == 0)
+    lines += [f"  %n = add i64 %{whole}_n, 0", f"  %steps = add i64 %{timed.name}_moments, 0"]
+    fine.add("icmp sge i64 %steps, 1")
+    for buffer in plan.buffers:
+        a = buffer.name
+        fine.add(f"icmp eq i64 %{a}_size, {buffer.size}")
+        if a.startswith("ret") or a in copied:
+            fine.add(f"icmp eq i64 %{a}_n, %n")
+        else:
+            lines += [f"  %{a}_all = icmp eq i64 %{a}_n, %n", f"  %{a}_one = icmp eq i64 %{a}_n, 1"]
+            fine.add(f"or i1 %{a}_all, %{a}_one")
+        if buffer.more is not None:
+            lines.append(f"  %{a}_steps = sub i64 %{a}_moments, {buffer.more}")
+            fine.add(f"icmp eq i64 %{a}_steps, %steps")
+    lines += [
+        f"  br i1 {fine.all}, label %some_check, label %refuse",
+        "some_check:",
+        "  %some = icmp sgt i64 %n, 0",
+        "  br i1 %some, label %prepare, label %success",
+        "prepare:",
+    ]
+    for buffer in plan.buffers:
+        a = buffer.name
+        lines += [
+            f"  %{a}_moment = mul i64 %{a}_n, {buffer.size * width}",
+            f"  %{a}_own = icmp eq i64 %{a}_n, %n",
+            f"  %{a}_stride = select i1 %{a}_own, i64 {buffer.size}, i64 0",
+            f"  %{a}_row = mul i64 %{a}_stride, {width}",
+        ]
+        moments = "1" if buffer.more is None else f"%{a}_moments"
+        lines.append(f"  %{a}_bytes = mul i64 %{a}_moment, {moments}")
+    if single:
+        lines += _copies(plan)
+    else:
+        lines += [f"  %{b.name}_memory = getelementptr i8, ptr %{b.name}_data, i64 0" for b in plan.buffers]
+    for buffer in plan.buffers:
+        if buffer.name.startswith("ret"):
+            lines.append(f"  call void @expect(ptr %{buffer.name}_memory, i64 %{buffer.name}_bytes)")
+    for k, (to, source) in enumerate(plan.starts):
+        lines += [
+            *_address(f"to{k}", to),
+            *_address(f"source{k}", source),
+            f"  call ptr @memcpy(ptr %to{k}, ptr %source{k}, i64 %{named[to.buffer].name}_moment)",
+        ]
+    lines += [
+        f"  %job = call ptr @malloc(i64 {job.bytes})",
+        "  %none = icmp eq ptr %job, null",
+        f"  br i1 %none, label %{'drop' if single else 'starve'}, label %write",
+        "write:",
+        *job.addresses(),
+        "  %work = mul i64 %n, %steps",
+        f"  %shares = sdiv i64 %work, {max(round(SHARE / cost), 1)}",
+        "  %pieces = call i64 @threads(ptr %frame, i64 %shares)",
+        "  %twice = mul i64 %pieces, 2",
+        "  %each = sdiv i64 %n, %twice",
+        f"  %more = add i64 %each, {_LEAST - 1}",
+        f"  %even = and i64 %more, {-_LEAST}",
+        f"  %block = call i64 @llvm.smin.i64(i64 %even, i64 {_BLOCK})",
+        f"  %block_or_least = call i64 @llvm.smax.i64(i64 %block, i64 {_LEAST})",
+        *(
+            line
+            for k, value in enumerate(("1", "0", "0", "%n", "%steps", "%block_or_least"))
+            for line in (f"  %head{k} = getelementptr i64, ptr %job, i64 {k}", f"  store i64 {value}, ptr %head{k}")
+        ),
+    ]
+    for k, place in enumerate(places):
+        a = place.buffer
+        side, own = ("in_strides", k) if k < len(plan.inputs) else ("out_strides", k - len(plan.inputs))
+        lines += [*_address(f"base{k}", place), f"  %advance{k} = mul i64 %{a}_moment, {place.advance}"]
+        for table, slot, value in (
+            ("bases", k, f"%base{k}"), ("rows", k, f"%{a}_row"), ("advances", k, f"%advance{k}"),
+            (side, own, f"%{a}_stride"),
+        ):  # fmt: skip
+            lines += [
+                f"  %{table}_at{k} = getelementptr {tables[table]}, ptr %{table}, i64 {slot}",
+                f"  store {tables[table]} {value}, ptr %{table}_at{k}",
+            ]
+    lines += [
+        "  %done = call i1 @share(ptr %frame, ptr %job, i64 %pieces)",
+        *(_copies_back(plan) if single else ["  br i1 %done, label %success, label %starve"]),
+        *ENDING,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+class _Job:
+    """Layout of the memory that threads share: the head, steps, samples per block, and the tables of `rollout`."""
+
+    def __init__(self, inputs: int, outputs: int):
+        both = inputs + outputs
+        lengths = {
+            "bases": both, "rows": both, "advances": both, "scratch": both, "in_strides": inputs, "out_strides": outputs
+        }  # fmt: skip
+        self.offsets, self.bytes = {}, HEAD + 16
+        for name, length in lengths.items():
+            self.offsets[name] = self.bytes
+            self.bytes += 8 * length
+
+    def addresses(self) -> list[str]:
+        return [f"  %{name} = getelementptr i8, ptr %job, i64 {offset}" for name, offset in self.offsets.items()]
+
+
+def _rollouts(job: _Job) -> list[str]:
+    """Lines of `part`: run blocks of rollouts. Scratch rows are not used, because every step is recorded."""
+    return [
+        *(
+            line
+            for name, k in (("n", 3), ("steps", 4), ("block", 5))
+            for line in (
+                f"  %{name}_at = getelementptr i64, ptr %job, i64 {k}",
+                f"  %{name} = load i64, ptr %{name}_at",
+            )
+        ),
+        *job.addresses(),
+        "  call void @rollout(ptr @kernel, i64 %n, i64 %steps, i64 1, ptr %bases, ptr %rows, ptr %advances, "
+        "ptr %scratch, ptr %in_strides, ptr %out_strides, ptr %work, ptr %counter, i64 %block)",
+    ]
+
+
+class _Conditions:
+    """Conjunction of conditions."""
+
+    def __init__(self, lines: list[str]):
+        self._lines, self._count = lines, 0
+
+    @property
+    def all(self) -> str:
+        return f"%fine{self._count}"
+
+    def add(self, condition: str) -> None:
+        before, k = self.all, self._count + 1
+        self._lines += [f"  %holds{k} = {condition}", f"  %fine{k} = and i1 {before}, %holds{k}"]
+        self._count = k
+
+
+def _copies(plan: Plan) -> list[str]:
+    """Lines that allocate all buffers in float64 and copy the arguments."""
+    lines, total = [], "0"
+    for buffer in plan.buffers:
+        lines += [
+            f"  %{buffer.name}_offset = add i64 {total}, 0",
+            f"  %{buffer.name}_end = add i64 {total}, %{buffer.name}_bytes",
+        ]
+        total = f"%{buffer.name}_end"
+    lines += [
+        f"  %copies = call ptr @malloc(i64 {total})",
+        "  %no_copies = icmp eq ptr %copies, null",
+        "  br i1 %no_copies, label %starve, label %copy",
+        "copy:",
+    ]
+    for buffer in plan.buffers:
+        a = buffer.name
+        lines += [
+            f"  %{a}_memory = getelementptr i8, ptr %copies, i64 %{a}_offset",
+            f"  %{a}_count = lshr i64 %{a}_bytes, 3",
+        ]
+        if a.startswith("arg"):
+            lines.append(f"  call void @widen(ptr %{a}_memory, ptr %{a}_data, i64 %{a}_count)")
+    return lines
+
+
+def _copies_back(plan: Plan) -> list[str]:
+    results = [buffer.name for buffer in plan.buffers if buffer.name.startswith("ret")]
+    return [
+        *(f"  call void @narrow(ptr %{a}_data, ptr %{a}_memory, i64 %{a}_count)" for a in results),
+        "  call void @free(ptr %copies)",
+        "  br i1 %done, label %success, label %starve",
+        "drop:",
+        "  call void @free(ptr %copies)",
+        "  br label %starve",
+    ]
+
+
+_WIDER = {"name": "widen", "a": "float", "b": "double", "cast": "fpext"}
+_NARROWER = {"name": "narrow", "a": "double", "b": "float", "cast": "fptrunc"}
+_CONVERT = """
+define internal void @{name}(ptr %to, ptr %from, i64 %count) {{
+entry:
+  %whole = and i64 %count, -8
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %eight ]
+  %more = icmp slt i64 %i, %whole
+  br i1 %more, label %eight, label %rest
+eight:
+  %from.i = getelementptr {a}, ptr %from, i64 %i
+  %to.i = getelementptr {b}, ptr %to, i64 %i
+  %x = load <8 x {a}>, ptr %from.i, align 4
+  %y = {cast} <8 x {a}> %x to <8 x {b}>
+  store <8 x {b}> %y, ptr %to.i, align 4
+  %i.next = add i64 %i, 8
+  br label %head
+rest:
+  %j = phi i64 [ %whole, %head ], [ %j.next, %one ]
+  %left = icmp slt i64 %j, %count
+  br i1 %left, label %one, label %done
+one:
+  %from.j = getelementptr {a}, ptr %from, i64 %j
+  %to.j = getelementptr {b}, ptr %to, i64 %j
+  %u = load {a}, ptr %from.j
+  %v = {cast} {a} %u to {b}
+  store {b} %v, ptr %to.j
+  %j.next = add i64 %j, 1
+  br label %rest
+done:
+  ret void
+}}
+"""
+
+
+def _dimensions(buffer: Buffer) -> list[str]:
+    names: Sequence[str] = ("n", "size") if buffer.more is None else ("moments", "n", "size")
+    a = buffer.name
+    return [
+        line
+        for axis, name in enumerate(names)
+        for line in (
+            f"  %{a}_{name}_at = getelementptr i64, ptr %{a}_dims, i64 {axis}",
+            f"  %{a}_{name} = load i64, ptr %{a}_{name}_at",
+        )
+    ]
+
+
+def _address(name: str, place: Place) -> list[str]:
+    a = place.buffer
+    moment = f"%{a}_moments" if place.first < 0 else "0"
+    return [
+        f"  %{name}_moment = add i64 {moment}, {place.first}",
+        f"  %{name}_way = mul i64 %{name}_moment, %{a}_moment",
+        f"  %{name} = getelementptr i8, ptr %{a}_memory, i64 %{name}_way",
+    ]

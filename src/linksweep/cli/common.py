@@ -1,16 +1,20 @@
-"""What the commands share: exit codes, robots by name or file, how they are loaded, their completion."""
+"""Shared parts of the commands: the application, common options, robots from arguments, tables and messages."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.models import OptionInfo
 
 from linksweep import robots
 from linksweep.errors import ArgumentError, BackendError
@@ -18,99 +22,162 @@ from linksweep.support.messages import nearest, shown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
 
     from linksweep.robot.robot import Robot
 
-BAD_INPUT = 2  # the exit code for anything the user can put right
-DISAGREEMENT = 1  # formulations that differ, or a description that no body can have
-ENDINGS = (".urdf", ".xml", ".toml")
-BUNDLED = ", ".join(robots.names())
-BASES, MIMICS = ("fixed", "floating"), ("free", "couple")
+BAD_INPUT = 2  # exit code for anything that the user can correct
+DISAGREEMENT = 1  # exit code for results that differ, or a robot model that is not physically realisable
+RENAMED_OPTIONS = {"out": "output"}
+
+
+class _Command(TyperCommand):
+    """A command whose flags are listed without a type."""
+
+    def get_params(self, ctx: typer.Context) -> list:  # type: ignore[override]
+        return _without_flag_types(super().get_params(ctx))
+
+
+class _Group(TyperGroup):
+    """The same for the options of `linksweep` itself."""
+
+    def get_params(self, ctx: typer.Context) -> list:  # type: ignore[override]
+        return _without_flag_types(super().get_params(ctx))
+
+
+def _without_flag_types(parameters: list) -> list:
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""  # typer would print <bool>
+    return parameters
+
+
+app = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "token_normalize_func": lambda word: RENAMED_OPTIONS.get(word, word),
+    },
+)
+
+
+def command(panel: str, *examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function as the command of its name, listed in `panel`, with examples at the end of its help.
+
+    A parameter `robot: RobotArguments` becomes the argument ROBOT and the options that change the robot.
+    """
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        if "robot" in inspect.signature(function).parameters:
+            function = _with_robot_options(function)
+        paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+        about = "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in paragraphs)
+        epilog = "\n".join(["Examples:", *(f"  linksweep {example}" for example in examples)]).replace("[", "\\[")
+        options = {"cls": _Command, "rich_help_panel": panel, "help": about, "epilog": epilog}
+        return app.command(function.__name__, **options)(function)
+
+    return register
+
+
+# ---- completion ------------------------------------------------------------------------------------------------
+
+
+def complete_from(names: Iterable[str]) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
 
 
 def complete_robot(incomplete: str) -> list[str]:
     folder, _, start = incomplete.rpartition("/")
     files = sorted(Path(folder or ".").glob(f"{escape(start)}*")) if not folder or Path(folder).is_dir() else []
-    beside = [f"{path}/" if path.is_dir() else str(path) for path in files if path.is_dir() or path.suffix in ENDINGS]
-    return [name for name in robots.names() if name.startswith(incomplete)] + beside
+    endings = (".urdf", ".xacro", ".xml", ".toml")
+    beside = [f"{path}/" if path.is_dir() else str(path) for path in files if path.is_dir() or path.suffix in endings]
+    return complete_from(robots.names())(incomplete) + beside
 
 
 def complete_function(incomplete: str) -> list[str]:
-    from linksweep.catalogue.requests import PUBLIC
+    from linksweep.functions.items import PUBLIC
 
-    return [name for name in PUBLIC if name.startswith(incomplete)]
-
-
-def complete_from(known: Sequence[str]) -> Callable[[str], list[str]]:
-    def complete(incomplete: str) -> list[str]:
-        return [name for name in known if name.startswith(incomplete)]
-
-    return complete
+    return complete_from(PUBLIC)(incomplete)
 
 
-_ARGUMENT = typer.Argument(
-    metavar="ROBOT", help=f"A file (.urdf, .xml, .toml), or {BUNDLED}.", autocompletion=complete_robot
-)
+# ---- common options --------------------------------------------------------------------------------------------
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 OutputFile = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write .csv, .npz or .parquet.")
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result as .csv, .npz or .parquet.")
 ]
-OutputFolder = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for all files.")]
+OutputFolder = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the written files.")]
+Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Plot the result as .png, .svg or .pdf.")]
+Dissipation = Annotated[bool, typer.Option("--dissipation", help="Include joint damping and friction.")]
+Spline = Annotated[bool, typer.Option("--spline", help="Compute qd (and qdd) from q by a quintic spline.")]
 
-_PANEL = "The robot"
+
+def choice_option(about: str, choices: Sequence[str]) -> OptionInfo:
+    """An option with one of a few values; check it with `check_choice`."""
+    text = f"{about}: {', '.join(choices[:-1])} or {choices[-1]}."
+    return typer.Option(metavar="NAME", help=text, autocompletion=complete_from(choices))
+
+
+def method_option(function: str | None = None) -> OptionInfo:
+    """`--method`, completed with the methods of this function."""
+
+    def complete(incomplete: str) -> list[str]:
+        from linksweep.functions.functions import FUNCTIONS
+        from linksweep.functions.items import ALIASES
+
+        methods = FUNCTIONS[function].methods if function else {}
+        return complete_from([*methods, *(alias for alias, full in ALIASES.items() if full in methods)])(incomplete)
+
+    text = "Algorithm, such as rnea, aba or crba; `linksweep info` lists them, the default first."
+    return typer.Option(metavar="NAME", help=text, autocompletion=complete)
+
+
+# ---- the robot -------------------------------------------------------------------------------------------------
+
+BASES, MIMICS = ("fixed", "floating"), ("free", "couple")
+
+
+def _robot_option(metavar: str, about: str, choices: Sequence[str] = ()) -> OptionInfo:
+    complete = complete_from(choices) if choices else None
+    return typer.Option(metavar=metavar, help=about, autocompletion=complete, rich_help_panel="Robot")
+
+
 _ROBOT_OPTIONS: dict[str, tuple[object, str | None]] = {
-    "base": (
-        Annotated[
-            str,
-            typer.Option(
-                metavar="BASE", help="fixed, or floating.", autocompletion=complete_from(BASES), rich_help_panel=_PANEL
-            ),
-        ],
-        "fixed",
-    ),
+    "base": (Annotated[str, _robot_option("BASE", "Base of the robot: fixed or floating.", BASES)], "fixed"),
     "mimic": (
-        Annotated[
-            str,
-            typer.Option(
-                metavar="HOW", help="Joints that a file ties to others: free, or couple.",
-                autocompletion=complete_from(MIMICS), rich_help_panel=_PANEL,
-            ),
-        ],
+        Annotated[str, _robot_option("HOW", "Mimic joints: free (ignore the coupling) or couple.", MIMICS)],
         "free",
     ),
     "payload": (
         Annotated[
             str | None,
-            typer.Option(
-                metavar="MASS[,X,Y,Z][@FRAME]", help="A body there: kg, mass centre in m; unless said, at the tool.",
-                rich_help_panel=_PANEL,
-            ),
+            _robot_option("MASS[,X,Y,Z][@FRAME]", "Payload: mass in kg, center of mass in m; default frame: the tool."),
         ],
         None,
     ),
     "gravity": (
-        Annotated[
-            str | None,
-            typer.Option(metavar="X,Y,Z", help="Instead of the file's, m/s^2 in the base.", rich_help_panel=_PANEL),
-        ],
+        Annotated[str | None, _robot_option("X,Y,Z", "Gravity in the base frame, m/s²; default: that of the file.")],
         None,
     ),
     "root": (
-        Annotated[
-            str | None,
-            typer.Option(
-                metavar="FOLDER", help="Holds every file of an MJCF description that includes ../others.",
-                rich_help_panel=_PANEL,
-            ),
-        ],
+        Annotated[str | None, _robot_option("FOLDER", "Folder that holds all files an MJCF model includes.")],
         None,
     ),
-}  # fmt: skip
+    "xacro": (
+        Annotated[list[str] | None, _robot_option("NAME:=VALUE", "Argument of a xacro file; may be repeated.")],
+        None,
+    ),
+}
 
 
 @dataclass(frozen=True)
-class AskedRobot:
-    """A robot as the words of a command name it."""
+class RobotArguments:
+    """The argument ROBOT and the options that change the robot, as they were typed."""
 
     name: str | None
     base: str = "fixed"
@@ -118,43 +185,46 @@ class AskedRobot:
     payload: str | None = None
     gravity: str | None = None
     root: str | None = None
-    given: tuple[str, ...] = ()  # every option of the command line, those of the command itself too
+    xacro: Sequence[str] | None = None
+    typed_options: tuple[str, ...] = ()  # every option on the command line, also those of the command itself
 
     @property
     def changes(self) -> list[str]:
-        """The options by which it is not the robot of the file."""
+        """The options that make the robot differ from its file."""
         return [f"--{option}" for option, (_, default) in _ROBOT_OPTIONS.items() if getattr(self, option) != default]
 
 
-def names_a_robot(command: Callable[..., None]) -> Callable[..., None]:
-    """Typer sees a name in the place of a command's `robot: AskedRobot`, and the options that say how it is loaded."""
-    signature = inspect.signature(command, eval_str=True)
-    own = dict(signature.parameters)
-    required = own["robot"].default is inspect.Parameter.empty
-    default = inspect.Parameter.empty if required else None
-    named = Annotated[str if required else str | None, _ARGUMENT]
-    own["robot"] = own["robot"].replace(annotation=named, default=default)
-    further = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in _ROBOT_OPTIONS.items()
-    ]
-    further.append(inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
+def _with_robot_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter `robot: RobotArguments` by what typer reads from the command line."""
+    signature = inspect.signature(function, eval_str=True)
+    parameters = dict(signature.parameters)
+    required = parameters["robot"].default is inspect.Parameter.empty
+    about = f"Robot model (.urdf, .xacro, .xml, .toml), - for standard input, or one of {', '.join(robots.names())}."
+    argument = typer.Argument(metavar="ROBOT", help=about, autocompletion=complete_robot)
+    parameters["robot"] = parameters["robot"].replace(
+        annotation=Annotated[str if required else str | None, argument],
+        default=inspect.Parameter.empty if required else None,
+    )
+    for name, (annotation, default) in _ROBOT_OPTIONS.items():
+        parameters[name] = inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        )
+    parameters["context"] = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
-    @functools.wraps(command)
-    def run(
-        *, robot: str | None = None, base: str, mimic: str, payload: str | None, gravity: str | None, root: str | None,
-        context: typer.Context, **options: object,
-    ) -> None:  # fmt: skip
-        command(robot=AskedRobot(robot, base, mimic, payload, gravity, root, _given(context)), **options)
+    @functools.wraps(function)
+    def run(*, context: typer.Context, robot: str | None = None, **options: object) -> None:
+        changes = {name: options.pop(name) for name in _ROBOT_OPTIONS}
+        changes["xacro"] = changes["xacro"] or None  # typer may pass an empty list
+        arguments = RobotArguments(robot, **changes, typed_options=_typed_options(context))  # type: ignore[arg-type]
+        function(robot=arguments, **options)
 
-    parameters = [*own.values(), *further]
-    run.__dict__["__signature__"] = signature.replace(parameters=parameters)
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__dict__["__signature__"] = signature.replace(parameters=list(parameters.values()))
+    run.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
     return run
 
 
-def _given(context: typer.Context) -> tuple[str, ...]:
-    """The options that were written, also those with the value that they have anyway."""
+def _typed_options(context: typer.Context) -> tuple[str, ...]:
+    """The options on the command line, also those with their default value."""
     sources = {parameter: context.get_parameter_source(parameter.name or "") for parameter in context.command.params}
     return tuple(
         max(parameter.opts, key=len)
@@ -163,38 +233,47 @@ def _given(context: typer.Context) -> tuple[str, ...]:
     )
 
 
-def find_robot(asked: AskedRobot) -> Robot:
-    """The robot that a command names, with its payload and under its gravity."""
+def load_robot(arguments: RobotArguments) -> Robot:
+    """Load the robot that a command names, with its payload and gravity."""
     from linksweep.robot.loading import load
 
-    for option, value, known in (("--base", asked.base, BASES), ("--mimic", asked.mimic, MIMICS)):
-        if value not in known:
-            raise ArgumentError(f"{option} is {shown(value)}{nearest(value, known)}, expected {' or '.join(known)}.")
-    if asked.root is not None and not Path(asked.root).is_dir():
-        raise ArgumentError(f"--root is {shown(asked.root)}, expected a folder that is there: check the spelling.")
-    gravity = None if asked.gravity is None else _vector("--gravity", asked.gravity)
-    payload = None if asked.payload is None else _payload(asked.payload)
-    found = load(asked.name or "", base=asked.base, mimic=asked.mimic, root=asked.root)
+    check_choice("--base", arguments.base, BASES)
+    check_choice("--mimic", arguments.mimic, MIMICS)
+    if arguments.root is not None and not Path(arguments.root).is_dir():
+        raise ArgumentError(f"--root is {shown(arguments.root)}, expected an existing folder.")
+    gravity = None if arguments.gravity is None else _vector("--gravity", arguments.gravity)
+    payload = None if arguments.payload is None else _payload(arguments.payload)
+    source = sys.stdin.buffer if arguments.name == "-" else arguments.name or ""
+    xacro_args = _xacro_args(arguments.xacro or ())
+    robot = load(source, base=arguments.base, mimic=arguments.mimic, root=arguments.root, xacro_args=xacro_args)
     if gravity is not None:
-        found = found.with_gravity(gravity)
+        robot = robot.with_gravity(gravity)
     if payload is not None:
         mass, com, frame = payload
-        said = f"--payload {asked.payload}"
-        found = found.with_payload(frame or tool_of(found, said, said + "@{}"), mass, com)
-    return found
+        option = f"--payload {arguments.payload}"
+        robot = robot.with_payload(frame or tool_frame(robot, option, option + "@{}"), mass, com)
+    return robot
 
 
-def tool_of(robot: Robot, payload: str, write: str) -> str:
-    """The frame that holds a payload which names none; write: how to name one, in the place of {}."""
-    from linksweep.description.tips import tools
+def _xacro_args(texts: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition(":=") for text in texts]
+    for text, (name, separator, _) in zip(texts, pairs, strict=True):
+        if not name or not separator:
+            raise ArgumentError(f"--xacro is {shown(text)}, expected NAME:=VALUE.")
+    return {name: value for name, _, value in pairs}
 
-    found = tools(robot.model)
-    if len(found) == 1:
-        return found[0]
-    listed = ", ".join(found[:8]) + (", ..." if len(found) > 8 else "")
-    ways = " or ".join(write.replace("{}", name) for name in found[:2])
+
+def tool_frame(robot: Robot, payload: str, example: str) -> str:
+    """The frame of a payload that names none; `example` shows how to name one, in the place of {}."""
+    from linksweep.model.model import tools
+
+    frames = tools(robot.model)
+    if len(frames) == 1:
+        return frames[0]
+    listed = ", ".join(frames[:8]) + (", ..." if len(frames) > 8 else "")
+    examples = " or ".join(example.replace("{}", name) for name in frames[:2])
     raise ArgumentError(
-        f"{payload} names no frame and {robot.name} has {len(found)} that may be its tool, {listed}: write {ways}."
+        f"{payload} names no frame and {robot.name} has {len(frames)} that may be its tool, {listed}: write {examples}."
     )
 
 
@@ -205,7 +284,7 @@ def _payload(text: str) -> tuple[float, tuple[float, ...], str]:
         kilograms = float(mass if not at or frame else "")
     except ValueError:
         raise ArgumentError(
-            f"--payload is {shown(text)}, expected MASS, MASS,X,Y,Z or MASS,X,Y,Z@FRAME, such as 2.5@tool: write it so."
+            f"--payload is {shown(text)}, expected MASS, MASS,X,Y,Z or MASS,X,Y,Z@FRAME, such as 2.5@tool."
         ) from None
     return kilograms, _vector("--payload", com) if comma else (0.0, 0.0, 0.0), frame
 
@@ -216,23 +295,23 @@ def _vector(option: str, text: str) -> tuple[float, ...]:
     except ValueError:
         numbers = ()
     if len(numbers) != 3:
-        raise ArgumentError(f"{option} has {shown(text)}, expected three numbers with commas between them: X,Y,Z.")
+        raise ArgumentError(f"{option} has {shown(text)}, expected three numbers separated by commas: X,Y,Z.")
     return numbers
 
 
+# ---- checks ----------------------------------------------------------------------------------------------------
+
+
+def check_choice(option: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        expected = " or ".join(choices) if len(choices) == 2 else f"one of {', '.join(choices)}"
+        raise ArgumentError(f"{option} is {shown(value)}{nearest(value, choices)}, expected {expected}.")
+
+
 def check_apart(output: Path, source: Path, what: str) -> None:
-    """Refuse to write over what is read."""
+    """Raise an error if the output would replace a file that is read."""
     if output.exists() and source.exists() and output.samefile(source):
-        raise ArgumentError(f"The output {output} is {what} itself, expected another file: choose one.")
-
-
-def print_whole(table: RenderableType) -> None:
-    """A table of rich's as wide as its names are: in a narrow pipe it would cut them."""
-    from rich.console import Console
-
-    wanted = Console(width=10_000).measure(table).maximum
-    console = Console()
-    Console(width=max(console.width, wanted)).print(table)
+        raise ArgumentError(f"The output {output} is {what} itself, expected another file.")
 
 
 def matplotlib_installed() -> bool:
@@ -242,11 +321,55 @@ def matplotlib_installed() -> bool:
 
 
 def check_plot(path: Path) -> None:
-    """Refuse a plot that could not be written, before anything is computed."""
-    from linksweep.tables import check_place
+    """Raise an error for a plot that cannot be written, before anything is computed."""
+    from linksweep.files import check_place
 
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ArgumentError(f"The plot {path} ends in {path.suffix!r}, expected .png, .svg or .pdf: name it so.")
+        raise ArgumentError(f"The plot {path} ends in {path.suffix!r}, expected .png, .svg or .pdf.")
     if not matplotlib_installed():
         raise BackendError("Plotting needs Matplotlib, which is not installed: run pip install 'linksweep[plot]'.")
     check_place(path)
+
+
+def check_outputs(output: Path | None, plot: Path | None) -> None:
+    """Check --output and --plot, before anything is computed."""
+    from linksweep.files import check_output
+
+    if output is not None:
+        check_output(output)
+    if plot is not None:
+        check_plot(plot)
+
+
+# ---- printing --------------------------------------------------------------------------------------------------
+
+
+def print_json(facts: object) -> None:
+    print(json.dumps(facts, indent=2, allow_nan=False))
+
+
+def print_written(*paths: Path | None, about: str = "") -> None:
+    """Name the files that a command wrote; None is skipped."""
+    names = [str(path) for path in paths if path is not None]
+    if names:
+        print("wrote", " ".join(names) + about)
+
+
+def new_table(title: str, headings: Sequence[str], left: int = 1) -> Table:
+    """A table with its first `left` columns aligned left and the others right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text  # names from files may contain "[", which is not markup
+
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
+    for index, heading in enumerate(headings):
+        table.add_column(Text(heading), justify="left" if index < left else "right")
+    return table
+
+
+def print_whole(table: RenderableType) -> None:
+    """Print a table as wide as its names need, also into a narrow pipe."""
+    from rich.console import Console
+
+    width = Console(width=10_000).measure(table).maximum
+    Console(width=max(Console().width, width)).print(table)

@@ -42,44 +42,37 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import operator
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
-from linksweep.cli.common import tool_of
-from linksweep.errors import ArgumentError, LinksweepError
+import typer
+
+from linksweep.cli.common import AsJson, command, print_json, tool_frame
+from linksweep.errors import ArgumentError, BackendError, LinksweepError
 from linksweep.support.messages import nearest, shown
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike
+    from concurrent.futures import Executor
 
-    from linksweep.motion.base import Motion
+    import numpy as np
+
+    from linksweep.motion.trajectories import Motion
     from linksweep.robot.robot import Robot
-    from linksweep.simulation import Push, Rollouts, Simulation
-    from linksweep.simulation.laws import Law
+    from linksweep.simulation import Controller, Push, Rollouts, SampledController, Sampling, Simulation
+    from linksweep.simulation.ensembles import Client
     from linksweep.simulation.options import SimulateOptions
     from linksweep.support.files import Table
 
 KEYS = (
     "robot", "base", "actuated", "payload", "gravity", "motion", "q0", "qd0", "duration", "dt", "every", "integrator",
-    "dissipation", "stops", "saturate", "law", "controller", "sampling", "push", "surface", "title", "vary",
+    "dissipation", "stops", "saturate", "law", "controller", "sampling", "title", "vary",
 )  # fmt: skip
-OF_FRAME = ("frame", "target", "stiffness", "damping", "posture", "kp_posture", "kd_posture", "gravity")
-LAWS = {
-    "pd": ("reference", "kp", "kd", "gravity"),
-    "computed_torque": ("reference", "kp", "kd"),
-    "gravity": (),
-    "friction": ("friction", "damping", "width"),
-    "feed_forward": (),
-    "constant": ("tau",),
-    "operational_space": (*OF_FRAME, "decoupled"),
-    "admittance": (*OF_FRAME, "mass"),
-}
-SWITCHES = ("gravity", "decoupled")
+PROVIDED = ("controller_robot", "actuated", "path", "wrench")  # arguments of controllers that are no keys of a file
 SAMPLING = ("period", "delay", "encoder", "rates", "q_noise", "qd_noise", "tau_noise", "seed", "effort", "effort_rate")
 VARY = ("q0", "qd0", "kp", "kd", "payloads", "frame")
 PAYLOAD = ("mass", "com", "inertia", "frame")
@@ -105,10 +98,18 @@ class Experiment:
     path: Path
     robot: Robot
     reference: Motion | None
-    law: Law | None
+    law: Controller | None
+    sampling: tuple[float, Sampling] | None  # period, and what is between the controller and the robot
     start: tuple[np.ndarray, np.ndarray | None]
     options: Table
     vary: Table
+
+    @property
+    def torque(self) -> Controller | SampledController | None:
+        """The controller, sampled if the file says so."""
+        from linksweep.simulation import SampledController
+
+        return self.law if self.sampling is None else SampledController(self.law, *self.sampling)
 
     def rollouts(self) -> Rollouts:
         """The experiment of an ensemble: see `linksweep.simulation.Rollouts`."""
@@ -118,13 +119,13 @@ class Experiment:
         further = {"payloads": tuple(vary.pop("payloads", ())), "frame": vary.pop("frame", None)}
         options = cast("SimulateOptions", self.options)  # as the file has them: `simulate` checks them
         with _named(self.path):
-            return Rollouts(self.robot, *self.start, self.law, options, vary, **further)
+            return Rollouts(self.robot, *self.start, self.torque, options, vary, **further)
 
     def run(self) -> Simulation:
         from linksweep.simulation import simulate
 
         with _named(self.path):
-            return simulate(self.robot, *self.start, self.law, **self.options)
+            return simulate(self.robot, *self.start, self.torque, **self.options)
 
 
 @contextlib.contextmanager
@@ -153,8 +154,10 @@ def read_experiment(path: Path) -> Experiment:
 
 class _Reader:
     def __init__(self, path: Path, given: Table):
+        from linksweep.simulation.contacts import DISTURBANCES
+
         self.path, self.given = path, given
-        self.known("", given, KEYS)
+        self.known("", given, (*KEYS, *DISTURBANCES))
 
     def refuse(self, what: str) -> NoReturn:
         raise ArgumentError(f"{self.path}: {what}.")
@@ -177,9 +180,10 @@ class _Reader:
         return found
 
     def experiment(self) -> Experiment:
-        from linksweep.simulation import Push, Sampling, Surface, saturated
-        from linksweep.simulation.rollouts import one_start
-        from linksweep.tables.motion_files import read_motion
+        from linksweep.files.motion_files import read_motion
+        from linksweep.simulation import JointStops, Push, Sampling, saturated
+        from linksweep.simulation.contacts import DISTURBANCES
+        from linksweep.simulation.ensembles import one_start
 
         given = self.given
         robot = self.payload(self.load(given.get("robot")), given.get("payload"))
@@ -196,26 +200,29 @@ class _Reader:
             table = self.known("controller", given["controller"], ("robot", "payload"))
             own = self.load(table["robot"]) if "robot" in table else self.load(given.get("robot"))
             own = self.payload(own, table.get("payload"))
-        pushes = [Push(**self.named("push", t, ("frame", "wrench"), ("start", "end"))) for t in self.tables("push")]
+        world = [
+            self.disturbance(name, kind, table) for name, kind in DISTURBANCES.items() for table in self.tables(name)
+        ]
+        pushes = [force for force in world if isinstance(force, Push)]
         laws = [self.law(table, robot, own, reference, q0, pushes) for table in self.tables("law")]
         law = functools.reduce(operator.add, laws) if laws else None
         if law is not None and given.get("saturate") is not None and given["saturate"] is not False:
             law = saturated(law, None if given["saturate"] is True else given["saturate"])
         options = {k: given[k] for k in ("duration", "dt", "every", "integrator", "dissipation") if k in given}
-        options["stops"] = tuple(given["stops"]) if isinstance(given.get("stops"), list) else given.get("stops")
         if "duration" not in options and reference is not None:
             options["duration"] = float(reference.end)
+        sampling = None
+        stops = given.get("stops")
+        if stops is not None:
+            world.append(JointStops() if stops == "inelastic" else JointStops.springs(stops))
         if "sampling" in given:
             table = dict(self.known("sampling", given["sampling"], SAMPLING))
             if "period" not in table:
                 self.refuse("[sampling] has no period, expected seconds between two control instants")
-            options |= {"control_period": table.pop("period"), "sampling": Sampling(**table)}
-        keys = ("point", "normal", "stiffness", "damping", "friction", "width")
-        world: list[Law] = [*pushes]
-        world += [Surface(**self.named("surface", t, ("frame",), keys)) for t in self.tables("surface")]
+            sampling = (table.pop("period"), Sampling(**table))
         if world:
             options["disturbance"] = functools.reduce(operator.add, world)
-        return Experiment(self.path, robot, reference, law, (q0, qd0), options, self.vary())
+        return Experiment(self.path, robot, reference, law, sampling, (q0, qd0), options, self.vary())
 
     def vary(self) -> Table:
         """q0 = { normal = 0.1 } as q0: ("normal", 0.1)."""
@@ -230,12 +237,17 @@ class _Reader:
             self.refuse(f"[vary] payloads is {shown(found['payloads'])}, expected a list of masses (kg)")
         return found
 
-    def named(self, where: str, table: Table, needed: tuple[str, ...], further: tuple[str, ...]) -> Table:
-        self.known(where, table, (*needed, *further))
-        for key in needed:
-            if key not in table:
-                self.refuse(f"[[{where}]] has no {key}, expected one: add it")
-        return table
+    def disturbance(self, name: str, kind: type[Controller], table: Table) -> Controller:
+        """A push or a contact model; its keys are the arguments of its class."""
+        parameters = inspect.signature(kind).parameters
+        self.known(name, table, tuple(parameters))
+        self.check_required(f"[[{name}]]", parameters, table)
+        return kind(**table)
+
+    def check_required(self, where: str, parameters: Mapping[str, inspect.Parameter], values: Table) -> None:
+        for key, parameter in parameters.items():
+            if parameter.default is parameter.empty and key not in values:
+                self.refuse(f"{where} has no {key}, expected one: add it")
 
     def load(self, name: object) -> Robot:
         from linksweep import robots
@@ -258,56 +270,114 @@ class _Reader:
         self.known("payload", table, PAYLOAD)
         if not table.get("mass"):
             return robot
-        frame = table["frame"] if "frame" in table else tool_of(robot, "payload", 'frame = "{}"')
+        frame = table["frame"] if "frame" in table else tool_frame(robot, "payload", 'frame = "{}"')
         return robot.with_payload(frame, table["mass"], table.get("com", (0, 0, 0)), table.get("inertia"))
 
     def law(
         self, table: Table, robot: Robot, own: Robot | None, reference: Motion | None, start: np.ndarray,
         pushes: list[Push],
-    ) -> Law:  # fmt: skip
-        from linksweep import simulation as sim
-        from linksweep.simulation.checks import real_array
+    ) -> Controller:  # fmt: skip
+        """A controller. Its keys are the arguments of its class, completed by the motion and the pushes of the file."""
+        from linksweep.simulation.controllers import CONTROLLERS
 
         kind = table.get("kind")
-        if not isinstance(kind, str) or kind not in LAWS:
-            self.refuse(f"a law has kind {shown(kind)}{nearest(kind, LAWS)}, expected one of {', '.join(LAWS)}")
-        self.known("law", table, ("kind", *LAWS[kind]))
+        if not isinstance(kind, str) or kind not in CONTROLLERS:
+            known = ", ".join(CONTROLLERS)
+            self.refuse(f"a law has kind {shown(kind)}{nearest(kind, CONTROLLERS)}, expected one of {known}")
+        parameters = inspect.signature(CONTROLLERS[kind]).parameters
+        self.known("law", table, ("kind", *(name for name in parameters if name not in PROVIDED)))
         values = {key: value for key, value in table.items() if key != "kind"}
-        for key in SWITCHES:
-            if not isinstance(values.get(key, True), bool):
-                self.refuse(f"the law {kind} has {key} {shown(values[key])}, expected true or false, without quotes")
-        if kind in ("pd", "computed_torque"):
-            for key in ("kp", "kd"):
-                if key not in values:
-                    self.refuse(f"the law {kind} has no {key}, expected its gains: add it")
-            wanted = values.pop("reference", start if reference is None else reference)
-            return (sim.PD if kind == "pd" else sim.ComputedTorque)(wanted, **values, controller_robot=own)
-        if kind == "gravity":
-            return sim.GravityCompensation(controller_robot=own)
-        if kind == "friction":
-            return sim.FrictionCompensation(reference, **values, controller_robot=own)
-        if kind == "constant":
-            return sim.Constant(cast("ArrayLike", values.get("tau")))
-        if kind == "feed_forward":
+        for key, value in values.items():
+            if isinstance(parameters[key].default, bool) and not isinstance(value, bool):
+                self.refuse(f"the law {kind} has {key} {shown(value)}, expected true or false, without quotes")
+        if "path" in parameters:
             if reference is None:
-                self.refuse('the law feed_forward needs a motion, got none: add motion = "file.toml"')
-            return sim.FeedForward(reference, controller_robot=own)
-        for key in ("frame", "stiffness", "damping", *(("mass",) if kind == "admittance" else ())):
-            if key not in values:
-                self.refuse(f"the law {kind} has no {key}, expected one: add it")
-        frame = values.pop("frame")
-        target = values.pop("target", None)
-        known = robot if own is None else own
-        pose = known.pose(start, frame) if target is None else real_array(f"{kind}: target", target)
-        if target is not None and pose.shape == (3,):  # a place: the frame keeps its direction
-            pose, place = known.pose(start, frame).copy(), pose
-            pose[:3, 3] = place
-        if kind == "admittance":  # whose sensor reads the file's pushes on the frame
-            felt = [push for push in pushes if push.frame == frame]
+                self.refuse(f'the law {kind} needs a motion, got none: add motion = "file.toml"')
+            values["path"] = reference
+        if "reference" in parameters:
+            needed = parameters["reference"].default is inspect.Parameter.empty
+            values.setdefault("reference", start if reference is None and needed else reference)
+        if "target" in parameters and "frame" in values:
+            values["target"] = self.target(kind, robot if own is None else own, values, start)
+        if "wrench" in parameters and "frame" in values:  # the sensor measures the file's push on the frame
+            felt = [push for push in pushes if push.frame == values["frame"]]
             if len(felt) != 1:
-                self.refuse(f"the law admittance has {len(felt)} pushes on {frame!r}, expected one: add a [[push]]")
-            gains = (values.pop("mass"), values.pop("stiffness"), values.pop("damping"))
-            return sim.Admittance(frame, pose, *gains, felt[0], **values, controller_robot=own)
-        return sim.OperationalSpace(
-            frame, pose, values.pop("stiffness"), values.pop("damping"), **values, controller_robot=own
-        )
+                frame = shown(values["frame"])
+                self.refuse(f"the law {kind} has {len(felt)} pushes on {frame}, expected one: add a [[push]]")
+            values["wrench"] = felt[0]
+        if "controller_robot" in parameters:
+            values["controller_robot"] = own
+        self.check_required(f"the law {kind}", parameters, values)
+        return CONTROLLERS[kind](**values)
+
+    def target(self, kind: str, robot: Robot, values: Table, start: np.ndarray) -> np.ndarray:
+        """The pose of a frame: the file's, the one at the start, or that moved to the file's position."""
+        from linksweep.simulation.checks import real_array
+
+        if values.get("target") is None:
+            return robot.pose(start, values["frame"])
+        pose = real_array(f"{kind}: target", values["target"])
+        if pose.shape == (3,):
+            pose, position = robot.pose(start, values["frame"]).copy(), pose
+            pose[:3, 3] = position
+        return pose
+
+
+@command(
+    "Simulate",
+    "ensemble experiment.toml -o results --samples 1000",
+    "ensemble experiment.toml -o results --samples 100000 --workers 4",
+)
+def ensemble(
+    experiment: Annotated[
+        Path, typer.Argument(metavar="EXPERIMENT", help="Experiment (.toml), as for `simulate`, with \\[vary].")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the results.")],
+    samples: Annotated[int, typer.Option(metavar="N", min=1, help="Number of rollouts.")] = 1000,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the random variations.")] = 0,
+    chunk: Annotated[int, typer.Option(metavar="N", min=1, help="Rollouts computed together, in one file.")] = 10_000,
+    workers: Annotated[int, typer.Option(metavar="N", min=0, help="Worker processes; 0: this process.")] = 0,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, such as tcp://host:8786.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run Monte-Carlo rollouts of an experiment with varied starts, gains and payloads.
+
+    Results are Parquet files, one for each chunk. Interrupted runs resume where they stopped.
+    """
+    from linksweep.simulation import ensemble as run
+
+    if workers and scheduler:
+        raise ArgumentError("--workers and --scheduler exclude each other: leave one out.")
+    rollouts = read_experiment(experiment).rollouts()
+    with contextlib.ExitStack() as stack:
+        client = stack.enter_context(_client(workers, scheduler)) if workers or scheduler else None
+        result = run(rollouts, samples, output, client=client, seed=seed, chunk=chunk)
+    if as_json:
+        facts = {"folder": str(result.folder), "samples": result.samples, "chunks": len(result.files)}
+        print_json({**facts, "computed": result.computed})
+        return
+    before = len(result.files) - result.computed
+    reused = f", {before} of them from an earlier run" if before else ""
+    print(f"{result.folder}: {result.samples} samples in {len(result.files)} chunks{reused}")
+
+
+def _client(workers: int, scheduler: str | None) -> Executor | Client:
+    if scheduler is None:
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+
+        return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
+    try:
+        from distributed import Client as Connected  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise BackendError(
+            "A Dask cluster needs distributed, which is not installed: run pip install 'linksweep[dask]'."
+        ) from None
+    try:
+        return Connected(scheduler, timeout=10)
+    except (OSError, ValueError, TimeoutError) as reason:
+        raise ArgumentError(
+            f"The scheduler {scheduler} does not answer ({reason}), expected the address of a running Dask scheduler."
+        ) from reason

@@ -1,14 +1,23 @@
-"""`linksweep identify`: the parameters of a robot from logged torques."""
+"""`linksweep identify`: parameters of a robot from logged positions and torques."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linksweep.cli.common import AsJson, AskedRobot, OutputFolder, complete_from, find_robot, names_a_robot
+from linksweep.cli.common import (
+    AsJson,
+    OutputFolder,
+    RobotArguments,
+    check_choice,
+    choice_option,
+    command,
+    load_robot,
+    print_json,
+    print_written,
+)
 from linksweep.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -21,18 +30,21 @@ METHODS = ("weighted", "ordinary", "huber", "ridge", "entropic", "log_cholesky")
 UNKNOWN = "inertia,armature,viscous,coulomb,offset"
 
 
-@names_a_robot
+@command(
+    "Identify",
+    "identify puma560 log.csv -o identified",
+    "identify arm.urdf log1.csv log2.csv --validate log3.csv --method log_cholesky",
+)
 def identify(
-    robot: AskedRobot,
+    robot: RobotArguments,
     logs: Annotated[
-        list[Path], typer.Argument(metavar="LOG...", help="CSV: t, q.NAME, tau.NAME and, if measured, qd.NAME.")
+        list[Path], typer.Argument(metavar="LOG", help="CSV with t, q.NAME, tau.NAME and, if measured, qd.NAME.")
     ],
     output: OutputFolder = Path("out"),
-    method: Annotated[
-        str, typer.Option(metavar="METHOD", help=", ".join(METHODS) + ".", autocompletion=complete_from(METHODS))
-    ] = "weighted",
+    method: Annotated[str, choice_option("Estimator", METHODS)] = "weighted",
     cutoff: Annotated[
-        float | None, typer.Option(metavar="HZ", help="Low-pass cut-off; default: chosen by cross-validation.")
+        float | None,
+        typer.Option(metavar="HZ", help="Cut-off of the low-pass filter; default: by cross-validation."),
     ] = None,
     unknown: Annotated[
         str,
@@ -48,54 +60,58 @@ def identify(
     ] = None,
     stribeck: Annotated[float | None, typer.Option(metavar="SPEED", help="Speed of Stribeck friction, rad/s.")] = None,
     slow: Annotated[
-        float | None, typer.Option(metavar="SPEED", help="Ignore rows in which a drive is slower than this, rad/s.")
+        float | None, typer.Option(metavar="SPEED", help="Exclude rows in which a drive is slower, rad/s.")
     ] = None,
-    delay: Annotated[float, typer.Option(metavar="SECONDS", help="Delay of the torques.")] = 0.0,
+    delay: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Delay of the torques relative to the positions.")
+    ] = 0.0,
     retime: Annotated[
-        bool | None, typer.Option("--retime/--no-retime", help="Move rows of a polled log to the controller's clock.")
+        bool | None, typer.Option("--retime/--no-retime", help="Estimate the sampling times of a polled log.")
     ] = None,
     validate: Annotated[
-        list[Path] | None, typer.Option(metavar="LOG", help="Log that is not fitted: report how well it is predicted.")
+        list[Path] | None, typer.Option(metavar="LOG", help="Further log to compare with predicted torques.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit inertias, armatures and friction to logged torques: a report, plots, tables and the robot as URDF."""
-    from linksweep.identification import identify as fitted
+    """Identify inertias, armatures and friction from logged torques.
+
+    Writes a report, plots, tables and the robot as URDF.
+    """
+    from linksweep.identification import identify as identify_robot
 
     if output.exists() and not output.is_dir():
-        raise ArgumentError(f"The output {output} is a file, expected a folder: choose another.")
-    if method not in METHODS:
-        raise ArgumentError(f"--method is {method!r}, expected one of {', '.join(METHODS)}.")
-    arm = find_robot(robot)
-    read = [read_log_file(arm, path) for path in logs]
+        raise ArgumentError(f"The output {output} is a file, expected a folder.")
+    check_choice("--method", method, METHODS)
+    arm = load_robot(robot)
+    recorded = [read_log_file(arm, path) for path in logs]
     others = {str(path): read_log_file(arm, path) for path in validate or []}
     names = tuple(name.strip() for name in unknown.split(",") if name.strip())
-    t, q, tau, qd = (list(column) for column in zip(*read, strict=True))
-    rates = None if any(one is None for one in qd) else qd  # where only some have velocities, none
-    several = (t, q, tau, rates) if len(read) > 1 else read[0]
-    fit = fitted(
-        arm, *several, method=method, cutoff=cutoff, unknown=names, drives=_drives(drive), stribeck=stribeck,
+    t, q, tau, qd = (list(column) for column in zip(*recorded, strict=True))
+    velocities = None if any(one is None for one in qd) else qd  # used only if all logs have them
+    log = (t, q, tau, velocities) if len(recorded) > 1 else recorded[0]
+    fit = identify_robot(
+        arm, *log, method=method, cutoff=cutoff, unknown=names, drives=_drives(drive), stribeck=stribeck,
         slow=slow, delay=delay, retime=retime,
     )  # fmt: skip
     validated = {name: fit.validate(*log) for name, log in others.items()}
     fit.report(output, validated)
     if as_json:
-        print(json.dumps(_facts(fit, output, validated), indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(_facts(fit, output, validated))
     else:
         _print(fit, output, validated)
 
 
 def read_log_file(arm: Robot, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-    """t, q, tau, and qd where the file has it."""
-    from linksweep.tables import read_logged
+    """Return t, q, tau, and qd or None."""
+    from linksweep.files import read_logged
 
-    found = read_logged(path, arm.model, ("q", "tau"), optional="qd")
-    return found["t"], found["q"], found["tau"], found.get("qd")
+    columns = read_logged(path, arm.model, ("q", "tau"), optional="qd")
+    return columns["t"], columns["q"], columns["tau"], columns.get("qd")
 
 
 def _drives(words: list[str] | None) -> dict[str, dict[str, float]] | None:
-    """From NAME=JOINT+2*JOINT-JOINT."""
-    found = {}
+    """Parse drives written as NAME=JOINT+2*JOINT-JOINT."""
+    drives = {}
     for word in words or []:
         name, equals, terms = word.partition("=")
         row: dict[str, float] = {}
@@ -111,8 +127,8 @@ def _drives(words: list[str] | None) -> dict[str, dict[str, float]] | None:
                 break
         if not equals or not name or not row:
             raise ArgumentError(f"--drive is {word!r}, expected NAME=JOINT+JOINT, such as motor_6=joint_5+joint_6.")
-        found[name] = row
-    return found or None
+        drives[name] = row
+    return drives or None
 
 
 def _facts(fit: Fit, output: Path, validated: dict[str, Validation]) -> dict[str, object]:
@@ -130,8 +146,8 @@ def _facts(fit: Fit, output: Path, validated: dict[str, Validation]) -> dict[str
         "condition": number(fit.condition),
         "rms": {name: number(x) for name, x in zip(fit.columns.robot.joint_names, fit.rms, strict=True)},
         "parameters": {
-            name: {"value": float(value), "deviation": number(spread), "determined": bool(known)}
-            for name, value, spread, known in rows
+            name: {"value": float(value), "deviation": number(deviation), "determined": bool(determined)}
+            for name, value, deviation, determined in rows
         },
         "validated": {
             path: {
@@ -148,17 +164,17 @@ def _facts(fit: Fit, output: Path, validated: dict[str, Validation]) -> dict[str
 def _print(fit: Fit, output: Path, validated: dict[str, Validation]) -> None:
     from linksweep.identification.report import percent
 
-    band = "unfiltered" if fit.cutoff == float("inf") else f"{fit.cutoff:.4g} Hz"
+    cutoff = "unfiltered" if fit.cutoff == float("inf") else f"cut-off {fit.cutoff:.4g} Hz"
     print(
         f"{fit.columns.full.name}: {int(fit.determined.sum())} of {len(fit.names)} base parameters from "
-        f"{len(fit.samples):,} rows, {fit.method}, {band}, condition {fit.condition:.3g}"
+        f"{len(fit.samples):,} rows, {fit.method}, {cutoff}, condition number {fit.condition:.3g}"
     )
-    for name, x, apart in zip(fit.columns.robot.joint_names, fit.rms, fit.validation.T, strict=True):
-        known = apart[apart == apart]
-        unseen = f" ({known.mean():.4g} cross-validated)" if len(known) else ""
+    for name, x, parts in zip(fit.columns.robot.joint_names, fit.rms, fit.validation.T, strict=True):
+        finite = parts[parts == parts]
+        unseen = f" ({finite.mean():.4g} cross-validated)" if len(finite) else ""
         print(f"  {name}: RMS residual {x:.4g}{unseen}")
     for path, own in validated.items():
         print(f"{path}, not fitted:")
         for name, x, size in zip(own.joints, own.rms, own.torque, strict=True):
             print(f"  {name}: RMS residual {x:.4g}, {percent(x, size)} of {size:.4g}")
-    print(f"Written into {output}: {' '.join(sorted(path.name for path in output.iterdir() if path.is_file()))}")
+    print_written(*sorted(path for path in output.iterdir() if path.is_file()))

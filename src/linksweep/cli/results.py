@@ -1,4 +1,4 @@
-"""What is kept of a table that streams by, for the terminal, JSON and plots: bounded, however long the table."""
+"""Summary of a table that streams by, for the terminal, JSON and plots, in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from linksweep.cli.common import new_table, print_written
+
 if TYPE_CHECKING:
+    from linksweep.files.limit_watch import LimitWatch
     from linksweep.robot.robot import Robot
-    from linksweep.tables.limit_watch import LimitWatch
 
-ENDS = 8  # rows shown of the beginning and of the end
-CURVE = 20_000  # samples plotted, about; more cannot be told apart
-IN_MEMORY = 1 << 23  # bytes of JSON kept out of a temporary file
+SHOWN_ROWS = 8  # printed rows of the beginning and of the end
+CURVE = 20_000  # approximate number of plotted samples; more are not visible
+IN_MEMORY = 1 << 23  # bytes of JSON that are kept without a temporary file
 
 
-class Results:
-    """Of blocks (rows, columns) with the result in the last columns: first and last rows, peaks, a thinned curve."""
+class Summary:
+    """First and last rows, peaks and a thinned curve of a table that streams by, in bounded memory.
+
+    Blocks have the shape (rows, columns), with the result in the last columns.
+    """
 
     def __init__(
         self, robot: Robot, quantity: str, columns: Mapping[str, tuple[str, ...]],
@@ -38,28 +43,28 @@ class Results:
         if keep_rows:
             self.text = tempfile.SpooledTemporaryFile(IN_MEMORY, "w+", encoding="ascii")  # noqa: SIM115, outlives this
 
-    def watched(self, blocks: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
-        """The blocks as they are, noting what is wanted of each."""
+    def watch(self, blocks: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+        """Yield the blocks unchanged, and record a summary of each."""
         for values in blocks:
-            self._note(values)
+            self._add(values)
             yield values
 
-    def _note(self, values: np.ndarray) -> None:
+    def _add(self, values: np.ndarray) -> None:
         if self.text is not None:
             self.text.write((", " if self.rows else "") + json.dumps(values.tolist(), allow_nan=False)[1:-1])
-        own = np.concatenate([values[:, :1], values[:, -self.width :]], axis=1)
-        self.rows += len(own)
-        self.head = np.concatenate([self.head, own[:ENDS]])[:ENDS]
-        self.tail = np.concatenate([self.tail, own[-ENDS:]])[-ENDS:]
-        largest = np.unique(np.abs(own[:, 1:]).argmax(axis=0))
-        self.peaks = np.concatenate([self.peaks, own[largest]])
+        rows = np.concatenate([values[:, :1], values[:, -self.width :]], axis=1)
+        self.rows += len(rows)
+        self.head = np.concatenate([self.head, rows[:SHOWN_ROWS]])[:SHOWN_ROWS]
+        self.tail = np.concatenate([self.tail, rows[-SHOWN_ROWS:]])[-SHOWN_ROWS:]
+        largest = np.unique(np.abs(rows[:, 1:]).argmax(axis=0))
+        self.peaks = np.concatenate([self.peaks, rows[largest]])
         self.peaks = self.peaks[np.unique(np.abs(self.peaks[:, 1:]).argmax(axis=0))]
         if self.curve is not None:
-            self.curve.add(own)
+            self.curve.add(rows)
 
     def peak(self, column: int) -> tuple[float, float]:
-        """The entry of a result's column that is largest in size, and its time."""
-        row = self.peaks[np.abs(self.peaks[:, 1 + column]).argmax()]
+        """The value of largest magnitude in a column of the result, and its time."""
+        row = self.peaks[abs(self.peaks[:, 1 + column]).argmax()]
         return float(row[1 + column]), float(row[0])
 
     def plot(self, path: Path) -> None:
@@ -69,17 +74,16 @@ class Results:
         curve = self.curve.thinned()
         plots.save(plots.time_series(self.robot, curve[:, 0], curve[:, 1:], self.quantity), path)
 
-    def show(self, as_json: bool, output: Path | None, plot: Path | None, limits: LimitWatch) -> None:
-        """To the terminal: JSON, or where the result was written, or the result itself; and who left its limits."""
+    def print(self, as_json: bool, output: Path | None, plot: Path | None, limits: LimitWatch) -> None:
+        """Print JSON, the names of the written files or the result itself, and limit violations."""
         if as_json:
             self._print_json(output, plot, limits)
             return
         if output is None:
             self._print_table()
         else:
-            print(f"{output}: {self.rows} rows of t and {self.quantity} by {self.about['method']}")
-        if plot is not None:
-            print(f"{plot}: {self.quantity} over t")
+            print_written(output, about=f": {self.rows} rows of t and {self.quantity} by {self.about['method']}")
+        print_written(plot)
         for line in limits.lines():
             print(line)
 
@@ -110,34 +114,31 @@ class Results:
         print("]\n}")
 
     def _print_table(self) -> None:
-        from rich import box
         from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
 
         console = Console()
         skipped = self.rows - len(self.head)
-        shown = [_texts(row) for row in self.head.tolist()]
-        if skipped > ENDS:
-            shown.append(["⋮"] * (1 + self.width))
-        shown += [_texts(row) for row in self.tail[max(0, ENDS - skipped) :].tolist()]
+        cells = [_texts(row) for row in self.head.tolist()]
+        if skipped > SHOWN_ROWS:
+            cells.append(["⋮"] * (1 + self.width))
+        cells += [_texts(row) for row in self.tail[max(0, SHOWN_ROWS - skipped) :].tolist()]
         peaks = _texts([0.0, *(self.peak(column)[0] for column in range(self.width))])
-        shown.append(["peak", *peaks[1:]])
+        cells.append(["peak", *peaks[1:]])
         names = ["t", *(name.removeprefix(f"{self.quantity}.") for name in self.columns[-self.width :])]
-        widths = [max(map(len, column)) + 2 for column in zip(names, *shown, strict=True)]
+        widths = [max(map(len, column)) + 2 for column in zip(names, *cells, strict=True)]
         fitting = max(2, int(np.searchsorted(np.cumsum(widths), console.width - 1)))
         title = f"{self.about['robot']}: {self.quantity} by {self.about['method']}, {self.rows} samples"
-        table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        # Text, because a "[" in a file's names is no markup
-        for name in names[:fitting]:
-            table.add_column(Text(name), justify="right", no_wrap=True)
-        for row in shown[:-1]:
+        table = new_table(title, names[:fitting], left=0)
+        table.padding = (0, 1, 0, 0)
+        for column in table.columns:
+            column.no_wrap = True
+        for row in cells[:-1]:
             table.add_row(*row[:fitting])
         table.add_section()
-        table.add_row(*shown[-1][:fitting])
+        table.add_row(*cells[-1][:fitting])
         console.print(table)
         if fitting <= self.width:
-            print(f"{fitting - 1} of {self.width} columns fit here: write them all with -o FILE.")
+            print(f"{fitting - 1} of {self.width} columns fit the terminal. Write all of them with -o FILE.")
 
 
 def _texts(row: list[float]) -> list[str]:
@@ -145,29 +146,29 @@ def _texts(row: list[float]) -> list[str]:
 
 
 class Curve:
-    """Rows [t, values...] of which, when there are too many, each stretch keeps those with a value's extremes."""
+    """Rows [t, values...], thinned if there are too many: each interval keeps the rows with a minimum or maximum."""
 
     def __init__(self, width: int) -> None:
         self.rows = np.empty((0, width))
-        self.numbers = np.empty(0, int)
+        self.indices = np.empty(0, int)
         self.count = 0
-        self.stretch = 1
+        self.interval = 1
 
     def add(self, rows: np.ndarray) -> None:
         self.rows = np.concatenate([self.rows, rows])
-        self.numbers = np.concatenate([self.numbers, np.arange(self.count, self.count + len(rows))])
+        self.indices = np.concatenate([self.indices, np.arange(self.count, self.count + len(rows))])
         self.count += len(rows)
         if len(self.rows) > 10 * CURVE:
             self.thinned()
 
     def thinned(self) -> np.ndarray:
-        """The rows that are left when there may be CURVE of them; stretches are as long everywhere."""
+        """At most CURVE rows, from intervals of equal length."""
         while len(self.rows) > CURVE:
-            self.stretch = max(2 * self.stretch, self.count * 2 * (self.rows.shape[1] - 1) // CURVE)
-            starts = np.flatnonzero(np.diff(self.numbers // self.stretch, prepend=-1))
+            self.interval = max(2 * self.interval, self.count * 2 * (self.rows.shape[1] - 1) // CURVE)
+            starts = np.flatnonzero(np.diff(self.indices // self.interval, prepend=-1))
             keep = {0, len(self.rows) - 1}
             for a, b in zip(starts, [*starts[1:], len(self.rows)], strict=True):
                 piece = self.rows[a:b, 1:]
                 keep.update((a + piece.argmin(axis=0)).tolist(), (a + piece.argmax(axis=0)).tolist())
-            self.rows, self.numbers = self.rows[sorted(keep)], self.numbers[sorted(keep)]
+            self.rows, self.indices = self.rows[sorted(keep)], self.indices[sorted(keep)]
         return self.rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -10,15 +9,21 @@ import typer
 
 from linksweep.cli.common import (
     AsJson,
-    AskedRobot,
+    Dissipation,
     OutputFile,
+    RobotArguments,
     check_apart,
-    check_plot,
-    find_robot,
-    names_a_robot,
+    check_choice,
+    check_outputs,
+    choice_option,
+    command,
+    load_robot,
+    method_option,
+    new_table,
+    print_json,
     print_whole,
+    print_written,
 )
-from linksweep.cli.dynamics import Dissipation, method_option
 from linksweep.cli.experiment import is_experiment, read_experiment
 from linksweep.errors import ArgumentError
 from linksweep.support.messages import nearest, shown
@@ -27,13 +32,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
 
-    from linksweep.motion.base import Motion
+    from linksweep.files.limit_watch import LimitWatch
+    from linksweep.motion.trajectories import Motion
     from linksweep.robot.robot import Robot
-    from linksweep.simulation import Simulation
-    from linksweep.simulation.answers import TrackingError
-    from linksweep.simulation.control.signals import Reference
-    from linksweep.simulation.laws import Law
-    from linksweep.tables.limit_watch import LimitWatch
+    from linksweep.simulation import Controller, Integrator, Simulation
+    from linksweep.simulation.controllers import Reference
+    from linksweep.simulation.result import TrackingError
 
 LAWS = {
     "zero": "no torques",
@@ -51,60 +55,55 @@ def _laws(incomplete: str) -> list[tuple[str, str]]:
     return [(law, about) for law, about in LAWS.items() if law.startswith(incomplete)]
 
 
-def _integrators(incomplete: str) -> list[str]:
-    return [name for name in INTEGRATORS if name.startswith(incomplete)]
-
-
-@names_a_robot
+@command(
+    "Simulate",
+    "simulate puma560 --duration 2 --q0 joint2=-0.5 --dissipation --plot fall.png",
+    "simulate arm.urdf --torque computed_torque --motion motion.toml -o run.npz",
+)
 def simulate(
-    robot: AskedRobot,
+    robot: RobotArguments,
     duration: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Unless said, to the end of --motion or --torque, or 1.")
+        float | None, typer.Option(metavar="SECONDS", help="Duration; default: that of --motion or --torque, or 1 s.")
     ] = None,
-    dt: Annotated[float, typer.Option(metavar="SECONDS", help="The step.")] = 1e-3,
+    dt: Annotated[float, typer.Option(metavar="SECONDS", help="Time step.")] = 1e-3,
     q0: Annotated[
         str | None,
-        typer.Option(metavar="NUMBERS", help="Start: 0.1,0.2,... in joint order, or joint2=0.5,..., others at zero."),
+        typer.Option(metavar="NUMBERS", help="Initial positions: 0.1,0.2,... for all joints, or joint2=0.5,..."),
     ] = None,
-    qd0: Annotated[str | None, typer.Option(metavar="NUMBERS", help="Rates at the start, as --q0.")] = None,
+    qd0: Annotated[str | None, typer.Option(metavar="NUMBERS", help="Initial velocities, as --q0.")] = None,
     torque: Annotated[
         str | None,
         typer.Option(
-            metavar="LAW",
-            help=f"{', '.join(LAWS)}, or a .csv of t and tau; unless said, feed_forward with --motion, else zero.",
+            metavar="NAME",
+            help=f"Controller: {', '.join(LAWS)}, or a .csv of t and tau; default: feed_forward with --motion, else "
+            "zero.",
             autocompletion=_laws,
         ),
     ] = None,
-    motion: Annotated[Path | None, typer.Option(metavar="FILE", help="A motion (.toml) to follow.")] = None,
-    kp: Annotated[float, typer.Option(help="Stiffness of pd and computed_torque.")] = 100.0,
-    kd: Annotated[float, typer.Option(help="Damping of pd and computed_torque.")] = 20.0,
-    integrator: Annotated[
-        str, typer.Option(metavar="NAME", help=f"{', '.join(INTEGRATORS)}.", autocompletion=_integrators)
-    ] = "rk4",
+    motion: Annotated[Path | None, typer.Option(metavar="FILE", help="Reference motion (.toml).")] = None,
+    kp: Annotated[float, typer.Option(metavar="GAIN", help="Stiffness of pd and computed_torque.")] = 100.0,
+    kd: Annotated[float, typer.Option(metavar="GAIN", help="Damping of pd and computed_torque.")] = 20.0,
+    integrator: Annotated[str, choice_option("Integrator", INTEGRATORS)] = "rk4",
     method: Annotated[str | None, method_option("forward_dynamics")] = None,
-    every: Annotated[int, typer.Option(help="Steps from one record to the next.")] = 1,
+    every: Annotated[int, typer.Option(metavar="N", help="Record every N-th step.")] = 1,
     dissipation: Dissipation = False,
     output: OutputFile = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Plot --show as .png, .svg or .pdf.")] = None,
-    show: Annotated[str, typer.Option(help=f"What to plot: {', '.join(PLOTTED)}.")] = "q",
+    show: Annotated[str, choice_option("Plotted quantity", PLOTTED)] = "q",
     as_json: AsJson = False,
 ) -> None:
-    """Simulate a robot: t, q, qd, qdd, tau and energy to a file (-o), a plot, and a summary.
+    """Simulate a robot, or an experiment (.toml in place of ROBOT).
 
-    In the place of ROBOT, an experiment: a .toml that says robot, motion, laws, sampling and disturbances.
+    The result is t, q, qd, qdd, tau and energy, as a file, a plot and a summary. An experiment names the robot, its
+    motion, controllers, sampling and disturbances.
     """
+    from linksweep.files.motion_files import read_motion
     from linksweep.simulation import simulate as run
-    from linksweep.tables import check_output
-    from linksweep.tables.motion_files import read_motion
 
-    if output is not None:
-        check_output(output)
-    if plot is not None:
-        check_plot(plot)
-    if show not in PLOTTED:
-        raise ArgumentError(f"--show is {show!r}{nearest(show, PLOTTED)}, expected one of {', '.join(PLOTTED)}.")
+    check_outputs(output, plot)
+    check_choice("--show", show, PLOTTED)
     if is_experiment(robot.name):
-        beside = [option for option in robot.given if option not in REPORTS]
+        beside = [option for option in robot.typed_options if option not in REPORTS]
         if beside:
             raise ArgumentError(
                 f"{robot.name} is an experiment, which says all itself, got {', '.join(beside)} beside it: write "
@@ -114,7 +113,7 @@ def simulate(
         _finish(experiment.run(), experiment.reference, output, plot, show, as_json)
         return
     named = torque or ("zero" if motion is None else "feed_forward")
-    idle = [option for option in robot.given if option in ("--kp", "--kd")]
+    idle = [option for option in robot.typed_options if option in ("--kp", "--kd")]
     if idle and named not in ("pd", "computed_torque"):
         raise ArgumentError(
             f"--torque is {shown(named)}, which has no {' and no '.join(idle)}, expected pd or computed_torque: choose "
@@ -122,7 +121,7 @@ def simulate(
         )
     if output is not None and torque is not None:
         check_apart(output, Path(torque), "the file of torques")
-    arm = find_robot(robot)
+    arm = load_robot(robot)
     path = None if motion is None else read_motion(motion, arm.model)
     start, rates = arm.neutral(), None
     if path is not None:
@@ -136,8 +135,8 @@ def simulate(
         times = getattr(law, "times", None)
         duration = float(times[-1]) if times is not None else path.end if path else 1.0
     found = run(
-        arm, start, rates, law, duration, dt=dt, integrator=integrator, every=every, dissipation=dissipation,
-        method=method,
+        arm, start, rates, law, duration, dt=dt, integrator=_integrator(integrator, method), every=every,
+        dissipation=dissipation,
     )  # fmt: skip
     _finish(found, None, output, plot, show, as_json)
 
@@ -146,7 +145,7 @@ def _finish(
     found: Simulation, reference: Reference | None, output: Path | None, plot: Path | None, show: str, as_json: bool
 ) -> None:
     """Files, picture and summary of a run; with a reference, how well it was followed."""
-    from linksweep.tables.limit_watch import LimitWatch
+    from linksweep.files.limit_watch import LimitWatch
 
     if output is not None:
         {".csv": found.to_csv, ".npz": found.to_npz, ".parquet": found.to_parquet}[output.suffix.lower()](output)
@@ -162,7 +161,18 @@ def _finish(
     _print(found, watch, as_json, output, plot, tracking)
 
 
-def _law(arm: Robot, torque: str, path: Motion | None, start: np.ndarray, gains: tuple[float, float]) -> Law | None:
+def _integrator(name: str, method: str | None) -> Integrator:
+    """The integrator that --integrator and --method name."""
+    from dataclasses import replace
+
+    from linksweep.simulation.options import as_integrator
+
+    return replace(as_integrator(name), method=method)
+
+
+def _law(
+    arm: Robot, torque: str, path: Motion | None, start: np.ndarray, gains: tuple[float, float]
+) -> Controller | None:
     """The law that --torque names."""
     from linksweep.simulation import PD, ComputedTorque, FeedForward, Sampled
 
@@ -187,7 +197,7 @@ def _samples(arm: Robot, path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Torques (samples, nv) and their times from a CSV file."""
     import numpy as np
 
-    from linksweep.tables import open_trajectory
+    from linksweep.files import open_trajectory
 
     table = np.concatenate(list(open_trajectory(path, arm.model, ("tau",))))
     return table[:, 1:], table[:, 0]
@@ -197,7 +207,7 @@ def _numbers(arm: Robot, block: str, text: str) -> np.ndarray:
     """Coordinates or rates from `0.1,0.2,...` in joint order or from `joint2=0.5,...`."""
     import numpy as np
 
-    from linksweep.tables import joint_columns
+    from linksweep.files import joint_columns
 
     names = [column.removeprefix(f"{block}.") for column in joint_columns(arm.model, block)]
     values = arm.neutral() if block == "q" else np.zeros(arm.nv)
@@ -253,20 +263,15 @@ def _print(
         "plot": None if plot is None else str(plot),
     }
     if as_json:
-        print(json.dumps(facts, indent=2, allow_nan=False))
+        print_json(facts)
         return
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    from linksweep.tables import joint_columns
+    from linksweep.files import joint_columns
 
     settings = f"{facts['integrator']}, dt {facts['dt']:g} s, torque {facts['torque']}"
-    title = f"{found.robot.name}: {found.t[-1]:g} s, {len(found.t)} moments ({settings})"
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
-    table.add_column("")
-    for heading in ("first", "last", "least", "most"):
-        table.add_column(heading, justify="right")
+    title = f"{found.robot.name}: {found.t[-1]:g} s, {len(found.t)} samples ({settings})"
+    table = new_table(title, ("", "initial", "final", "min", "max"))
     for block in ("q", "qd"):
         for name, column in zip(joint_columns(found.robot.model, block), getattr(found, block).T, strict=True):
             table.add_row(Text(name), *(f"{x:.6g}" for x in (column[0], column[-1], column.min(), column.max())))
@@ -279,8 +284,7 @@ def _print(
         print(f"tracking error: rms {max(tracking.rms):.3g}, largest {max(tracking.largest):.3g} (rad, m)")
     for line in watch.lines():
         print(line)
-    for path in filter(None, (output, plot)):
-        print("Written:", path)
+    print_written(output, plot)
 
 
 def _tracked(error: TrackingError) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""An explanation: what a recursion did, link by link, as text, in a notebook, and as a page."""
+"""An explanation of a recursion, link by link, as text, in a notebook, and as an HTML or Markdown page."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ..errors import ArgumentError
 from ..support.files import write_atomically
 from ..support.messages import is_one_of, nearest, shown
 from .formula import Tree, equations, escaped, latex, latex_of, mathml, symbol
-from .walk import KEPT, PASSED, Line, Numbers, Part, Stage
+from .steps import KEPT, PASSED, Line, Numbers, Part, Stage
 
-WAYS = {
-    "outward": "from the base to the tips", "inward": "from the tips to the base",
-    "pairs": "from every link down to the base", "": "for the whole robot",
+DIRECTIONS = {
+    "outward": "from the base to the tips (forward pass)", "inward": "from the tips to the base (backward pass)",
+    "pairs": "from every link to the base", "": "for the whole robot",
 }  # fmt: skip
-FRAMES = {"inner": "in the inner link's frame", "first": "in the first link's frame", "base": "in the base's frame"}
+FRAMES = {"inner": "in the inner link's frame", "first": "in the first link's frame", "base": "in the base frame"}
 NOTE = (
-    "Quantities of a link are in its frame, as the description has it. Inner is the link towards the base, outer the "
-    "sum of what the links beyond have passed on. Accelerations are less gravity."
+    "Quantities of a link are in its frame, as the robot model defines it. The inner link is the parent, towards the "
+    "base; outer is the sum of what the child links have passed on. Gravity is subtracted from accelerations."
 )
-WIDEST = 80  # characters of expressions in one line
+LINE_WIDTH = 80  # characters of expressions in one line
 STYLE = """
 body { font-family: system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; line-height: 1.5; }
 """.strip()
@@ -41,11 +41,11 @@ LOOK = """
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a method did with these numbers.
+    """The computation of a method for one sample, step by step.
 
-    stages: its sweeps, each with a part for every link, and those with lines: equation, statement, numbers. quantities:
-    every quantity of the method, as `details=True` returns them, the result first. Printed it is text; a notebook shows
-    it with formulas; `save` writes a page (.html), Markdown (.md) or text (.txt).
+    stages: its sweeps, with a part for each link, and in each part lines with equation, statement and values. given:
+    the inputs by name. quantities: every quantity of the method, as `details=True` returns them, the result first.
+    Printing gives text, notebooks show formulas, and `save` writes HTML (.html), Markdown (.md) or text (.txt).
     """
 
     robot: str
@@ -56,13 +56,13 @@ class Explanation:
     stages: tuple[Stage, ...]
     quantities: Numbers
     meanings: Mapping[str, str]
-    joints: Mapping[str, str] = field(default_factory=dict)  # of each link: its joint in words
-    links: tuple[str, ...] = ()  # those shown; all where there are none
+    joints: Mapping[str, str] = field(default_factory=dict)  # description of the joint of each link
+    links: tuple[str, ...] = ()  # links to show; all if empty
 
-    # what to look at
+    # contents
 
     def of(self, *links: str) -> Explanation:
-        """The same of these links alone."""
+        """Return the explanation restricted to these links."""
         for link in links:
             if not is_one_of(link, self.joints):
                 raise ArgumentError(
@@ -73,7 +73,7 @@ class Explanation:
 
     @property
     def lines(self) -> Iterator[tuple[Stage, Part, Line]]:
-        """Every line that is shown, with the stage and the link it belongs to."""
+        """Every line that is shown, with its stage and part."""
         for stage in self.stages:
             for part in stage.parts:
                 if not self.links or part.link in self.links:
@@ -81,32 +81,34 @@ class Explanation:
 
     @property
     def title(self) -> str:
+        """Heading of the explanation."""
         return f"{self.function.replace('_', ' ').capitalize()} of {self.robot} by {self.method}"
 
     @property
     def symbols(self) -> dict[str, str]:
-        """What the names in the lines mean, and the letters for numbers of the robot."""
+        """Meanings of the names in the lines, and of the letters for parameters of the robot."""
         used = {name for _, _, line in self.lines for name in line.values}
         used |= {str(letter) for letter in self.given.get("dimensions", ())}
         return {name: meaning for name, meaning in self.meanings.items() if name in used}
 
     @property
     def result(self) -> tuple[str, np.ndarray]:
+        """Name and value of the result."""
         return next(iter(self.quantities.items()))
 
     def _shown(self) -> list[tuple[Stage, list[Part]]]:
-        found = []
+        shown_stages = []
         for stage in self.stages:
             parts = [part for part in stage.parts if part.lines and (not self.links or part.link in self.links)]
             if parts:
-                found.append((stage, parts))
-        return found
+                shown_stages.append((stage, parts))
+        return shown_stages
 
-    # as text
+    # text
 
     def __str__(self) -> str:
-        out = [self.title, "=" * len(self.title), "", self.source, "", *wrap(NOTE, 118), "", "Given:"]
-        out += _aligned({name: value for name, value in self.given.items()}, 2)
+        out = [self.title, "=" * len(self.title), "", self.source, "", *wrap(NOTE, 118), "", "Inputs:"]
+        out += _aligned(self.given, 2)
         if self.symbols:
             width = max(map(len, self.symbols))
             out += ["", "Symbols:", *(f"  {name:<{width}}  {meaning}" for name, meaning in self.symbols.items())]
@@ -115,7 +117,7 @@ class Explanation:
             for part in parts:
                 out += ["", f"  {self._about(part)}"] if part.link else [""]
                 for line in part.lines:
-                    out += _written(line)
+                    out += _line_text(line)
         name, value = self.result
         return "\n".join([*out, "", "Result:", *_aligned({name: value}, 2), ""])
 
@@ -127,7 +129,7 @@ class Explanation:
             return f"{part.link}, of {part.of}"
         return f"{part.link} ({self.joints[part.link]})" if part.link in self.joints else part.link
 
-    # with formulas
+    # formulas
 
     def _repr_html_(self) -> str:
         return f'<style>{LOOK}</style><div class="linksweep-explained">{self._body()}</div>'
@@ -142,7 +144,7 @@ class Explanation:
         return "$$\\begin{array}{lll}\n" + " \\\\\n".join(rows) + "\n\\end{array}$$"
 
     def html(self) -> str:
-        """A page of its own, which needs nothing else: browsers draw the formulas themselves."""
+        """Return a self-contained HTML page with formulas in MathML, which browsers render."""
         title = escape(self.title)
         return (
             f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
@@ -156,7 +158,7 @@ class Explanation:
         given = _html_table([("", f"<math>{mathml(symbol(name))}</math>", _grid(v)) for name, v in self.given.items()])
         named = [(f"<math>{mathml(symbol(n))}</math>", f"<code>{escape(n)}</code>", m) for n, m in self.symbols.items()]
         symbols = _html_table([(sign, name, escape(meaning)) for sign, name, meaning in named], numbers=False)
-        out = [paragraphs, f"<h2>Given</h2>{given}", f"<h2>Symbols</h2>{symbols}" if self.symbols else ""]
+        out = [paragraphs, f"<h2>Inputs</h2>{given}", f"<h2>Symbols</h2>{symbols}" if self.symbols else ""]
         for number, (stage, parts) in enumerate(self._shown(), start=1):
             out.append(f"<h2>{escape(_heading(number, stage))}</h2>")
             for k, part in enumerate(parts):
@@ -170,8 +172,8 @@ class Explanation:
         return "".join(out)
 
     def markdown(self) -> str:
-        """Markdown, its formulas between dollars."""
-        out = [f"# {_markdown(self.title)}", *map(_markdown, self.source.split("\n\n")), NOTE, "## Given"]
+        """Return Markdown with formulas in LaTeX between dollar signs."""
+        out = [f"# {_markdown(self.title)}", *map(_markdown, self.source.split("\n\n")), NOTE, "## Inputs"]
         out += [f"$${latex(symbol(name))} = {_latex_numbers(value)}$$" for name, value in self.given.items()]
         if self.symbols:
             rows = [f"| ${latex(symbol(n))}$ | `{n}` | {_markdown(m)} |" for n, m in self.symbols.items()]
@@ -190,37 +192,38 @@ class Explanation:
         return "\n\n".join(out) + "\n"
 
     def save(self, path: str | Path) -> None:
-        """Write a page (.html), Markdown (.md) or text (.txt)."""
+        """Write HTML (.html), Markdown (.md) or text (.txt), chosen by the suffix of `path`."""
         path = Path(path)
         writers: dict[str, Callable[[], str]] = {".html": self.html, ".md": self.markdown, ".txt": self.__str__}
-        check_ending(path)
+        check_suffix(path)
         text = writers[path.suffix.lower()]()
-        write_atomically(path, lambda to: _write(to, text))
+
+        def write(to: Path) -> None:
+            to.write_text(text, encoding="utf-8")
+
+        write_atomically(path, write)
 
 
-def check_ending(path: Path) -> None:
+def check_suffix(path: Path) -> None:
+    """Raise unless `Explanation.save` can write a file with this suffix."""
     if path.suffix.lower() not in (".html", ".md", ".txt"):
-        raise ArgumentError(f"The explanation {path} ends in {path.suffix!r}, expected .html, .md or .txt: name it so.")
-
-
-def _write(to: Path, text: str) -> None:
-    to.write_text(text, encoding="utf-8")
+        raise ArgumentError(f"The explanation {path} has the suffix {path.suffix!r}, expected .html, .md or .txt.")
 
 
 def _heading(number: int, stage: Stage) -> str:
     name = (stage.name or "relations").capitalize()
-    return f"{number}. {name}, {WAYS[stage.direction]}{f': {stage.equation}' if stage.equation else ''}"
+    return f"{number}. {name}, {DIRECTIONS[stage.direction]}{f': {stage.equation}' if stage.equation else ''}"
 
 
 def _note(line: Line) -> str:
     if line.use == PASSED:
-        return "passed on to the inner link, in its frame"
-    return "kept" if line.use == KEPT else FRAMES.get(line.frame, "")
+        return "passed to the inner link, in its frame"
+    return "stored for later sweeps" if line.use == KEPT else FRAMES.get(line.frame, "")
 
 
-def _written(line: Line) -> list[str]:
-    """A line as text: equation and statement, and below it the numbers."""
-    text = "kept:" if line.use == KEPT else line.statement.text
+def _line_text(line: Line) -> list[str]:
+    """Return equation and statement, and below them the values, as lines of text."""
+    text = "stored:" if line.use == KEPT else line.statement.text
     note = _note(line) if line.use != KEPT else ""
     out = [f"    {line.equation:<18} {text}{f'   [{note}]' if note else ''}"]
     return out + _aligned({name or line.use: value for name, value in line.values.items()}, 23)
@@ -236,26 +239,26 @@ def _aligned(values: Mapping[str, np.ndarray], indent: int) -> list[str]:
 
 
 def _text(x: object) -> str:
-    return f"{x:.6g}" if isinstance(x, float) else str(x)  # or an expression
+    return f"{x:.6g}" if isinstance(x, float) else str(x)  # a SymPy expression
 
 
 def _rows(value: np.ndarray) -> list[str]:
-    """An array as lines of text, in columns."""
+    """Return an array as lines of text, in columns."""
     if value.ndim == 0:
         return [_text(value.item())]
     if value.ndim > 2:
         return [row for k, block in enumerate(value) for row in (f"[{k}]", *_rows(block))]
     if value.dtype == object:
-        return [line for row in np.atleast_2d(value).tolist() for line in _broken([_text(x) for x in row])]
+        return [line for row in np.atleast_2d(value).tolist() for line in _wrapped([_text(x) for x in row])]
     cells = [[_text(x) for x in row] for row in np.atleast_2d(value).tolist()]
     widths = [max(len(row[k]) for row in cells) for k in range(len(cells[0]))] if value.ndim == 2 else None
     rows = [" ".join(x.rjust(w) for x, w in zip(row, widths or map(len, row), strict=True)) for row in cells]
     return [f"[{row}]" for row in rows]
 
 
-def _broken(cells: list[str]) -> list[str]:
-    """Expressions in a row; those that fill a line stand below each other."""
-    if sum(map(len, cells)) < WIDEST:
+def _wrapped(cells: list[str]) -> list[str]:
+    """Return expressions in one line, or below each other if they are too long."""
+    if sum(map(len, cells)) < LINE_WIDTH:
         return [f"[{', '.join(cells)}]"]
     return [f"{' ' if k else '['}{cell}{',' if k + 1 < len(cells) else ']'}" for k, cell in enumerate(cells)]
 
@@ -268,8 +271,8 @@ def _formulas(line: Line) -> str:
     note = f"<br><small>{escape(_note(line))}</small>" if _note(line) else ""
     if line.use == KEPT:
         return note
-    shown_as = "<br>".join(f"<math>{mathml(formula)}</math>" for formula in equations(line.statement.node))
-    return f'<span title="{escape(line.statement.text)}">{shown_as}</span>{note}'
+    formulas = "<br>".join(f"<math>{mathml(formula)}</math>" for formula in equations(line.statement.node))
+    return f'<span title="{escape(line.statement.text)}">{formulas}</span>{note}'
 
 
 def _numbers_html(line: Line) -> str:
@@ -311,7 +314,7 @@ def _stacked(lines: list[str]) -> str:
 
 
 def _markdown(text: str) -> str:
-    """Plain text that Markdown would read otherwise."""
+    """Escape the markup characters of Markdown."""
     for sign in "\\`*_[]<>|$#~^":
         text = text.replace(sign, f"\\{sign}")
     return text

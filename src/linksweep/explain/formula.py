@@ -1,7 +1,7 @@
-"""A statement of an algorithm as a formula, in LaTeX and in MathML.
+"""Statements of an algorithm as formulas, in LaTeX and MathML.
 
 The source is close to the papers: `V = link.phi_T(parent.V) + link.H_T @ qd` is V = phi^T V + H^T q'. It is parsed, and
-names and calls become what they stand for there. Whatever has no better form is shown as it is written.
+names and calls are replaced by the symbols that they stand for. Other expressions are shown as source code.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ LATEX = {
     "λ": r"\lambda", "ω": r"\omega",
 }  # fmt: skip
 DOTTED = {"qd": ("q", 1), "qdd": ("q", 2), "dw": ("ω", 1), "dv": ("v", 1), "pdd": ("p", 2), "hd": ("h", 1)}
-OWN = ("at", "kept", "free")  # what earlier sweeps kept of the same link
+SAME_LINK = ("at", "kept", "free")  # records of earlier sweeps for the same link
 INNER, OUTER = ("inner", "parent"), ("outer",)
 OF_LINK = {"com": "c", "I_com": "I_c", "armature": "R", "M": "M", "H_T": "H_T", "foot": "foot", "offset": "offset"}
-SAME = ("articulated", "block", "columns", "rows", "elements")  # another form of the same quantity
+CONVERSIONS = ("articulated", "block", "columns", "rows", "elements")  # another form of the same quantity
 WRAPPERS = ("Span", "Coordinates", "JointInertia.of")
-PRODUCTS = {"P_H": ("P", "H_T"), "Delta_G": ("Delta", "G")}  # names of products
+PRODUCTS = {"P_H": ("P", "H_T"), "Delta_G": ("Delta", "G")}  # names that stand for products
 
 
 class Tree(NamedTuple):
-    """A formula: what it is, and its parts. rank: how tightly it holds together (1 a sum, 2 a product, 3 anything)."""
+    """A formula: its kind and parts. rank: its precedence (1 a sum, 2 a product, 3 anything that needs no brackets)."""
 
     kind: str
     parts: tuple[Tree | str | int, ...]
@@ -41,17 +41,17 @@ class Tree(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Of a leaf."""
+        """Text of a leaf."""
         return str(self.parts[0])
 
     @property
     def dots(self) -> int:
-        """Of a symbol: how often it is differentiated in time."""
+        """Order of the time derivative of a symbol."""
         return self.parts[1] if isinstance(self.parts[1], int) else 0
 
 
 def equations(node: ast.stmt) -> list[Tree]:
-    """The formulas of a statement, one for each name that it makes; of what it returns, the last."""
+    """Return the formulas of a statement, one for each assigned name; of a returned pair, the last value."""
     if isinstance(node, ast.Return) and node.value is not None:
         value = node.value.elts[-1] if isinstance(node.value, ast.Tuple) else node.value
         return [_built(value)]
@@ -67,7 +67,7 @@ def equations(node: ast.stmt) -> list[Tree]:
 
 
 def symbol(name: str) -> Tree:
-    """A name of the source as the papers' symbol: dw as a dotted omega, V_plus as V with a plus."""
+    """Return the symbol of a name in the source: dw is a dotted omega, V_plus a V with a plus."""
     if name in PRODUCTS:
         return Tree("row", tuple(map(symbol, PRODUCTS[name])), 2)
     if name.startswith("ZERO_"):
@@ -114,7 +114,7 @@ class _Builder:
         if isinstance(node, ast.BinOp):
             return self.binary(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return Tree("row", (_op("−"), self.held(node.operand, 2)), 1)
+            return Tree("row", (_op("−"), self.bracketed(node.operand, 2)), 1)
         if isinstance(node, ast.Attribute):
             return self.attribute(node)
         if isinstance(node, ast.Call) and not node.keywords:
@@ -125,8 +125,8 @@ class _Builder:
             return self.of(node.elts[0]) if len(node.elts) == 1 else self.listed(node.elts)
         raise NotImplementedError
 
-    def held(self, node: ast.expr, rank: int) -> Tree:
-        """A part of something that holds tighter gets brackets."""
+    def bracketed(self, node: ast.expr, rank: int) -> Tree:
+        """Return a formula, in brackets if its precedence is below `rank`."""
         tree = self.of(node)
         return tree if tree.rank >= rank else Tree("brackets", (tree,))
 
@@ -134,19 +134,19 @@ class _Builder:
         left, right = node.left, node.right
         if isinstance(node.op, (ast.Add, ast.Sub)):
             plus = isinstance(node.op, ast.Add)
-            return Tree("row", (self.of(left), _op("+" if plus else "−"), self.held(right, 1 if plus else 2)), 1)
+            return Tree("row", (self.of(left), _op("+" if plus else "−"), self.bracketed(right, 1 if plus else 2)), 1)
         if isinstance(node.op, (ast.Mult, ast.MatMult)):
-            return Tree("row", (self.held(left, 2), self.held(right, 2)), 2)
+            return Tree("row", (self.bracketed(left, 2), self.bracketed(right, 2)), 2)
         if isinstance(node.op, ast.Div):
             return Tree("fraction", (self.of(left), self.of(right)))
         raise NotImplementedError
 
     def attribute(self, node: ast.Attribute) -> Tree:
         value, name = node.value, node.attr
-        if name in SAME:
+        if name in CONVERSIONS:
             return self.of(value)
         if isinstance(value, ast.Name):
-            if value.id in OWN:
+            if value.id in SAME_LINK:
                 return symbol(name)
             if value.id in INNER:
                 return Tree("sub", (symbol(name), Tree("word", ("inner",))))
@@ -159,74 +159,76 @@ class _Builder:
         if ast.unparse(value) == "link.M" and name in ("mass", "mp"):
             mass = Tree("symbol", ("m", 0))
             return mass if name == "mass" else Tree("row", (mass, symbol("c")), 2)
-        return Tree("sub", (self.held(value, 3), Tree("word", (name,))))
+        return Tree("sub", (self.bracketed(value, 3), Tree("word", (name,))))
 
     def call(self, node: ast.Call) -> Tree:
         name, args = ast.unparse(node.func), node.args
         if name in WRAPPERS and len(args) == 1:
             return self.of(args[0])
-        if name[0].isupper() and name.isidentifier() and name != "JointInertia":  # a record of these
+        if name[0].isupper() and name.isidentifier() and name != "JointInertia":  # the constructor of a record
             return self.listed(args)
         known = self.known(name, args)
         if known is not None:
             return known
         if isinstance(node.func, ast.Attribute):
             of, method = node.func.value, node.func.attr
-            if not args and method in SAME:
+            if not args and method in CONVERSIONS:
                 return self.of(of)
             if not args and name == "link.X.origin":
                 return symbol("l")
             if method == "minus_outer" and len(args) == 2:
-                product = Tree("row", (self.held(args[0], 2), _transposed(self.held(args[1], 3))), 2)
+                product = Tree("row", (self.bracketed(args[0], 2), _transposed(self.bracketed(args[1], 3))), 2)
                 return Tree("row", (self.of(of), _op("−"), product), 1)
             if len(args) == 1:
-                found = self.method(of, method, args[0])
-                if found is not None:
-                    return found
+                product = self.method(of, method, args[0])
+                if product is not None:
+                    return product
         called = Tree("word", (name.removeprefix("link.").replace("_", " "),))
         args = [arg for arg in args if ast.unparse(arg) != "link"]
         commas = [part for arg in args for part in (_op(","), self.of(arg))][1:]
         return Tree("row", (called, Tree("brackets", (Tree("row", tuple(commas), 0),))), 2)
 
     def known(self, name: str, args: list[ast.expr]) -> Tree | None:
-        """Functions that stand for a formula, as their descriptions have it."""
+        """Return the formula of a known function, as in its docstring."""
         if name == "JointInertia" and len(args) == 3:  # H P H^T + R
-            products = Tree("row", (symbol("H"), self.held(args[1], 2)), 2)
-            return Tree("row", (products, _op("+"), self.held(args[2], 2)), 1)
+            products = Tree("row", (symbol("H"), self.bracketed(args[1], 2)), 2)
+            return Tree("row", (products, _op("+"), self.bracketed(args[2], 2)), 1)
         if name == "updated_inertia" and len(args) == 6:  # P - G (P H^T)^T
-            product = Tree("row", (self.held(args[4], 2), _transposed(self.held(args[3], 3))), 2)
+            product = Tree("row", (self.bracketed(args[4], 2), _transposed(self.bracketed(args[3], 3))), 2)
             return Tree("row", (self.of(args[1]), _op("−"), product), 1)
         if name == "rotation_tensor" and len(args) == 2:  # dw~ + w~ w~
             w, dw = (Tree("tilde", (self.of(arg),)) for arg in args)
             return Tree("row", (dw, _op("+"), Tree("row", (w, w), 2)), 1)
         if name == "sandwich" and len(args) == 2:
-            P = self.held(args[0], 2)
-            return Tree("row", (P, self.held(args[1], 2), P), 2)
+            P = self.bracketed(args[0], 2)
+            return Tree("row", (P, self.bracketed(args[1], 2), P), 2)
         return None
 
     def method(self, of: ast.expr, method: str, arg: ast.expr) -> Tree | None:
-        """Calls that stand for a product."""
+        """Return the product that a method call stands for, if it is one."""
         whole = ast.unparse(of)
         if whole in ("link", "link.X") and method in ("phi", "phi_T", "H", "turn", "turn_back"):
             sign = {"turn": symbol("A"), "turn_back": symbol("A_T")}.get(method, symbol(method))
-            return Tree("row", (sign, self.held(arg, 2)), 2)
+            return Tree("row", (sign, self.bracketed(arg, 2)), 2)
         if method in ("cross", "dot"):
-            return Tree("row", (self.held(of, 2), _op("×" if method == "cross" else "·"), self.held(arg, 3)), 2)
+            return Tree(
+                "row", (self.bracketed(of, 2), _op("×" if method == "cross" else "·"), self.bracketed(arg, 3)), 2
+            )
         if method == "transpose_times":
-            return Tree("row", (_transposed(self.held(of, 3)), self.held(arg, 2)), 2)
+            return Tree("row", (_transposed(self.bracketed(of, 3)), self.bracketed(arg, 2)), 2)
         inverse = Tree("row", (_op("−"), Tree("number", ("1",))))
         if method == "over":
-            return Tree("row", (self.held(of, 2), Tree("sup", (self.held(arg, 3), inverse))), 2)
+            return Tree("row", (self.bracketed(of, 2), Tree("sup", (self.bracketed(arg, 3), inverse))), 2)
         if method == "solve" and whole != "sweep":
-            return Tree("row", (Tree("sup", (self.held(of, 3), inverse)), self.held(arg, 2)), 2)
+            return Tree("row", (Tree("sup", (self.bracketed(of, 3), inverse)), self.bracketed(arg, 2)), 2)
         return None
 
     def entry(self, node: ast.Subscript) -> Tree:
-        places = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if len(places) == 1 and isinstance(places[0], ast.Constant):
-            first = places[0].value == 0  # of a joint's only freedom
-            return self.of(node.value) if first else Tree("sub", (self.of(node.value), self.of(places[0])))
-        return Tree("sub", (self.held(node.value, 3), Tree("row", tuple(self.of(place) for place in places))))
+        indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if len(indices) == 1 and isinstance(indices[0], ast.Constant):
+            first = indices[0].value == 0  # the only DOF of a joint
+            return self.of(node.value) if first else Tree("sub", (self.of(node.value), self.of(indices[0])))
+        return Tree("sub", (self.bracketed(node.value, 3), Tree("row", tuple(self.of(index) for index in indices))))
 
     def listed(self, nodes: list[ast.expr]) -> Tree:
         return Tree("column", tuple(self.of(node) for node in nodes))
@@ -234,12 +236,12 @@ class _Builder:
 
 @dataclass(frozen=True)
 class Notation:
-    """How a page writes formulas: a symbol with its dots, other leaves, and what is put together of parts."""
+    """A notation for formulas, LaTeX or MathML: symbols with dots, other leaves, and compounds."""
 
     symbol: Callable[[str, int], str]
     leaves: Mapping[str, Callable[[str], str]]  # by kind
     part: str
-    shapes: Mapping[str, str]  # by kind, with a place for each part
+    shapes: Mapping[str, str]  # by kind, with a field for each part
     column: tuple[str, str, str, str]  # begin, an entry, between two of them, end
     product: str  # between two factors
     row: str
@@ -259,17 +261,17 @@ class Notation:
 
 
 def latex(tree: Tree) -> str:
-    """The formula for a page with MathJax."""
+    """Return a formula in LaTeX."""
     return _LATEX.written(tree)
 
 
 def mathml(tree: Tree) -> str:
-    """The formula for a page without anything: browsers draw it themselves."""
+    """Return a formula in MathML, which browsers render."""
     return _MATHML.written(tree)
 
 
 def latex_of(expression: Expression) -> str:
-    """A SymPy expression, its symbols written as the papers do: qd2 as a dotted q with a 2 below."""
+    """Return a SymPy expression in LaTeX with the papers' symbols: qd2 is a dotted q with the subscript 2."""
     from ..backends.symbolic import sympy
 
     named = {}
@@ -282,6 +284,7 @@ def latex_of(expression: Expression) -> str:
 
 
 def escaped(text: str) -> str:
+    """Escape text for LaTeX."""
     for sign, written in (("\\", r"\backslash "), ("_", r"\_"), ("{", r"\{"), ("}", r"\}"), ("%", r"\%"), ("#", r"\#"),
                           ("&", r"\&"), ("$", r"\$"), ("^", r"\hat{}"), (" ", r"\ ")):  # fmt: skip
         text = text.replace(sign, written)
@@ -294,7 +297,7 @@ def _latex_symbol(letter: str, dots: int) -> str:
 
 def _mathml_symbol(letter: str, dots: int) -> str:
     plain = f"<mi>{escape(letter)}</mi>"
-    # no accent: browsers without a font for mathematics would draw it into the letter
+    # no accent: browsers without a mathematics font would draw it into the letter
     return f"<mover>{plain}<mtext>{'·' * dots}</mtext></mover>" if dots else plain
 
 

@@ -1,4 +1,4 @@
-"""From logged torques to a robot: `identify` fits its parameters, `excite` makes motions that determine them."""
+"""System identification: `identify` fits parameters to logged torques, `excite` finds excitation trajectories."""
 
 from .excitation import Excitation, excite
 from .fit import Fit, Validation, identify

@@ -1,7 +1,8 @@
-"""`identify`: from a log to numbers, their standard deviations, and a robot that has them."""
+"""`identify`: base parameters of a robot from a log of positions and torques, and the result of a fit."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
@@ -10,29 +11,35 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
-from linksweep.identification.doubts.remarks import remark_fit
-from linksweep.identification.estimate.band import choose_cutoff, every_of
-from linksweep.identification.estimate.essential import essential
-from linksweep.identification.estimate.least_squares import Estimate, estimate, ordinary
-from linksweep.identification.estimate.prediction import checked_against, predicted
-from linksweep.identification.estimate.robust import huber
-from linksweep.identification.estimate.spread import coloured
-from linksweep.identification.estimate.triangles import Triangles, blocks_of, parts_of, triangles
-from linksweep.identification.log.filters import low_passed
-from linksweep.identification.log.reading import Log, Recordings, Remarks, read_log
-from linksweep.identification.log.signals import Samples, leave_out, remark_speeds, samples_of
-from linksweep.identification.model.columns import USUAL, Columns
-from linksweep.identification.model.grouping import Grouping, grouping
-from linksweep.identification.physical.bodies import Physical, consistent
+from linksweep.identification.base_form import BaseForm, base_form
+from linksweep.identification.cross_validation import choose_cutoff, cross_validate, predict_torques
+from linksweep.identification.diagnostics import diagnose
+from linksweep.identification.estimate import (
+    Estimate,
+    autocorrelated_covariance,
+    checked_gains,
+    checked_reference,
+    essential_parameters,
+    huber_regression,
+    instrumental_variables,
+    ordinary_least_squares,
+    weighted_least_squares,
+)
+from linksweep.identification.filtering import low_pass
+from linksweep.identification.log import Log, Recording, Remarks, read_log
+from linksweep.identification.physical import Physical, consistent_parameters
+from linksweep.identification.reduction import reduce_log, rows_per_sum, split_blocks, validation_parts
+from linksweep.identification.regressor import DEFAULT_UNKNOWN, Regressor
+from linksweep.identification.samples import Samples, check_speeds, exclude_rows, filtered_samples, rms_torque
 from linksweep.identification.threads import one_thread
+from linksweep.support.checks import one_of, real_number
 from linksweep.support.lazy import lazy
-from linksweep.support.messages import is_one_of, nearest, shown
+from linksweep.support.messages import nearest, shown
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from linksweep.identification.estimate.instruments import Gains
-    from linksweep.identification.log.reading import Logged
+    from linksweep.identification.log import Logged
     from linksweep.robot.robot import Robot
 
 
@@ -40,25 +47,35 @@ METHODS = ("weighted", "ordinary", "huber", "ridge", "iv", "entropic", "log_chol
 
 
 class FitSettings(TypedDict):
-    """What a fit was made with; torque: the largest of the joints' root mean squares."""
+    """Settings of a fit."""
 
     cutoff: float  # Hz
-    cutoff_chosen: bool
-    every: int
+    cutoff_chosen: bool  # by cross-validation
+    every: int  # rows in a sum
     slow: float | None
-    torque: float
+    torque: float  # largest RMS torque of the joints
     prior_weight: float
     prior_torque: float | None
     rows: int
-    dt: float
-    sums: int  # of rows, of all joints
+    dt: float  # s
+    sums: int  # of all joints
     retime: bool | None
 
 
 @dataclass(frozen=True)
 class Validation:
-    """A log that was not fitted: predicted torques (rows, nv), and (nv,) the rms of measured less predicted torques
-    and of the measured ones.
+    """Comparison of a fit with a log that was not fitted.
+
+    Attributes
+    ----------
+    joints : tuple of str
+        Names of the joints.
+    predicted : numpy.ndarray
+        Predicted torques (rows, nv).
+    rms : numpy.ndarray
+        RMS residual (nv,) of measured minus predicted torques.
+    torque : numpy.ndarray
+        RMS (nv,) of the measured torques.
     """
 
     joints: tuple[str, ...]
@@ -66,19 +83,49 @@ class Validation:
     rms: np.ndarray
     torque: np.ndarray
 
+    def __repr__(self) -> str:
+        residuals = ", ".join(
+            f"{n} {x:.3g} of {t:.3g}" for n, x, t in zip(self.joints, self.rms, self.torque, strict=True)
+        )
+        return f"<Validation of {len(self.predicted):,} rows, RMS residual: {residuals}>"
+
 
 @dataclass(frozen=True)
 class Fit:
-    """Base parameters found from a log. Arrays follow `names`; numbers of joints follow `robot.joint_names`.
+    """Base parameters estimated from a log: the result of `identify`.
 
-    values, covariance: (base,), (base, base). determined: (base,) whether the log shows a number at all; where it does
-    not, the description's value stands. noise: (nv,) of a row. rms: (nv,) of measured less predicted torque, row by
-    row. validation: (parts, nv) the same for each part of the log, predicted by a fit without it. remarks: what was
-    doubtful, by name. settings: what the fit was made with.
+    Arrays over parameters follow `names`, arrays over joints follow `robot.joint_names`. `fit["joint1.viscous"]` is the
+    value of one parameter.
+
+    Attributes
+    ----------
+    columns : Regressor
+        Unknown parameters and their regressor.
+    grouping : BaseForm
+        Base form of the regressor; `grouping.matrix` maps the unknown to the base parameters.
+    method : str
+        Estimator, as passed to `identify`.
+    estimate : Estimate
+        The estimate without the effect of autocorrelated residuals.
+    covariance : numpy.ndarray
+        Covariance (base, base) of `values`, for autocorrelated residuals.
+    samples : Samples
+        Rows of the fit, with filtered positions and their derivatives.
+    predicted : numpy.ndarray
+        Predicted torques (rows, nv) at `samples`.
+    rms : numpy.ndarray
+        RMS residual (nv,) of measured minus predicted torques.
+    validation : numpy.ndarray
+        Cross-validation: RMS residual (parts, nv) of each trajectory, or of each fifth of a single one, by a fit of the
+        others.
+    remarks : mapping
+        Remarks on the log and the fit, {name: text}.
+    settings : dict
+        Settings of the fit, such as the cut-off frequency and the number of rows.
     """
 
-    columns: Columns
-    grouping: Grouping
+    columns: Regressor
+    grouping: BaseForm
     method: str
     estimate: Estimate
     covariance: np.ndarray
@@ -92,47 +139,50 @@ class Fit:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names (base,) of the base parameters."""
         return self.grouping.names
 
     @property
     def values(self) -> np.ndarray:
+        """Values (base,) of the base parameters; those of the robot model where the log does not determine them."""
         return self.estimate.values
 
     @property
     def determined(self) -> np.ndarray:
-        return self.estimate.known
+        """Flags (base,): whether the log determines a parameter."""
+        return self.estimate.determined
 
     @property
     def noise(self) -> np.ndarray:
+        """Residual standard deviation (nv,) of a row."""
         return self.estimate.noise
 
     @property
     def condition(self) -> float:
-        """Of the weighted regressor with columns of equal length."""
+        """Condition number of the weighted regressor with columns scaled to equal length."""
         return self.estimate.condition
 
     @property
     def cutoff(self) -> float:
-        """Hz; infinite where positions were not filtered."""
+        """Cut-off frequency in Hz; infinite if positions were not filtered."""
         return self.samples.cutoff
 
     @property
     def deviations(self) -> np.ndarray:
-        """Standard deviations (base,); infinite where a number is not determined."""
-        sizes = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
-        return np.where(self.determined, sizes, np.inf)
+        """Standard deviations (base,); infinite for parameters that are not determined."""
+        deviations = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+        return np.where(self.determined, deviations, np.inf)
 
     @property
     def correlation(self) -> np.ndarray:
-        """(base, base), NaN beside numbers that are not determined."""
-        sizes = np.sqrt(np.diag(self.covariance))
+        """Correlation matrix (base, base); NaN for parameters that are not determined."""
+        deviations = np.sqrt(np.diag(self.covariance))
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(
-                np.outer(self.determined, self.determined), self.covariance / np.outer(sizes, sizes), np.nan
-            )
+            correlation = self.covariance / np.outer(deviations, deviations)
+        return np.where(np.outer(self.determined, self.determined), correlation, np.nan)
 
     def interval(self, level: float = 0.95) -> np.ndarray:
-        """(base, 2): in which each number lies with this confidence."""
+        """Return confidence intervals (base, 2) at a level between 0 and 1."""
         from scipy.stats import norm
 
         if not 0.0 < level < 1.0:
@@ -143,108 +193,140 @@ class Fit:
     def __getitem__(self, name: str) -> float:
         if name not in self.names:
             raise ArgumentError(
-                f"the fit has no number {shown(name)}{nearest(name, self.names)}, expected one of fit.names."
+                f"the fit has no parameter {shown(name)}{nearest(name, self.names)}, expected one of fit.names."
             )
         return float(self.values[self.names.index(name)])
 
     @property
     def groups(self) -> dict[str, str]:
-        """What is grouped into each number."""
+        """Parameters that are grouped into each base parameter, as text."""
         return {name: self.grouping.text(name) for name in self.names}
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Numbers that this log does not determine."""
-        return tuple(name for name, shown_ in zip(self.names, self.determined, strict=True) if not shown_)
+        """Names of the base parameters that the log does not determine."""
+        return tuple(name for name, known in zip(self.names, self.determined, strict=True) if not known)
 
     def essential(self, relative: float = 0.3) -> tuple[str, ...]:
-        """The numbers without which torques would be predicted worse (Gautier's and Presse's essential parameters).
+        """Return the names of the essential parameters (Gautier and Presse).
 
-        relative: a number that is more certain than this part of its size stays in any case.
+        Without an essential parameter, torques are predicted significantly worse.
+
+        Parameters
+        ----------
+        relative : float
+            Parameters with a smaller relative standard deviation are always essential.
         """
-        kept = essential(self.estimate, self.covariance, self.settings["sums"], relative)
-        return tuple(self.names[k] for k in kept)
+        indices = essential_parameters(self.estimate, self.covariance, self.settings["sums"], relative)
+        return tuple(self.names[k] for k in indices)
 
     @one_thread()
     def predict(self, t: ArrayLike, q: ArrayLike, qd: ArrayLike | None = None, *, filtered: bool = True) -> np.ndarray:
-        """Torques (rows, nv) at the rows of another log, whose positions are filtered as this one's were.
+        """Return the torques (rows, nv) that the fit predicts for another log.
 
-        filtered: torques without what is above the cut-off, as low-passed torques are: noise of the accelerations, and
-        the steps of dry friction. Rows that repeat the row before (a polled log) have the torques of that row.
+        Positions are filtered and differentiated as in the fit. Repeated rows of a polled log have the torques of the
+        row that they repeat.
+
+        Parameters
+        ----------
+        t, q, qd : array_like
+            Times (rows,), positions and optional velocities (rows, nv).
+        filtered : bool
+            Low-pass filter the predicted torques at the cut-off of the fit, which removes noise of the accelerations
+            and smooths the steps of dry friction.
         """
-        recordings = read_log(self.columns, t, q, None, qd, None, Remarks(quiet=True), self.settings["retime"])
-        samples = samples_of(recordings.log(self.cutoff, Remarks(quiet=True)), self.cutoff)
-        found = predicted(self.grouping, samples, self.values)
+        recording = read_log(self.columns, t, q, None, qd, None, Remarks(quiet=True), self.settings["retime"])
+        samples = filtered_samples(recording.log(self.cutoff, Remarks(quiet=True)), self.cutoff)
+        torques = predict_torques(self.grouping, samples, self.values)
         if filtered:
-            found = np.concatenate([low_passed(found[a:b], samples.dt, self.cutoff) for a, b in samples.bounds])
-        times = recordings.parts[0].times
+            torques = np.concatenate([low_pass(torques[a:b], samples.dt, self.cutoff) for a, b in samples.bounds])
+        times = recording.trajectories[0].times
         if len(samples.t) == len(times) and np.array_equal(samples.t, times):
-            return found
+            return torques
         inside = np.zeros(len(times), bool)
-        slack = 1e-6 * samples.dt
+        tolerance = 1e-6 * samples.dt
         for a, b in samples.bounds:
-            inside |= (times >= samples.t[a] - slack) & (times <= samples.t[b - 1] + slack)
+            inside |= (times >= samples.t[a] - tolerance) & (times <= samples.t[b - 1] + tolerance)
         if not inside.all():
             row = int(np.argmin(inside))
             raise ArgumentError(
-                f"predict: row {row} at t = {np.asarray(t, dtype=float)[row]:.6g} s is too far from others to have a "
-                f"velocity, expected a log without such rows: leave it out."
+                f"row {row} at t = {np.asarray(t, dtype=float)[row]:.6g} s is between gaps and has no velocity: leave "
+                f"it out."
             )
-        return np.stack([np.interp(times, samples.t, column) for column in found.T], axis=1)
+        return np.stack([np.interp(times, samples.t, column) for column in torques.T], axis=1)
 
     @lazy
-    def physical_numbers(self) -> Physical:
-        """Consistent numbers of all unknowns."""
+    def physical_parameters(self) -> Physical:
+        """Physically consistent values of all unknown parameters, and the robot that has them."""
         torque, weight = self.settings["torque"], self.settings["prior_weight"]
-        return self.physical or consistent(self.columns, self.grouping, self.estimate, "entropic", torque, weight)
+        return self.physical or consistent_parameters(self.grouping, self.estimate, "entropic", torque, weight)
+
+    @property
+    def physical_numbers(self) -> Physical:
+        """Deprecated name of `physical_parameters`."""
+        warnings.warn("use fit.physical_parameters instead of fit.physical_numbers", DeprecationWarning, stacklevel=2)
+        return self.physical_parameters
 
     @property
     def parameters(self) -> dict[str, float]:
-        """Every unknown by its own name, physically consistent: the robot's. What torques do not show is as
-        described.
+        """Physically consistent value of every unknown parameter, {name: value}; those of `robot`.
+
+        Parameters that do not affect torques keep the value of the robot model.
         """
-        return dict(zip(self.columns.names, self.physical_numbers.x.tolist(), strict=True))
+        return dict(zip(self.columns.names, self.physical_parameters.x.tolist(), strict=True))
 
     @property
     def robot(self) -> Robot:
-        """The robot with these numbers: consistent bodies, armatures, damping and friction that are not negative."""
-        return self.physical_numbers.robot
+        """The robot with physically consistent inertias, and non-negative armatures, damping and friction."""
+        return self.physical_parameters.robot
 
     @lazy
     def robot_rms(self) -> np.ndarray:
-        """(nv,) as `rms`, of the consistent parameters (with those that a Robot cannot store)."""
-        torques = predicted(self.grouping, self.samples, self.grouping.matrix @ self.physical_numbers.x)
+        """RMS residual (nv,) of the physically consistent parameters, including those that a Robot cannot store."""
+        torques = predict_torques(self.grouping, self.samples, self.grouping.matrix @ self.physical_parameters.x)
         used = self.samples.weight > 0
         count = used.sum(axis=0)
         square = np.sum(np.square(self.samples.tau - torques), axis=0, where=used)
         return np.sqrt(square / np.where(count, count, np.nan))
 
     def validate(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, qd: ArrayLike | None = None) -> Validation:
-        """Compare the torques of another log with those that this fit predicts; arguments as of `identify`."""
+        """Compare the torques of another log with predicted ones; arguments as of `identify`.
+
+        Returns
+        -------
+        Validation
+            Predicted torques, and the RMS of residuals and of measured torques.
+        """
         measured = np.asarray(tau, dtype=float)
-        predicted_ = self.predict(t, q, qd)
-        if measured.shape != predicted_.shape:
-            raise ArgumentError(f"tau has shape {measured.shape}, expected {predicted_.shape}: a row for each of q.")
+        predicted = self.predict(t, q, qd)
+        if measured.shape != predicted.shape:
+            raise ArgumentError(f"tau has shape {measured.shape}, expected {predicted.shape}: a row for each of q.")
         used = np.isfinite(measured)
         count = np.maximum(used.sum(axis=0), 1)
-        rest = np.where(used, measured - predicted_, 0.0)
-        sizes = (np.sqrt(np.sum(np.square(x), axis=0) / count) for x in (rest, np.where(used, measured, 0.0)))
-        return Validation(self.columns.robot.joint_names, predicted_, *sizes)
+        residual = np.where(used, measured - predicted, 0.0)
+        rms = (np.sqrt(np.sum(np.square(x), axis=0) / count) for x in (residual, np.where(used, measured, 0.0)))
+        return Validation(self.columns.robot.joint_names, predicted, *rms)
 
     def report(self, out: str | Path | None = None, validated: Mapping[str, Validation] | None = None) -> str:
-        """Report the fit in Markdown; with `out`, a folder, also tables, plots and the robot as files in it.
+        """Return a report in Markdown.
 
-        validated: results of `validate` to report, by the names of their logs.
+        Parameters
+        ----------
+        out : path, optional
+            Folder into which report.md, parameters.csv, robot.urdf and plots are written.
+        validated : mapping, optional
+            Results of `validate` to include, {name of the log: result}.
         """
         from linksweep.identification.report import report
 
         return report(self, out, validated)
 
     def __repr__(self) -> str:
-        shown_ = int(self.determined.sum())
+        cutoff = f"cut-off {self.cutoff:.3g} Hz" if np.isfinite(self.cutoff) else "unfiltered"
+        remarks = f", remarks: {', '.join(self.remarks)}" if self.remarks else ""
         return (
-            f"<Fit of {self.columns.full.name}: {shown_} of {len(self.names)} base parameters, {self.method}, rms "
-            f"{' '.join(f'{x:.3g}' for x in self.rms)}>"
+            f"<Fit of {self.columns.full.name}: {int(self.determined.sum())} of {len(self.names)} base parameters, "
+            f"{self.method}, {cutoff}, RMS residual {' '.join(f'{x:.3g}' for x in self.rms)}{remarks}>"
         )
 
 
@@ -258,7 +340,7 @@ def identify(
     *,
     cutoff: float | None = None,
     method: str = "weighted",
-    unknown: Sequence[str] = USUAL,
+    unknown: Sequence[str] = DEFAULT_UNKNOWN,
     drives: Mapping[str, Mapping[str, float]] | ArrayLike | None = None,
     stribeck: ArrayLike | None = None,
     weights: ArrayLike | None = None,
@@ -272,170 +354,198 @@ def identify(
     control: tuple[ArrayLike, ArrayLike] | None = None,
     retime: bool | None = None,
 ) -> Fit:
-    """Fit the numbers of a robot to measured torques.
+    """Identify the parameters of a robot from measured positions and torques.
 
-    t: (rows,) seconds. q, tau, qd: (rows, nv), in the order of `robot.joint_names`; several trajectories as lists of
-    arrays. cutoff: Hz, up to which the motion is believed; infinity for clean positions; None: chosen by how well
-    torques are predicted. method: one of "weighted" (by the noise of each joint), "ordinary", "huber" (against
-    outliers), "ridge" (towards the description, believed to `prior_torque` N m), "iv" (simulated instruments along
-    `reference`), and the physically consistent "entropic" and "log_cholesky" (`prior_weight`).
+    Parameters
+    ----------
+    robot : Robot
+        Robot model with 1-DOF joints. Parameters that are not unknown are taken from it.
+    t : array_like
+        Times (rows,) in seconds. Several trajectories are given as lists of arrays, here and in q, tau, qd and weights.
+    q, tau : array_like
+        Positions (rad, m) and torques (N m, N), shape (rows, nv), in the order of `robot.joint_names`.
+    qd : array_like, optional
+        Measured velocities (rows, nv). By default positions are differentiated.
+    cutoff : float, optional
+        Cut-off frequency (Hz) of the low-pass filter of positions and velocities, `inf` for no filter. Chosen by
+        cross-validation by default.
+    method : str
+        "weighted": least squares weighted by the noise of each joint. "ordinary": equal weights. "huber": robust
+        against outliers. "ridge": regularised towards the robot model, see `prior_torque`. "iv": instrumental
+        variables from a simulation along `reference`. "entropic", "log_cholesky": physically consistent, see
+        `prior_weight`.
+    unknown : sequence of str
+        Unknown parameters: "inertia", "inertia:LINK", "payload:FRAME", "armature", "viscous", "coulomb",
+        "coulomb_sides", "stribeck", "offset"; those of drives also as "coulomb:DRIVE".
+    drives : mapping or array_like, optional
+        {name: {joint: factor}}, drives that turn with several joints in addition to one for each joint; or the
+        transmission matrix (drives, joints).
+    stribeck : array_like, optional
+        Speed (rad/s, m/s) of the Stribeck term, required if it is unknown.
+    weights : array_like, optional
+        Weights (rows,) or (rows, nv) of the rows; 0 excludes a row.
+    slow : float, optional
+        Drive speed (rad/s, m/s) below which rows are excluded because the sign of dry friction is uncertain. By default
+        2 % of the largest speed of each drive.
+    delay : array_like
+        Delay of the torques relative to the positions in seconds, one number or (nv,).
+    every : int, optional
+        Number of rows that are summed to one equation. By default a quarter of the period of the cut-off.
+    grouping_by : {"rule", "qr"}
+        Base parameters as in `robot.base_parameters()`, or by QR decomposition.
+    prior_torque : float, optional
+        Uncertainty of the model for "ridge" (N m at a reference motion of 2 rad/s, 6 rad/s²). By default 10 % of the
+        largest RMS torque.
+    prior_weight : float
+        Weight of the divergence from the robot model for consistent parameters.
+    reference : array_like, optional
+        Commanded positions (rows, nv), required for "iv".
+    control : tuple of array_like, optional
+        Gains (kp, kd) of the drives for "iv". By default computed-torque control.
+    retime : bool, optional
+        Whether to estimate the sampling times of a polled log. By default if some rows repeat the row before.
 
-    unknown: what is fitted, see `Columns`; everything else is taken from the description. drives: how drives turn with
-    the joints, see `Columns`. weights: (rows,) or (rows, nv), 0 leaves a row out. slow: rad/s below which dry friction
-    is not believed. delay: seconds by which torques stand late. every: how many rows are summed to one.
-    stribeck: m/s or rad/s, the speed of the Stribeck term, if that is unknown. grouping_by: "rule", links as in base
-    parameters, or "qr". control: of "iv", (kp, kd) of the drives; None: computed torque. retime: whether rows of a
-    polled log, which repeats rows, are moved to the times at which the controller sampled them; None: where the log
-    repeats rows.
+    Returns
+    -------
+    Fit
+        Base parameters with standard deviations, the robot that has them, predictions, and remarks on the log.
+
+    Raises
+    ------
+    ArgumentError
+        If the log or an option cannot be used. Doubtful logs raise a `LogWarning` instead, see `Fit.remarks`.
+
+    Examples
+    --------
+    >>> fit = ls.identify(robot, t, q, tau)
+    >>> fit["joint1.viscous"], fit.deviations[fit.names.index("joint1.viscous")]
+    >>> fit.robot.to_urdf()
     """
-    if not is_one_of(method, METHODS):
-        raise ArgumentError(
-            f"method is {shown(method)}{nearest(method, METHODS)}, expected one of {', '.join(METHODS)}."
-        )
-    for name, value, least in (
-        ("slow", slow, 0.0), ("every", every, 1.0), ("prior_weight", prior_weight, 1e-300),
-        ("prior_torque", prior_torque, 1e-300),
-    ):  # fmt: skip
-        _check_number(name, value, least)
+    one_of("method", method, METHODS)
+    if slow is not None:
+        real_number("slow", slow, at_least=0.0)
+    if every is not None:
+        real_number("every", every, at_least=1.0)
+    if prior_torque is not None:
+        real_number("prior_torque", prior_torque, above=0.0)
+    real_number("prior_weight", prior_weight, above=0.0)
     if retime is not None and not isinstance(retime, bool):
         raise ArgumentError(f"retime is {shown(retime)}, expected True, False or None.")
     remarks = Remarks()
-    columns = Columns(robot, unknown, drives, stribeck)
-    group = grouping(columns, grouping_by)
-    recordings = read_log(columns, t, q, tau, qd, weights, remarks, retime)
-    log, band = _in_band(recordings, group, cutoff, slow, delay, remarks)
-    samples = samples_of(log, band)
-    remark_speeds(columns, samples, remarks)
-    leave_out(columns, samples, slow, remarks)
-    parts = parts_of(samples)
-    count = every_of(log.dt, band) if every is None else min(int(every), log.rows)
-    blocks, owner = blocks_of(parts, count, log.dt)
-    found = triangles(group, samples, count, blocks)
-    _check_enough(group, found)
-    prior = group.matrix @ columns.prior
-    torque = float(np.sqrt(np.mean(np.square(samples.tau), axis=0)).max())
+    regressor = Regressor(robot, unknown, drives, stribeck)
+    base = base_form(regressor, grouping_by)
+    recording = read_log(regressor, t, q, tau, qd, weights, remarks, retime)
+    log, used_cutoff = _log_at_cutoff(recording, base, cutoff, slow, delay, remarks)
+    samples = filtered_samples(log, used_cutoff)
+    check_speeds(regressor, samples, remarks)
+    exclude_rows(regressor, samples, slow, remarks)
+    parts = validation_parts(samples)
+    count = rows_per_sum(log.dt, used_cutoff) if every is None else min(int(every), log.rows)
+    blocks, owner = split_blocks(parts, count, log.dt)
+    factors = reduce_log(base, samples, count, blocks)
+    sums = int(factors.count.sum())
+    if sums <= len(base):
+        raise ArgumentError(
+            f"{sums} rows are left for {len(base)} unknown parameters, expected many more: log a longer motion, or "
+            f"reduce unknown=."
+        )
+    prior = base.matrix @ regressor.prior
+    torque = rms_torque(samples)
     settings: FitSettings = {
-        "cutoff": band, "cutoff_chosen": cutoff is None, "every": count, "slow": slow, "torque": torque,
-        "prior_weight": prior_weight, "prior_torque": prior_torque, "rows": len(samples), "dt": log.dt,
-        "sums": int(found.count.sum()), "retime": retime,
+        "cutoff": used_cutoff, "cutoff_chosen": cutoff is None, "every": count, "slow": slow, "torque": torque,
+        "prior_weight": prior_weight, "prior_torque": prior_torque, "rows": len(samples), "dt": log.dt, "sums": sums,
+        "retime": retime,
     }  # fmt: skip
-    along = _along(robot, reference, control, t, samples, columns) if method == "iv" else None
-    best, scale, physical = _estimated(method, found, samples, prior, settings, blocks, along)
-    covariance = best.covariance if method == "iv" else coloured(found, samples, best, scale)
+    scale = physical = None
+    match method:
+        case "ordinary":
+            best = ordinary_least_squares(factors, prior, torque)
+        case "huber":
+            best, scale = huber_regression(factors, samples, prior, torque, blocks)
+        case "ridge":
+            within = settings["prior_torque"] = prior_torque or 0.1 * torque
+            best = weighted_least_squares(factors, prior, ridge=within**-2, torque=torque)
+        case "iv":
+            along = _checked_instruments(robot, reference, control, t, samples)
+            first = weighted_least_squares(factors, prior, torque=torque)
+
+            def robot_of(estimate: Estimate) -> Robot:
+                return consistent_parameters(base, estimate, "entropic", torque, prior_weight).robot
+
+            best = instrumental_variables(factors, samples, first, blocks, *along, robot_of)
+        case _:
+            best = weighted_least_squares(factors, prior, torque=torque)
+            if method in ("entropic", "log_cholesky"):
+                physical = consistent_parameters(base, best, method, torque, prior_weight)
+                best = replace(best, values=base.matrix @ physical.x)
+    covariance = best.covariance if method == "iv" else autocorrelated_covariance(factors, samples, best, scale)
     if method == "ridge":
-        covariance = covariance + _prior_share(best, group, settings)
-    torques, rms, validation = checked_against(found, samples, prior, torque, parts, owner, best)
+        covariance = covariance + _prior_covariance(best, base, float(settings["prior_torque"] or 0.0))
+    torques, rms, validation = cross_validate(factors, samples, prior, torque, parts, owner, best)
     deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    remark_fit(group, samples, best, deviations, torques, parts, remarks)
+    diagnose(base, samples, best, deviations, torques, parts, remarks)
     return Fit(
-        columns, group, method, best, covariance, samples, torques, rms, validation, dict(remarks.said), settings,
+        regressor, base, method, best, covariance, samples, torques, rms, validation, dict(remarks.texts), settings,
         physical,
     )  # fmt: skip
 
 
-def _estimated(
-    method: str, found: Triangles, samples: Samples, prior: np.ndarray, settings: FitSettings,
-    parts: list[list[tuple[int, int]]], along: tuple[np.ndarray, Gains] | None,
-) -> tuple[Estimate, np.ndarray | None, Physical | None]:  # fmt: skip
-    """The estimate by a method, the weights of sums where it has some, and its consistent numbers where it is one."""
-    torque, columns, group = settings["torque"], found.grouping.columns, found.grouping
-    if method == "ordinary":
-        return ordinary(found, prior, torque), None, None
-    if method == "huber":
-        best, scale, _ = huber(found, samples, prior, torque, parts)
-        return best, scale, None
-    if method == "ridge":
-        within = settings["prior_torque"] or 0.1 * torque
-        settings["prior_torque"] = within
-        return estimate(found, prior, pull=within**-2, torque=torque), None, None
-    best = estimate(found, prior, torque=torque)
-    if along is not None:
-        from linksweep.identification.estimate.instruments import instrumented
-
-        def robot_of(now: Estimate) -> Robot:
-            return consistent(columns, group, now, "entropic", torque, settings["prior_weight"]).robot
-
-        return instrumented(found, samples, best, parts, *along, robot_of), None, None
-    if method in ("entropic", "log_cholesky"):
-        physical = consistent(columns, group, best, method, torque, settings["prior_weight"])
-        return replace(best, values=group.matrix @ physical.x), None, physical
-    return best, None, None
-
-
-def _along(
-    robot: Robot, reference: Logged | None, control: tuple[ArrayLike, ArrayLike] | None, t: Logged,
-    samples: Samples, columns: Columns,
-) -> tuple[np.ndarray, Gains]:  # fmt: skip
-    """The reference at the samples, and gains."""
-    from linksweep.identification.estimate.instruments import checked_control, checked_reference
-
+def _checked_instruments(
+    robot: Robot, reference: Logged | None, control: tuple[ArrayLike, ArrayLike] | None, t: Logged, samples: Samples
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
+    """Return the reference at the samples, and the gains of the controller."""
     if robot.couplings:
-        raise ArgumentError("method 'iv' takes no joints that follow others, expected free ones: use robot.uncoupled.")
+        raise ArgumentError("method 'iv' does not support mimic joints: use robot.uncoupled.")
     if reference is None:
         raise ArgumentError(
-            "method 'iv' needs reference=, the positions that were asked for, (rows, nv): measured ones carry the "
-            "noise that instruments must not have."
+            "method 'iv' needs reference=, the commanded positions (rows, nv), which are free of measurement noise."
         )
-    return checked_reference(reference, t, samples, columns.nv), checked_control(control, columns.nv)
+    return checked_reference(reference, t, samples, robot.nv), checked_gains(control, robot.nv)
 
 
-def _prior_share(best: Estimate, group: Grouping, settings: FitSettings) -> np.ndarray:
-    """What the description's own uncertainty leaves of the values that a ridge draws to it."""
-    within = float(settings["prior_torque"] or 0.0) / group.sizes
-    shrink = np.linalg.inv(best.root.T @ best.root + np.diag(within**-2.0)) * within**-2.0
-    return shrink @ np.diag(within**2) @ shrink.T
+def _prior_covariance(best: Estimate, base: BaseForm, prior_torque: float) -> np.ndarray:
+    """Return the part of the covariance of a ridge estimate that comes from the uncertainty of the prior."""
+    deviation = prior_torque / base.sizes
+    shrinkage = np.linalg.inv(best.root.T @ best.root + np.diag(deviation**-2.0)) * deviation**-2.0
+    return shrinkage @ np.diag(deviation**2) @ shrinkage.T
 
 
-def _in_band(
-    recordings: Recordings,
-    group: Grouping,
-    cutoff: float | None,
-    slow: float | None,
-    delay: ArrayLike,
-    remarks: Remarks,
+def _log_at_cutoff(
+    recording: Recording, base: BaseForm, cutoff: float | None, slow: float | None, delay: ArrayLike, remarks: Remarks
 ) -> tuple[Log, float]:
-    """The log with gaps bridged that are short beside the period of the cut-off, and the cut-off."""
+    """Return the log with gaps interpolated for the cut-off and delays compensated, and the cut-off."""
     if cutoff is not None:
-        longest = max(float(part.t[-1] - part.t[0]) for part in recordings.parts)
-        band = _checked_cutoff(cutoff, recordings.dt, longest)
-        return _shifted(recordings.log(band, remarks), delay, group.columns), band
-    log = recordings.log(None, Remarks(quiet=True))
-    for _ in range(3):  # a lower cut-off bridges longer gaps, which makes lower cut-offs possible
-        band = choose_cutoff(group, _shifted(log, delay, group.columns), slow)
-        before, log = log, recordings.log(band, Remarks(quiet=True))
-        if len(log.stretches) == len(before.stretches):
+        longest = max(float(one.t[-1] - one.t[0]) for one in recording.trajectories)
+        cutoff = _checked_cutoff(cutoff, recording.dt, longest)
+        return _without_delay(recording.log(cutoff, remarks), delay, base.regressor.nv), cutoff
+    log = recording.log(None, Remarks(quiet=True))
+    for _ in range(3):  # at a lower cut-off longer gaps are interpolated, which allows still lower cut-offs
+        cutoff = choose_cutoff(base, _without_delay(log, delay, base.regressor.nv), slow)
+        before, log = log, recording.log(cutoff, Remarks(quiet=True))
+        if len(log.segments) == len(before.segments):
             break
-    return _shifted(recordings.log(band, remarks), delay, group.columns), band
+    assert cutoff is not None
+    return _without_delay(recording.log(cutoff, remarks), delay, base.regressor.nv), cutoff
 
 
-def _shifted(log: Log, delay: ArrayLike, columns: Columns) -> Log:
-    """Torques taken as many seconds later as they stand late."""
+def _without_delay(log: Log, delay: ArrayLike, nv: int) -> Log:
+    """Return the log with delays of the torques (seconds) compensated."""
     try:
-        late = np.asarray(delay, dtype=float)
+        delays = np.asarray(delay, dtype=float)
     except (TypeError, ValueError):
-        late = np.array(np.nan)
-    if late.shape not in ((), (columns.nv,)) or not np.isfinite(late).all():
-        raise ArgumentError(
-            f"delay is {shown(delay)}, expected seconds, one number or {columns.nv}, one for each joint."
-        )
-    if not late.any():
+        delays = np.array(np.nan)
+    if delays.shape not in ((), (nv,)) or not np.isfinite(delays).all():
+        raise ArgumentError(f"delay is {shown(delay)}, expected seconds, one number or {nv}, one for each joint.")
+    if not delays.any():
         return log
-    late = np.broadcast_to(late, (columns.nv,))
-    moved = []
-    for stretch in log.stretches:
-        times = stretch.t[:, None] + late
-        tau = np.stack([np.interp(times[:, k], stretch.t, stretch.tau[:, k]) for k in range(columns.nv)], axis=1)
-        outside = (times < stretch.t[0]) | (times > stretch.t[-1])
-        moved.append(replace(stretch, tau=tau, weight=np.where(outside, np.float32(0.0), stretch.weight)))
-    return replace(log, stretches=tuple(moved))
-
-
-def _check_number(name: str, value: float | None, least: float) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not least <= value < np.inf:
-        expected = {0.0: "zero or more", 1.0: "1 or more"}.get(least, "above 0")
-        raise ArgumentError(f"{name} is {shown(value)}, expected a number {expected}.")
+    delays = np.broadcast_to(delays, (nv,))
+    segments = []
+    for segment in log.segments:
+        times = segment.t[:, None] + delays
+        tau = np.stack([np.interp(times[:, k], segment.t, segment.tau[:, k]) for k in range(nv)], axis=1)
+        outside = (times < segment.t[0]) | (times > segment.t[-1])
+        segments.append(replace(segment, tau=tau, weight=np.where(outside, np.float32(0.0), segment.weight)))
+    return replace(log, segments=tuple(segments))
 
 
 def _checked_cutoff(cutoff: float, dt: float, longest: float) -> float:
@@ -445,23 +555,12 @@ def _checked_cutoff(cutoff: float, dt: float, longest: float) -> float:
         )
     if cutoff * longest < 1.0:
         raise ArgumentError(
-            f"cutoff is {float(cutoff):g} Hz, which has no full period in a log of {longest:.4g} s, expected at least "
-            f"{1 / longest:.2g} Hz."
+            f"cutoff is {float(cutoff):g} Hz, whose period is longer than the log of {longest:.4g} s, expected at "
+            f"least {1 / longest:.2g} Hz."
         )
-    if cutoff < 0.5 / dt:
-        return float(cutoff)
-    if np.isfinite(cutoff):
+    if cutoff >= 0.5 / dt and np.isfinite(cutoff):
         raise ArgumentError(
             f"cutoff is {cutoff:g} Hz, expected less than half the log's rate of {1 / dt:.4g} Hz, or infinity for no "
             f"filter."
         )
-    return float("inf")
-
-
-def _check_enough(group: Grouping, found: Triangles) -> None:
-    rows = int(found.count.sum())
-    if rows <= len(group):
-        raise ArgumentError(
-            f"{rows} rows are left for {len(group)} unknown numbers, expected many more: log a longer motion, or fewer "
-            f"unknowns."
-        )
+    return float(cutoff)

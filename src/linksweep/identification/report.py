@@ -1,4 +1,4 @@
-"""The report of a fit, in Markdown, with tables, plots and the robot as files."""
+"""Report of a fit in Markdown, with tables, plots and the robot as files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from linksweep.support.files import write_atomically
 if TYPE_CHECKING:
     from linksweep.identification.fit import Fit, Validation
 
-SHOWN = 10_000  # rows of torques that a plot has room for
+MAX_ROWS = 10_000  # of a plot of torques
 FIGURES = {
     "torques": "Measured and predicted torques, and their difference where rows were used.",
     "spectra": "Amplitude densities of the measured torques and of the residual; dotted: the cut-off.",
@@ -26,17 +26,16 @@ FIGURES = {
 
 
 def report(fit: Fit, out: str | Path | None, validated: Mapping[str, Validation] | None = None) -> str:
-    """The report; written as report.md into the folder `out`, beside parameters.csv, robot.urdf and plots.
+    """Return the report; with a folder `out`, write report.md, parameters.csv, robot.urdf and plots into it.
 
-    validated: what the fit is worth on other logs, by their names.
+    validated: results of `fit.validate` by the names of their logs.
     """
-    drawn = out is not None and find_spec("matplotlib") is not None
     lines = [*_head(fit), *_remarks(fit), *_torques(fit), *_validated(validated), *_parameters(fit), *_bodies(fit)]
     if out is None:
         return "\n".join(lines)
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
-        raise ArgumentError(f"The output {folder} is a file, expected a folder: choose another.")
+        raise ArgumentError(f"The output {folder} is a file, expected a folder.")
     lines += [
         "## Files",
         "",
@@ -45,24 +44,24 @@ def report(fit: Fit, out: str | Path | None, validated: Mapping[str, Validation]
     ]
     _write_parameters(fit, folder / "parameters.csv")
     lines += _write_robot(fit, folder)
-    if drawn:
+    if find_spec("matplotlib") is not None:
         for name, caption in FIGURES.items():
             _draw(fit, name, folder / f"{name}.png")
             lines += [f"![{caption}]({name}.png)", "", caption, ""]
     else:
         lines += ["No plots: Matplotlib is not installed (pip install 'linksweep[plot]').", ""]
-    text_ = "\n".join(lines)
-    write_atomically(folder / "report.md", lambda to: _write(to, text_))
-    return text_
+    text = "\n".join(lines)
+    _write(folder / "report.md", text)
+    return text
 
 
 def _write_robot(fit: Fit, folder: Path) -> list[str]:
-    """The robot as URDF, the user's own file where it was loaded from one, and motor inertias as SRDF."""
+    """Write the robot as URDF (an edited copy of its file, if it was loaded from URDF), and motor inertias as SRDF."""
     full = getattr(fit.robot, "robot", fit.robot)
     source, lines = full.model.source, []
     try:
         if source.lower().endswith(".urdf") and Path(source).is_file():
-            from linksweep.formats.urdf_edit import edited_urdf
+            from linksweep.model.formats.urdf_edit import edited_urdf
 
             try:
                 text = edited_urdf(full.model, source, folder)
@@ -72,14 +71,13 @@ def _write_robot(fit: Fit, folder: Path) -> list[str]:
         if not lines or "not kept" in lines[0]:
             text = full.to_urdf()
             lines += ["[robot.urdf](robot.urdf): the robot with these parameters.", ""]
-        write_atomically(folder / "robot.urdf", lambda to: _write(to, text))
-    except LinksweepError as reason:  # a joint that URDF does not have
+        _write(folder / "robot.urdf", text)
+    except LinksweepError as reason:  # a joint type that URDF lacks
         return [f"No URDF of the robot: {reason}", ""]
     if full.armature.any():
-        from linksweep.formats.urdf_writer import to_srdf
+        from linksweep.model.formats.urdf import to_srdf
 
-        motors = to_srdf(full.model)
-        write_atomically(folder / "robot.srdf", lambda to: _write(to, motors))
+        _write(folder / "robot.srdf", to_srdf(full.model))
         lines += [
             "[robot.srdf](robot.srdf): motor inertias, which URDF cannot store, for Pinocchio "
             "(`pinocchio.loadRotorParameters`).",
@@ -88,27 +86,30 @@ def _write_robot(fit: Fit, folder: Path) -> list[str]:
     return lines
 
 
-def _write(to: Path, text: str) -> None:
-    to.write_text(text, encoding="utf-8")
+def _write(path: Path, text: str) -> None:
+    def write(to: Path) -> None:
+        to.write_text(text, encoding="utf-8")
+
+    write_atomically(path, write)
 
 
 def _table(header: list[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    lines = [header, [":--", *["--:"] * (len(header) - 1)], *rows]
-    return ["| " + " | ".join(str(entry).replace("|", "\\|") for entry in line) + " |" for line in lines] + [""]
+    table = [header, [":--", *["--:"] * (len(header) - 1)], *rows]
+    return ["| " + " | ".join(str(entry).replace("|", "\\|") for entry in line) + " |" for line in table] + [""]
 
 
 def _head(fit: Fit) -> list[str]:
     s, samples = fit.settings, fit.samples
-    band = "not filtered" if not np.isfinite(fit.cutoff) else f"filtered at {fit.cutoff:.4g} Hz"
-    chosen = " (chosen by how well unseen torques are predicted)" if s["cutoff_chosen"] else ""
-    parts = len(samples.bounds)
+    filtering = f"low-pass filtered at {fit.cutoff:.4g} Hz" if np.isfinite(fit.cutoff) else "not filtered"
+    chosen = " (chosen by cross-validation)" if s["cutoff_chosen"] else ""
+    segments = len(samples.bounds)
     return [
         f"# {fit.columns.full.name}: parameters from {len(samples):,} rows of a log",
         "",
-        f"{len(samples) * s['dt']:.4g} s at {1 / s['dt']:.4g} Hz in {parts} stretch{'es' * (parts > 1)}; positions "
-        f"{band}{chosen}; {s['every']} row{'s' * (s['every'] > 1)} to a sum, {s['sums']:,} sums of all joints. Method: "
-        f"{fit.method}. {int(fit.determined.sum())} of {len(fit.names)} base parameters are determined; condition "
-        f"number {fit.condition:.4g}.",
+        f"Log: {len(samples) * s['dt']:.4g} s at {1 / s['dt']:.4g} Hz in {segments} segment{'s' * (segments > 1)}. "
+        f"Positions are {filtering}{chosen}. {s['every']} row{'s' * (s['every'] > 1)} per equation, "
+        f"{s['sums']:,} equations in all. Method: {fit.method}. The log determines {int(fit.determined.sum())} of "
+        f"{len(fit.names)} base parameters; condition number {fit.condition:.4g}.",
         "",
     ]
 
@@ -122,17 +123,17 @@ def _remarks(fit: Fit) -> list[str]:
 def _torques(fit: Fit) -> list[str]:
     samples = fit.samples
     rows = []
-    apart = [float(np.mean(own[np.isfinite(own)])) if np.isfinite(own).any() else np.nan for own in fit.validation.T]
+    unseen = [float(np.mean(x[np.isfinite(x)])) if np.isfinite(x).any() else np.nan for x in fit.validation.T]
     for k, name in enumerate(fit.columns.robot.joint_names):
         used = samples.weight[:, k] > 0
-        size = float(np.sqrt(np.mean(np.square(samples.tau[used, k])))) if used.any() else np.nan
-        rows.append([name, f"{size:.4g}", f"{fit.rms[k]:.4g}", percent(fit.rms[k], size), f"{apart[k]:.4g}",
+        rms = float(np.sqrt(np.mean(np.square(samples.tau[used, k])))) if used.any() else np.nan
+        rows.append([name, f"{rms:.4g}", f"{fit.rms[k]:.4g}", percent(fit.rms[k], rms), f"{unseen[k]:.4g}",
                      f"{100 * used.mean():.3g} %"])  # fmt: skip
-    several = "trajectory" if max(samples.trajectory) else "fifth of the log"
+    part = "trajectory" if max(samples.trajectory) else "fifth of the log"
     return [
         "## Torques",
         "",
-        f"Root mean squares in N m (N). Cross-validated: each {several} predicted by a fit without it.",
+        f"RMS values in N m (N). Cross-validated: each {part} predicted by a fit without it.",
         "",
         *_table(["joint", "measured", "residual", "relative", "cross-validated", "rows used"], rows),
     ]
@@ -140,20 +141,20 @@ def _torques(fit: Fit) -> list[str]:
 
 def _validated(validated: Mapping[str, Validation] | None) -> list[str]:
     lines = []
-    for name, own in (validated or {}).items():
+    for name, result in (validated or {}).items():
         rows = [
-            [joint, f"{own.torque[k]:.4g}", f"{own.rms[k]:.4g}", percent(own.rms[k], own.torque[k])]
-            for k, joint in enumerate(own.joints)
+            [joint, f"{result.torque[k]:.4g}", f"{result.rms[k]:.4g}", percent(result.rms[k], result.torque[k])]
+            for k, joint in enumerate(result.joints)
         ]
         lines += [
-            f"## Validation: {name}", "", "Root mean squares in N m (N) of torques that were not fitted.", "",
+            f"## Validation: {name}", "", "RMS values in N m (N) of torques that were not fitted.", "",
             *_table(["joint", "measured", "residual", "relative"], rows),
         ]  # fmt: skip
     return lines
 
 
 def percent(part: float, whole: float) -> str:
-    """ "12 %", or ">100 %": beyond, a ratio says no more."""
+    """Return a share as "12 %", or as ">100 %"."""
     if not (np.isfinite(part) and np.isfinite(whole)) or whole == 0.0:
         return ""
     share = 100.0 * abs(part / whole)
@@ -166,11 +167,11 @@ def _parameters(fit: Fit) -> list[str]:
     rows = []
     for k, name in enumerate(fit.names):
         known = bool(fit.determined[k])
-        spread = fit.deviations[k]
-        share = percent(spread, fit.values[k]) if known else ""
+        deviation = fit.deviations[k]
+        relative = percent(deviation, fit.values[k]) if known else ""
         rows.append([
             name + ("" if not known else " *" * (name in essential)), f"{fit.values[k]:.5g}" if known else "unknown",
-            f"{spread:.2g}" if known else "", share, f"{prior[k]:.5g}", fit.grouping.text(name),
+            f"{deviation:.2g}" if known else "", relative, f"{prior[k]:.5g}", fit.grouping.text(name),
         ])  # fmt: skip
     return [
         "## Base parameters",
@@ -183,11 +184,12 @@ def _parameters(fit: Fit) -> list[str]:
 
 
 def _bodies(fit: Fit) -> list[str]:
-    physical = fit.physical_numbers
+    physical = fit.physical_parameters
     lines = [
         "## The robot",
         "",
-        "Physically consistent parameters nearest to the model's: what torques do not determine is as in the model. "
+        "Physically consistent parameters nearest to those of the model. Parameters that torques do not determine keep "
+        "the values of the model. "
         f"RMS residuals: {', '.join(f'{x:.4g}' for x in fit.robot_rms)} N m.",
         "",
     ]
@@ -208,8 +210,8 @@ def _bodies(fit: Fit) -> list[str]:
     lines += _table(["joint", "armature", "damping", "friction", "torque offset"], joints)
     if physical.invented:
         lines += [
-            f"The model's inertia of {', '.join(physical.invented)} is missing or not physically consistent: a small "
-            "ball, or a slightly fuller body, was used instead.", "",
+            f"The model's inertia of {', '.join(physical.invented)} is missing or not physically consistent. The fit "
+            "started from a small ball, or from a consistent inertia nearby.", "",
         ]  # fmt: skip
     if physical.left_out:
         lines += [f"A Robot cannot store {', '.join(physical.left_out)}; `fit.predict` uses them.", ""]
@@ -224,9 +226,9 @@ def _write_parameters(fit: Fit, path: Path) -> None:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["parameter", "value", "deviation", "low_95", "high_95", "determined", "groups"])
             for k, name in enumerate(fit.names):
-                numbers = (fit.values[k], fit.deviations[k], low[k], high[k])
+                columns = (fit.values[k], fit.deviations[k], low[k], high[k])
                 writer.writerow(
-                    [name, *(repr(float(x)) for x in numbers), bool(fit.determined[k]), fit.grouping.text(name)]
+                    [name, *(repr(float(x)) for x in columns), bool(fit.determined[k]), fit.grouping.text(name)]
                 )
 
     write_atomically(path, write)
@@ -237,9 +239,9 @@ def _draw(fit: Fit, name: str, path: Path) -> None:
 
     robot, samples = fit.columns.robot, fit.samples
     if name == "torques":
-        t, measured, found = _shown_rows(fit)
-        more = "" if len(samples) <= SHOWN else f", first {SHOWN:,} of {len(samples):,} rows"
-        figure = plots.fitted_torques(robot, t, measured, found, f"{robot.name}: torques{more}")
+        t, measured, predicted = _plot_rows(fit)
+        part = "" if len(samples) <= MAX_ROWS else f", first {MAX_ROWS:,} of {len(samples):,} rows"
+        figure = plots.fitted_torques(robot, t, measured, predicted, f"{robot.name}: torques{part}")
     elif name == "spectra":
         frequencies, densities = _spectra(fit)
         cutoff = fit.cutoff if np.isfinite(fit.cutoff) else None
@@ -255,34 +257,34 @@ def _draw(fit: Fit, name: str, path: Path) -> None:
     plots.save(figure, path)
 
 
-def _shown_rows(fit: Fit) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times that grow and torques of the first rows, with a gap of NaN between stretches."""
+def _plot_rows(fit: Fit) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return increasing times and the torques of the first rows, with NaN between segments."""
     samples = fit.samples
-    times, measured, found, start = [], [], [], 0.0
+    times, measured, predicted, start = [], [], [], 0.0
     gap = np.full((1, samples.tau.shape[1]), np.nan)
     for a, b in samples.bounds:
-        b = min(b, SHOWN)
+        b = min(b, MAX_ROWS)
         if a >= b:
             continue
-        own = samples.t[a:b]
-        own = own + max(0.0, start - own[0])  # a trajectory whose clock begins again
-        start = own[-1] + samples.dt
-        times += [own, [start]]
+        t = samples.t[a:b]
+        t = t + max(0.0, start - t[0])  # the next trajectory may start at t = 0 again
+        start = t[-1] + samples.dt
+        times += [t, [start]]
         measured += [samples.tau[a:b], gap]
-        found += [np.where(samples.weight[a:b] > 0, fit.predicted[a:b], np.nan), gap]
-    return np.concatenate(times)[:-1], np.concatenate(measured)[:-1], np.concatenate(found)[:-1]
+        predicted += [np.where(samples.weight[a:b] > 0, fit.predicted[a:b], np.nan), gap]
+    return np.concatenate(times)[:-1], np.concatenate(measured)[:-1], np.concatenate(predicted)[:-1]
 
 
 def _spectra(fit: Fit) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Amplitude densities of the longest stretch by Welch's method."""
+    """Return frequencies and amplitude densities of the longest segment, by Welch's method."""
     from scipy.signal import welch
 
     a, b = max(fit.samples.bounds, key=lambda bounds: bounds[1] - bounds[0])
     b = min(b, a + 200_000)
     size = min(b - a, 4096, max(64, (b - a) // 4))
-    rest = np.where(fit.samples.weight[a:b] > 0, fit.samples.tau[a:b] - fit.predicted[a:b], 0.0)
+    residual = np.where(fit.samples.weight[a:b] > 0, fit.samples.tau[a:b] - fit.predicted[a:b], 0.0)
     curves = {}
-    for name, values in (("measured", fit.samples.tau[a:b]), ("residual", rest)):
+    for name, values in (("measured", fit.samples.tau[a:b]), ("residual", residual)):
         frequencies, power = welch(values, 1.0 / fit.samples.dt, nperseg=size, axis=0)
         curves[name] = np.sqrt(power[1:])
     return frequencies[1:], curves

@@ -1,8 +1,8 @@
-"""One thread for the linear algebra of a fit.
+"""Linear algebra of a fit in one thread.
 
-Its matrices are tall and narrow, and come by the thousand. OpenBLAS, which the wheels of NumPy and SciPy carry, shares
-each of them out among all cores and then waits for the slowest: on idle cores that gains nothing, beside other work it
-costs tens of times the work itself (benchmarks/identification.py).
+A fit decomposes thousands of tall and narrow matrices. OpenBLAS, which the wheels of NumPy and SciPy contain,
+distributes each of them over all cores and waits for the slowest. On idle cores this gains nothing; on busy ones it
+takes tens of times as long (benchmarks/identification.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAMES = ("scipy_openblas_{}64_", "scipy_openblas_{}", "openblas_{}64_", "openbla
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Within, OpenBLAS has one thread, in the whole process; other libraries stay as they are."""
+    """Restrict OpenBLAS to one thread, in the whole process, within a `with` block or a decorated function."""
     before = [(setter, getter()) for setter, getter in _libraries()]
     for setter, _ in before:
         setter(1)
@@ -34,13 +34,13 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def _libraries() -> tuple[tuple[Callable[[int], None], Callable[[], int]], ...]:
-    """What sets and gets the number of threads of each OpenBLAS in a wheel; none where they are linked otherwise."""
-    found = []
+    """Return (setter, getter) of the number of threads for each OpenBLAS in the wheels of NumPy and SciPy."""
+    libraries = []
     for package in (np, scipy):
         folder = Path(str(package.__file__)).parent
         for path in sorted(folder.with_name(f"{folder.name}.libs").glob("*openblas*")):
             try:
-                library = ctypes.CDLL(str(path))  # the one that is loaded already
+                library = ctypes.CDLL(str(path))  # loaded already
             except OSError:
                 continue
             for name in NAMES:
@@ -49,6 +49,6 @@ def _libraries() -> tuple[tuple[Callable[[int], None], Callable[[], int]], ...]:
                 if setter is not None and getter is not None:
                     setter.argtypes, setter.restype = (ctypes.c_int,), None
                     getter.argtypes, getter.restype = (), ctypes.c_int
-                    found.append((setter, getter))
+                    libraries.append((setter, getter))
                     break
-    return tuple(found)
+    return tuple(libraries)

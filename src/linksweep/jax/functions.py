@@ -13,9 +13,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import overload
 
-from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
-from ..interop.derived import by_products, checked, in_order, jacobian, product, product_arguments, unique_name
+from ..functions.compiled import CompiledFunction
+from ..functions.frameworks import by_products, checked, in_order, jacobian, product, product_arguments, unique_name
 from ..simulation.gradient import Rollout
 
 try:
@@ -28,7 +28,7 @@ except ImportError as error:
         "linksweep.jax needs the package jax, which is not installed: pip install linksweep[jax]"
     ) from error
 
-from ..interop.rollouts import Array as JaxArray
+from ..simulation.rollout_axes import Array as JaxArray
 from .rollouts import JaxRollout
 from .targets import as_arrays, bind, on_several_devices, register, result_type, sharding_attributes, target_names
 
@@ -132,7 +132,7 @@ _roots: dict[str, _Node] = {}
 
 
 def _root(function: CompiledFunction) -> _Node:
-    name = f"linksweep_{unique_name(function)}"
+    name = f"linksweep_{unique_name(function.name, function.computation)}"
     return _roots.setdefault(name, _roots.get(name) or _Node(function, name))
 
 
@@ -176,7 +176,9 @@ def _result_types(*args: JaxArray, node: _Node) -> JaxArray:
 
 
 def _types(args: Sequence[JaxArray], cores: JaxArray, outputs: JaxArray) -> list[JaxArray]:
-    batch = jnp.broadcast_shapes(*(a.shape[: a.ndim - len(core)] for a, core in zip(args, cores, strict=True)))
+    batch: JaxArray = jnp.broadcast_shapes(
+        *(a.shape[: a.ndim - len(core)] for a, core in zip(args, cores, strict=True))
+    )
     return [result_type(args, (*batch, *shape), len(batch)) for shape in outputs]
 
 

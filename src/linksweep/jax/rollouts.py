@@ -20,11 +20,12 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from ..backends.xla_rollout import Buffer, Place, Plan
+from ..backends.registry import backend_named
+from ..backends.xla import Buffer, Place, Plan
 from ..errors import ArgumentError, BackendError
-from ..interop.derived import unique_name
-from ..interop.rollouts import FIRST, NAMES, Array, mapped_first, result_shapes, summed
-from ..simulation.gradient import BareStepRecipe, Rollout, StepAdjointRecipe
+from ..functions.frameworks import unique_name
+from ..simulation.gradient import Rollout
+from ..simulation.rollout_axes import FIRST, NAMES, Array, mapped_first, result_shapes, summed
 from .targets import as_arrays, bind, register, result_type, target_names
 
 TWICE = (
@@ -39,7 +40,7 @@ class JaxRollout:
     """A rollout over JAX arrays, q0, qd0, tau -> q, qd: see `linksweep.jax.wrap`."""
 
     def __init__(self, roll: Rollout):
-        if roll.backend != "llvm":
+        if not backend_named(roll.backend).machine_code:
             raise BackendError(f"wrap got {roll!r} of the interpreter, expected machine code: leave backend= out.")
         self.rollout = roll
         self.__name__ = self.__qualname__ = "rollout"
@@ -76,12 +77,12 @@ class _Node:
     def __init__(self, roll: Rollout, name: str):
         self.roll, self.name = roll, name
         nq, nv = roll.robot.nq, roll.robot.nv
-        self.plans = {"states": (BareStepRecipe, _states(nq, nv)), "slopes": (StepAdjointRecipe, _slopes(nq, nv))}
+        self.plans = {"states": ("step", _states(nq, nv)), "slopes": ("adjoint", _slopes(nq, nv))}
         self.run = {what: jax.jit(functools.partial(_roll.bind, node=self, what=what)) for what in RESULTS}
 
     def registered(self, what: str, dtype: str) -> str:
         kind, plan = self.plans[what]
-        return register(f"{self.name}/{what}/{dtype}", self.roll.function(kind), dtype, plan)
+        return register(f"{self.name}/{what}/{dtype}", self.roll.functions[kind], dtype, plan)
 
     def __repr__(self) -> str:
         return self.name
@@ -91,7 +92,7 @@ _nodes: dict[str, _Node] = {}
 
 
 def _node(roll: Rollout) -> _Node:
-    name = f"linksweep_{unique_name(roll)}"
+    name = f"linksweep_{unique_name('rollout', roll.content)}"
     return _nodes.setdefault(name, _nodes.get(name) or _Node(roll, name))
 
 
@@ -208,7 +209,8 @@ _tangent.multiple_results = True
 
 @_tangent.def_abstract_eval
 def _tangent_types(*args: Array, node: _Node) -> Array:
-    batch = jnp.broadcast_shapes(*(x.shape[first:-1] for x, first in zip(args, (*FIRST[:5], *FIRST[:3]), strict=True)))
+    firsts = (*FIRST[:5], *FIRST[:3])
+    batch: Array = jnp.broadcast_shapes(*(x.shape[first:-1] for x, first in zip(args, firsts, strict=True)))
     return [result_type(args, (x.shape[0], *batch, x.shape[-1]), 0) for x in args[GIVEN : GIVEN + 2]]
 
 

@@ -17,12 +17,11 @@ from jax._src import core
 from jax.interpreters import mlir
 from jax.sharding import NamedSharding, PartitionSpec
 
-from ..backends.xla import capsule
-from ..backends.xla_rollout import Plan
-from ..compiled.function import CompiledFunction
+from ..backends.xla import Plan, capsule
 from ..errors import ArgumentError
-from ..interop.rollouts import Array
-from ..support.foreign import refuse_foreign
+from ..functions.compiled import CompiledFunction
+from ..simulation.rollout_axes import Array
+from ..support.checks import refuse_foreign
 from ..support.messages import shown
 from .handlers import handler
 
@@ -91,7 +90,7 @@ def sharding_attributes(context: Array, operands: Sequence[Array], axes: int) ->
             for avals in (context.avals_in, context.avals_out)
         ]
         element = ir.RankedTensorType(operands[0].type).element_type
-        results = [ir.RankedTensorType.get(aval.shape, element) for aval in context.avals_out]
+        results: list[ir.Type] = [ir.RankedTensorType.get(aval.shape, element) for aval in context.avals_out]
         rule = str_to_sdy_sharding_rule(" -> ".join(sides))
         attributes["sdy.sharding_rule"] = sdy_sharding_rule_to_mlir(rule, [x.type for x in operands], results)
     return attributes

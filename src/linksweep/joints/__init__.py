@@ -1,15 +1,12 @@
-"""The kinds of joints: one class for each, and the one place that lists them."""
+"""Joint types: one class each, listed in `KINDS`."""
 
 from __future__ import annotations
 
 from ..errors import DescriptionError
 from ..support.messages import listing, nearest, shown
-from .cylindrical import Cylindrical
 from .kind import JointKind
-from .one_freedom import Helical, Prismatic, Revolute
-from .planar import Planar
-from .quaternion import Free, Spherical
-from .universal import Universal
+from .multi_dof import Free, Planar, Spherical, Universal
+from .screws import Cylindrical, Helical, Prismatic, Revolute
 
 Kind = type[JointKind]
 KINDS: dict[str, Kind] = {
@@ -18,12 +15,12 @@ KINDS: dict[str, Kind] = {
 
 
 def kind_of(name: str) -> Kind:
-    """The kind that descriptions call so."""
+    """Return the joint type of this name."""
     try:
         return KINDS[name]
     except (KeyError, TypeError):
         raise DescriptionError(
-            f"there is no joint of kind {shown(name)}{nearest(name, KINDS)}, expected {listing(KINDS)}."
+            f"unknown joint type {shown(name)}{nearest(name, KINDS)}, expected {listing(KINDS)}."
         ) from None
 
 

@@ -1,7 +1,7 @@
-"""Rotations and rigid motions over any scalar: quaternions xyzw, and the exponential that a constant rate follows.
+"""Rotations and rigid motions over any scalar: quaternions xyzw, and the exponential map of constant velocities.
 
-The same lines are traced into machine code by a simulation, run on NumPy columns by `Robot.integrate`, and on elements
-of a field by a proof. A quaternion stands for a rotation whatever its length, unless a function says otherwise.
+The same code is traced into machine code for simulations, run on NumPy columns by `Robot.integrate`, and on elements of
+a finite field by proofs. Quaternions may have any length but 0 unless a function requires length 1.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def rotation_entries(quaternion: Values) -> tuple[Scalar, ...]:
 
 
 def rotated(quaternion: Values, v: Vec) -> Vec:
-    """v turned by a quaternion."""
+    """v rotated by a quaternion."""
     axis, w = Vec(*quaternion[:3]), quaternion[3]
     twice = axis.cross(v) * (2.0 / (axis.dot(axis) + w * w))
     return v + twice * w + axis.cross(twice)
 
 
 def conjugate(quaternion: Values) -> list[Scalar]:
-    """The quaternion of the opposite turn."""
+    """The quaternion of the inverse rotation."""
     x, y, z, w = quaternion
     return [-x, -y, -z, w]
 
@@ -47,7 +47,7 @@ def unit(quaternion: Values) -> list[Scalar]:
 
 
 def spun(quaternion: Values, w: Vec) -> list[Scalar]:
-    """The derivative in time of a quaternion whose frame turns with w: q (w, 0) / 2, (b.3) of Rodriguez & Kreutz."""
+    """The time derivative of a quaternion whose frame rotates with w: q (w, 0) / 2, (b.3) of Rodriguez & Kreutz."""
     own, scalar, spin = Vec(*quaternion[:3]), quaternion[3], w * 0.5
     turning = spin * scalar + own.cross(spin)
     return [turning.x, turning.y, turning.z, -own.dot(spin)]
@@ -75,7 +75,7 @@ def rotation_vector(axis: Vec, w: Scalar) -> Vec:
 
 
 def way(turn: Vec, v: Vec) -> Vec:
-    """The way of a point that moves with v while its frame turns: v + a w x v + b w x (w x v)."""
+    """The displacement of a point that moves with v while its frame rotates: v + a w x v + b w x (w x v)."""
     sinc, cosine, square = _half_angle(turn)
     near = 1.0 / 6.0 - square * (1.0 / 120.0) + square * square * (1.0 / 5040.0)
     b = _chosen(square < SMALL, near, 1.0 - sinc * cosine, square)
@@ -84,7 +84,7 @@ def way(turn: Vec, v: Vec) -> Vec:
 
 
 def rate_along(turn: Vec, path: Vec) -> Vec:
-    """The reverse of `way`: the v that leads along `path` while its frame turns, by less than a whole turn."""
+    """The inverse of `way`: the v that leads to the displacement `path`, for rotations below a full turn."""
     sinc, cosine, square = _half_angle(turn)
     near = 1.0 / 12.0 + square * (1.0 / 720.0) + square * square * (1.0 / 30240.0)
     c = _chosen(square < SMALL, near, 1.0 - cosine / sinc, square)

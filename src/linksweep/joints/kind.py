@@ -1,9 +1,9 @@
-"""What a kind of joint is: all that the package asks about one stands in its class, and nothing else knows kinds.
+"""The base class of joint types: one class holds everything that depends on the type of a joint.
 
-A joint stands in its link's canonical frame (mechanism/canonical.py): the axis of a revolute, prismatic or helical
-joint, and the normal of a planar one, is z. It has `nq` coordinates and `nv` rates; rates are those of the link in its
-own frame, [angular; linear]. Functions of coordinates and rates take and give lists of any scalar: numbers, NumPy
-columns, traced expressions, elements of a field.
+A joint is described in its link's canonical frame (mechanism/canonical.py): the axis of a revolute, prismatic or
+helical joint, and the normal of a planar one, is z. It has `nq` coordinates and `nv` velocities, which are those
+of the link in its own frame, [angular; linear]. Functions of coordinates and velocities take and return lists of any
+scalar: numbers, NumPy columns, traced expressions, elements of a finite field.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Factors = tuple[Factor, ...]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A coordinate or a rate: what tables and pictures call it, and what it measures.
+    """A coordinate or a velocity: its name in tables and plots, and what it measures.
 
-    measures: TURN, an angle that a whole turn brings back; WINDING, one that it does not; SLIDE, a length; QUATERNION.
+    measures: TURN, an angle modulo 2 pi; WINDING, an angle that counts turns; SLIDE, a length; QUATERNION.
     """
 
     name: str
@@ -48,20 +48,20 @@ _SLIDING = {"q": "m", "qd": "m/s", "qdd": "m/s²", "tau": "N"}
 
 
 def unit_of(entry: Entry, quantity: str) -> str:
-    """The unit of this coordinate in q, or of this rate in qd, qdd or tau."""
+    """Return the unit of a coordinate in q, or of a velocity in qd, qdd or tau."""
     return "" if entry.measures == QUATERNION else (_TURNING if entry.turns else _SLIDING)[quantity]
 
 
 class JointKind:
-    """What every kind has; what is written here serves joints whose coordinates change with the rates, q' = v.
+    """Base class of joint types. The defaults serve joints with q' = v.
 
-    commutes: a screw about z may be moved through the joint, so that its link's frame can be chosen.
-    slides: it moves its link's origin along z. has_axis: the description's axis means something.
-    limited: the description's lower and upper limit bound each of its coordinates.
+    commutes: a screw about z can be moved through the joint, so that its link's frame can be chosen.
+    slides: it moves its link's origin along z. has_axis: it uses the axis of the robot model.
+    limited: the lower and upper limit of the robot model apply to each of its coordinates.
     euclidean: q' = v. constant_columns: H does not depend on q.
-    floats: nothing drives it and nothing connects its link with the parent. attached: something does.
-    shape: what it looks like, "drum", "slider", "ball" or "box". reach: how far random coordinates go without limits.
-    letter: of structures in proofs. urdf: its type there, if any. in_dh: a DH row can describe it.
+    floats: it has no motor, and its link is not attached to the parent. attached: its link is.
+    shape: how it is drawn, "drum", "slider", "ball" or "box". reach: range of random coordinates without limits.
+    letter: of structures in proofs. urdf: its type in URDF, if any. in_dh: a DH row can describe it.
     """
 
     name: ClassVar[str]
@@ -82,7 +82,7 @@ class JointKind:
     reach: ClassVar[float | tuple[float, ...]] = math.pi
     urdf: ClassVar[str | None] = None
     in_dh: ClassVar[bool] = False
-    turns: ClassVar[bool]  # some freedom turns
+    turns: ClassVar[bool]  # some degree of freedom is a rotation
     has_quaternion: ClassVar[bool]  # its first four coordinates are one
 
     def __init_subclass__(cls) -> None:
@@ -90,7 +90,7 @@ class JointKind:
         cls.turns = any(rate.turns for rate in cls.rates)
         cls.has_quaternion = any(entry.measures == QUATERNION for entry in cls.coordinates)
 
-    # how it moves its link
+    # motion of the link
 
     @staticmethod
     def columns(kept: Values, pitch: Scalar) -> tuple[Motion, ...]:
@@ -99,29 +99,29 @@ class JointKind:
 
     @classmethod
     def column_rates(cls, kept: Values, qd: Values) -> tuple[Motion, ...]:
-        """How the columns of H^T change in time, seen in the link's frame."""
+        """The time derivatives of the columns of H^T, in the link's frame."""
         return (ZERO_MOTION,) * cls.nv
 
     @staticmethod
     def kept(q: Values, angle: Scalar) -> tuple[Scalar, ...]:
-        """What of q costs more than arithmetic and is worth keeping between sweeps."""
+        """Functions of q that cost more than arithmetic (sines, cosines) and are stored between sweeps."""
         raise NotImplementedError
 
     @staticmethod
     def motion(kept: Values, quarters: int, turn: Values, slide: Scalar, pitch: Scalar) -> Factors:
-        """The factors of the link's transform: the constant screw about z, and from what was kept the joint's own."""
+        """The factors of the link's transform: the constant screw about z, and the joint's motion from `kept`."""
         raise NotImplementedError
 
-    # coordinates and rates
+    # coordinates and velocities
 
     @classmethod
     def neutral(cls) -> list[float]:
-        """Where nothing is moved."""
+        """The coordinates of zero displacement."""
         return [1.0 if k == 3 and cls.has_quaternion else 0.0 for k in range(cls.nq)]
 
     @classmethod
     def random(cls, rng: np.random.Generator, lower: float, upper: float) -> Sequence[float] | np.ndarray:
-        """Within the limits, and where there are none within its reach."""
+        """Random coordinates within the limits, or within `reach` without limits."""
         if not cls.limited:
             lower, upper = -math.inf, math.inf
         found: list[float] = []
@@ -135,32 +135,32 @@ class JointKind:
 
     @staticmethod
     def normalized(q: Values) -> Values:
-        """The same coordinates, quaternions of length 1."""
+        """The coordinates with quaternions of length 1."""
         return q
 
     @staticmethod
     def derivative(q: Values, v: Values) -> Values:
-        """q' of the rates v."""
+        """The time derivative q' for the velocities v."""
         return v
 
     @staticmethod
     def integrate(q: Values, step: Values) -> Values:
-        """Coordinates after moving with the constant rates step / dt for a time dt."""
+        """Coordinates after a motion with the constant velocities step / dt for a time dt."""
         return [x + s for x, s in zip(q, step, strict=True)]
 
     @classmethod
     def difference(cls, q0: Values, q1: Values) -> Values:
-        """The constant rates that lead from q0 to q1 in a time 1; quaternions have length 1."""
+        """The constant velocities that lead from q0 to q1 in unit time; quaternions have length 1."""
         return [b - a for a, b in zip(q0, q1, strict=True)]
 
     @classmethod
     def error(cls, q: Values, wanted: Values) -> Values:
-        """How far it is from where it should be, along its rates: `difference` to first order."""
+        """The error to a target along the velocities: `difference` to first order."""
         return cls.difference(q, wanted)
 
     @classmethod
     def slopes(cls, q: Values) -> list[tuple[Scalar, tuple[Scalar | None, ...]]]:
-        """What moves with the rates, and its derivative by each of them (None for 0): q' = Omega(q) v."""
+        """Functions of q, each with its derivatives with respect to the velocities (None for 0): q' = Omega(q) v."""
         units = [[1.0 if i == k else 0.0 for i in range(cls.nv)] for k in range(cls.nv)]
         by_rate = [cls.derivative(q, unit) for unit in units]
         return [(x, tuple(None if is_zero(column[i]) else column[i] for column in by_rate)) for i, x in enumerate(q)]
@@ -169,19 +169,19 @@ class JointKind:
 
     @staticmethod
     def split(body: Inertia, khalil: bool) -> tuple[Inertia, Inertia | None]:
-        """What of a body its link must keep, and what its parent may carry in its stead, at q = 0."""
+        """Split a body into the part that its link must keep and the part that its parent can carry, at q = 0."""
         return body, None
 
     @staticmethod
     def travel(lower: float, upper: float, pitch: float) -> float:
-        """How far it can move its link's origin."""
+        """The largest displacement of its link's origin."""
         return math.inf
 
-    # as others have it
+    # conventions of Pinocchio
 
     @staticmethod
     def to_pinocchio(q: Values, width: int) -> Values:
-        """Its coordinates as a joint of Pinocchio with so many has them."""
+        """Its coordinates in Pinocchio's convention, with `width` coordinates."""
         return q
 
     @staticmethod
@@ -190,16 +190,16 @@ class JointKind:
 
     @classmethod
     def pinocchio_rates(cls) -> Sequence[int]:
-        """The place among Pinocchio's rates of each of its own."""
+        """The index of each of its velocities among Pinocchio's."""
         return range(cls.nv)
 
 
 class AboutPoint:
-    """What joints have that turn about a point, their link's origin, which stays on the parent."""
+    """Mixin of joints that rotate about a point, their link's origin, which is fixed on the parent."""
 
     @staticmethod
     def split(body: Inertia, khalil: bool) -> tuple[Inertia, Inertia | None]:
-        """The mass may sit in that point, on the parent."""
+        """The mass can be moved to that point, on the parent."""
         return replace(body, mass=0.0), Inertia(body.mass, ZERO_VEC, NO_INERTIA)
 
     @staticmethod
@@ -213,6 +213,6 @@ def unit_motion(index: int) -> Motion:
 
 
 def turned_by(pair: Values, quarters: int) -> tuple[Scalar, Scalar]:
-    """Cosine and sine after so many quarter turns."""
+    """Cosine and sine after a number of quarter turns."""
     c, s = pair
     return ((c, s), (-s, c), (-c, -s), (s, -c))[quarters]

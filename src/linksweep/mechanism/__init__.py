@@ -1,1 +1,1 @@
-"""The Model as recursions see it: joints, canonical frames, sweeps."""
+"""The robot as recursions see it: canonical frames, joints, sweeps over the tree."""

@@ -1,13 +1,13 @@
-"""Choose the link frames in which the recursions are cheapest: the modified Denavit-Hartenberg frames.
+"""The canonical model: every link in the frame in which the recursions are cheapest (modified Denavit-Hartenberg).
 
-A description may put its frames anywhere. Here every link gets a frame whose z is its joint's axis, turned about and
-slid along that axis until one child (the one that carries the larger subtree) stands at a screw about x: then a
-vector crosses the joint in two planar rotations, and H is a unit vector. Joint motion and a screw about its own axis
-commute, so this changes neither coordinates nor torques; named frames are carried along.
+A robot model may have its link frames anywhere. Here every link gets a frame whose z axis is its joint's axis. It
+is turned about and slid along that axis until one child (the one with the larger subtree) is at a screw about x. A
+vector then crosses the joint in two planar rotations, and H is a unit vector. A joint's motion commutes with a screw
+about its own axis, so coordinates and torques do not change. Named frames are transformed accordingly.
 
-Where two axes are so nearly parallel that their common normal is far away, the origin stays and a Shift is used.
+If two axes are so nearly parallel that their common normal is far away, the origin stays and a Shift is used.
 
-Numbers of the description are floats, or exact ones that bring their own `hypot` and `on_circle` (exact/rational.py).
+Values of the model are floats, or exact numbers with their own `hypot` and `on_circle` (papers/exact/points.py).
 """
 
 from __future__ import annotations
@@ -20,11 +20,185 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..description.constraints import Constraint, Spring
-from ..description.model import BASE, Frame, Inertial, Model, Placement, compose
+from ..joints import Kind, kind_of
+from ..model.constraints import Constraint, Spring
+from ..model.model import BASE, Frame, Inertial, Matrix, Model, Placement, Vector, compose
 from ..spatial.algebra import Vec
-from ..spatial.transforms import Screw, Shift
-from .canonical_model import CanonicalLink, CanonicalModel, Tie
+from ..spatial.transforms import Screw, Shift, keeps_z
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalLink:
+    """One link in its canonical frame.
+
+    factors: the constant part of the transform from the parent; after it comes the joint: a screw about z by
+    q + quarters * pi/2 + angle, and along z by slide (+ q); `turn` is the cosine and sine of its constant part.
+    mass, mp (3), I (xx, yy, zz, xy, xz, yz) about the frame's origin; com (3) and I_com (6) are the center of mass and
+    the inertia about it.
+    axes, origin: the link's own frame, as described, in the canonical one. row: the joint's place in the document;
+    q_start, start: its first coordinate and its first rate. A joint that follows another shares these with it: it
+    stands at ratio q + shift, so that its H^T is ratio times that of its kind, and armature, damping, friction and
+    torque_offset are what the shared rate meets of them. Where numbers are inputs of a program
+    (functions/parameters.py) or exact ones (papers/exact/), these stand in the place of floats.
+    """
+
+    name: str
+    parent: int
+    kind: str
+    factors: tuple[Screw | Shift, ...]
+    quarters: int
+    angle: float
+    turn: tuple[float, float]
+    slide: float
+    pitch: float
+    mass: float
+    mp: tuple[float, float, float]
+    I: tuple[float, ...]  # noqa: E741  (the papers' symbol)
+    com: tuple[float, float, float]
+    I_com: tuple[float, ...]
+    armature: float
+    damping: float
+    friction: float
+    axes: Matrix
+    origin: Vector
+    row: int
+    q_start: int
+    start: int
+    leads: bool = True  # a joint that follows another has its coordinate: ratio times it and shift
+    ratio: float = 1.0
+    shift: float = 0.0
+    actuated: bool = True  # a motor drives its joint, or one that shares its rate
+    torque_offset: float = 0.0
+
+    @property
+    def type(self) -> Kind:
+        """The class of this joint type."""
+        return kind_of(self.kind)
+
+    @property
+    def nq(self) -> int:
+        return self.type.nq
+
+    @property
+    def nv(self) -> int:
+        return self.type.nv
+
+    @property
+    def coordinates(self) -> slice:
+        """The slice of its joint's coordinates in q."""
+        return slice(self.q_start, self.q_start + self.nq)
+
+    @property
+    def rates(self) -> slice:
+        """The slice of its joint's velocities in qd."""
+        return slice(self.start, self.start + self.nv)
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The index of each coordinate with that of its velocity, if q' = v."""
+        return [(self.q_start + k, self.start + k) for k in range(self.nv if self.type.euclidean else 0)]
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """A constraint or a spring: its kind, its two frames in their links' canonical frames, and its numbers."""
+
+    kind: str
+    a: Frame
+    b: Frame
+    rows: int
+    numbers: tuple[float, ...] = ()  # the length; of a spring stiffness, length, damping
+
+
+class _HashedOnce:
+    """A slot for the hash of a model, which is a key of every compiled function. It is no field: it is not pickled."""
+
+    __slots__ = ("_hash",)
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalModel(_HashedOnce):
+    links: tuple[CanonicalLink, ...]
+    frames: tuple[Frame, ...]
+    gravity: tuple[float, float, float]
+    ties: tuple[Tie, ...] = ()  # the constraints
+    springs: tuple[Tie, ...] = ()
+    still: frozenset[int] = frozenset()  # links whose frames do not turn with their joints, see `still_links`
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            fields = self.links, self.frames, self.gravity, self.ties, self.springs, self.still
+            # of the text, in which 0.0 and -0.0 differ: models that differ so have results that do
+            object.__setattr__(self, "_hash", hash(repr(fields)))
+            return self._hash
+
+    @property
+    def nq(self) -> int:
+        """The number of coordinates."""
+        return sum(link.nq for link in self.links if link.leads)
+
+    @property
+    def nv(self) -> int:
+        """The number of velocities, the degrees of freedom."""
+        return sum(link.nv for link in self.links if link.leads)
+
+    @property
+    def by_row(self) -> list[CanonicalLink]:
+        """The links in the order of their joints in the document."""
+        return sorted(self.links, key=lambda link: link.row)
+
+    @property
+    def joints(self) -> list[CanonicalLink]:
+        """The links of independent joints, in the order of their coordinates."""
+        return [link for link in self.by_row if link.leads]
+
+    @property
+    def is_coupled(self) -> bool:
+        """Whether there are mimic joints."""
+        return not all(link.leads for link in self.links)
+
+    def path(self, link: int) -> list[int]:
+        """The links that carry this one, itself first, the one on the base last."""
+        found: list[int] = []
+        while link != BASE:
+            found.append(link)
+            link = self.links[link].parent
+        return found
+
+    @property
+    def depth(self) -> int:
+        """The largest number of degrees of freedom between the base and a link."""
+        found: list[int] = []
+        for link in self.links:
+            found.append(link.nv + (0 if link.parent == BASE else found[link.parent]))
+        return max(found, default=0)
+
+    @property
+    def is_serial(self) -> bool:
+        return all(link.parent == i - 1 for i, link in enumerate(self.links))
+
+    @property
+    def is_single(self) -> bool:
+        """Whether every joint has one degree of freedom."""
+        return all(link.nv == 1 for link in self.links)
+
+    @property
+    def is_euclidean(self) -> bool:
+        """Whether q' = v for all joints."""
+        return all(link.type.euclidean for link in self.links)
+
+    @property
+    def has_constant_columns(self) -> bool:
+        """Whether no joint's subspace H depends on q."""
+        return all(link.type.constant_columns for link in self.links)
+
+    def frame(self, name: str) -> Frame:
+        return next(frame for frame in self.frames if frame.name == name)
+
+
+# ---- from a Model to canonical frames --------------------------------------------------------------------------
 
 TINY = 4e-16  # rounding of one product of rotations; nothing larger is ever snapped here
 FAR = 4.0  # slide an origin by at most this many times the distance between the joints
@@ -197,7 +371,7 @@ _Inertia = tuple[float, _Three, tuple[float, ...], _Three, tuple[float, ...]]
 
 
 def _inertia(inertial: Inertial, aligned: np.ndarray, turn: tuple[float, float], lift: float) -> _Inertia:
-    """Mass, first moment and inertia about the canonical origin; mass centre and inertia about it."""
+    """Mass, first moment and inertia about the canonical origin; center of mass and inertia about it."""
     rotation = (aligned @ _turn_z(turn)).T
     com = rotation @ _array(inertial.com) - np.array([0.0, 0.0, lift])
     tensor = rotation @ _array(inertial.inertia) @ rotation.T
@@ -311,4 +485,27 @@ def _shift_factor(shift: Iterable[float] | None) -> tuple[Screw | Shift, ...]:
     return () if shift is None else (Shift(Vec(*map(_number, shift))),)
 
 
-__all__ = ["CanonicalLink", "CanonicalModel", "Tie", "aligning_rotation", "canonical"]
+# ---- parallel axes ---------------------------------------------------------------------------------------------
+# With parallel axes 2, 3 and 4, each joint would rotate every vector that crosses it. If frames of links 2 and 3 are
+# translated but not rotated by their joints, the angles add up to q2 + q3 + q4, and joint 4 rotates once. The inertias
+# of links 2 and 3 then depend on q, and so does the position of the next joint. This pays if more than one vector
+# crosses, as in sweeps over pairs.
+
+
+def still_links(model: CanonicalModel) -> frozenset[int]:
+    """Links that carry one with a parallel axis, and are themselves carried by one whose axis is not parallel: in a
+    plane vectors have two entries, and there is little to turn."""
+    found = {link.parent for i, link in enumerate(model.links) if _turns(model, i) and _is_parallel(model, i)}
+    return frozenset(i for i in found if any(not _is_parallel(model, k) for k in model.path(i)[:-1]))
+
+
+def _turns(model: CanonicalModel, i: int) -> bool:
+    """Whether its joint turns it about z and nothing else."""
+    kind = model.links[i].type
+    return kind.nv == 1 and kind.turns and kind.commutes
+
+
+def _is_parallel(model: CanonicalModel, i: int) -> bool:
+    """Whether this link and the one that carries it turn about parallel axes."""
+    parent = model.links[i].parent
+    return parent != BASE and _turns(model, parent) and all(keeps_z(factor) for factor in model.links[i].factors)

@@ -1,24 +1,22 @@
-"""Coordinates and rates: moving along a constant rate, the rate between two poses, and what a quaternion needs.
+"""Coordinates and velocities: integration, differences between configurations, and quaternions.
 
-Rates are those of a link in its own frame. Revolute, prismatic and helical joints have q' = v. For a ball joint and a
-free base q' = Omega(q) v (G. Rodriguez and K. Kreutz 1988, (b.3)-(b.5)), and moving with a constant rate is the
-exponential of the group: exact, whatever the step. Quaternions are xyzw and are normalised here; one that is zero or
-not finite is an error. What each kind of joint does stands in joints/.
+Velocities are those of a link in its own frame. Revolute, prismatic and helical joints have q' = v. For a ball joint
+and a free base q' = Omega(q) v (G. Rodriguez and K. Kreutz 1988, (b.3)-(b.5)), and a motion with constant velocity is
+the exponential map of the group, exact for any step. Quaternions are xyzw and are normalised here; one that is zero or
+not finite raises `ArgumentError`. The formulas of each joint type are in joints/.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..description.model import Model
 from ..errors import ArgumentError
-from ..spatial.scalars import Values
-from ..support.foreign import refuse_foreign
-from ..support.messages import shown
-from ..support.numbers import real_vectors
+from ..model.model import Model
+from ..spatial.scalars import Scalar, Values
+from ..support.checks import real_array
 from .canonical import CanonicalLink, CanonicalModel
 
 Columns = list[np.ndarray]  # (..., 1) each, the scalars of these functions
@@ -40,7 +38,7 @@ def random(model: CanonicalModel, described: Model, rng: object) -> np.ndarray:
 
 
 def normalize(model: CanonicalModel, q: ArrayLike) -> np.ndarray:
-    q = real_vectors("q", q, model.nq)
+    q = real_array("q", q, (..., model.nq))
     out = q.copy()
     for link in model.links:
         if link.type.has_quaternion:
@@ -49,13 +47,14 @@ def normalize(model: CanonicalModel, q: ArrayLike) -> np.ndarray:
 
 
 def integrate(model: CanonicalModel, q: ArrayLike, v: ArrayLike, dt: ArrayLike) -> np.ndarray:
-    q, v, times = real_vectors("q", q, model.nq), real_vectors("v", v, model.nv), _times(dt)
+    q, v = real_array("q", q, (..., model.nq)), real_array("v", v, (..., model.nv))
+    times = real_array("dt", dt, (...,), dtype=float)
     try:
         np.broadcast_shapes(q.shape[:-1], v.shape[:-1], times.shape)
     except ValueError:
         raise ArgumentError(
             f"the batch shapes of q {q.shape[:-1]}, v {v.shape[:-1]} and dt {times.shape} do not broadcast together, "
-            f"expected lengths that are equal or 1 along each axis: reshape or repeat one of them."
+            f"expected lengths that are equal or 1 along each axis."
         ) from None
     moved, dtype = v * times[..., None], np.result_type(q, v)
     if model.is_euclidean:
@@ -68,7 +67,7 @@ def integrate(model: CanonicalModel, q: ArrayLike, v: ArrayLike, dt: ArrayLike) 
 
 
 def difference(model: CanonicalModel, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
-    a, b = real_vectors("q0", q0, model.nq), real_vectors("q1", q1, model.nq)
+    a, b = real_array("q0", q0, (..., model.nq)), real_array("q1", q1, (..., model.nq))
     if model.is_euclidean:
         return b - a
 
@@ -79,29 +78,15 @@ def difference(model: CanonicalModel, q0: ArrayLike, q1: ArrayLike) -> np.ndarra
 
 
 def coordinate_rates(model: CanonicalModel, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    q, v = real_vectors("q", q, model.nq), real_vectors("v", v, model.nv)
+    q, v = real_array("q", q, (..., model.nq)), real_array("v", v, (..., model.nv))
     if model.is_euclidean:
         return np.zeros_like(q) + v
 
     def of_joint(link: CanonicalLink) -> Values:
-        _normalized(link, q)  # refuses a quaternion that is none
+        _normalized(link, q)  # raises for an invalid quaternion
         return link.type.derivative(_columns(q, link.coordinates), _columns(v, link.rates))
 
     return _by_joint(model, q, v, "coordinates", of_joint)
-
-
-def _times(dt: ArrayLike) -> np.ndarray:
-    """Real numbers of any shape, as float64; None would be NaN."""
-    refuse_foreign("dt", dt)
-    try:
-        array = np.asarray(dt)
-    except ValueError:
-        array = np.array(None)
-    if array.dtype.kind not in "iufb":
-        raise ArgumentError(
-            f"dt is {shown(dt)}, expected real numbers of shape (...): pass one time in s, or one for each sample."
-        )
-    return array.astype(float, copy=False)
 
 
 def _by_joint(
@@ -133,3 +118,22 @@ def _normalized(link: CanonicalLink, q: np.ndarray) -> Values:
             f"start from robot.neutral()."
         )
     return link.type.normalized(own)
+
+
+# ---- over any scalar -------------------------------------------------------------------------------------------
+# These are traced into simulation steps and inverse kinematics iterations. Coordinates and velocities are flat lists.
+
+
+def joined(entries: Iterable[tuple[slice, Values]]) -> list[Scalar]:
+    """The values of all joints as one flat list, in the order of their slices."""
+    parts = sorted(entries, key=lambda entry: entry[0].start)
+    return [x for _, values in parts for x in values]
+
+
+def moved(model: CanonicalModel, q: Values, step: Values) -> list[Scalar]:
+    """Coordinates after a motion with the constant velocities step / dt for a time dt."""
+    return joined((k.coordinates, k.type.integrate(q[k.coordinates], step[k.rates])) for k in model.joints)
+
+
+def normalized(model: CanonicalModel, q: Values) -> list[Scalar]:
+    return joined((k.coordinates, k.type.normalized(q[k.coordinates])) for k in model.joints)

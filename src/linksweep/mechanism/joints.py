@@ -1,7 +1,7 @@
-"""What recursions do with a joint of any kind: its subspace H, and the inertia D that it sees.
+"""Quantities of a joint in recursions: its subspace H, and the articulated inertia D along it.
 
 A multi-DOF joint makes H a block and D a small symmetric matrix, factored in `JointInertia`; everything
-else is unchanged. The kinds themselves stand in joints/.
+else is unchanged. The joint types are in joints/.
 """
 
 # pyright: reportConstantRedefinition=false
@@ -23,7 +23,7 @@ Column = TypeVar("Column", Motion, Force)
 
 
 class Coordinates(tuple[Scalar, ...]):
-    """The rates, accelerations or forces of one joint: nv scalars that add entry by entry."""
+    """The velocities, accelerations or forces of one joint: nv scalars that add entry by entry."""
 
     def __add__(self, b: Values) -> Coordinates:  # pyright: ignore[reportIncompatibleMethodOverride]
         return Coordinates(x + y for x, y in zip(self, b, strict=True))
@@ -36,7 +36,7 @@ class Coordinates(tuple[Scalar, ...]):
 
 
 class Span(Generic[Column]):
-    """A row of Motions or Forces, one for each freedom of a joint: H^T, P H^T, or the gain G."""
+    """A row of Motions or Forces, one for each degree of freedom of a joint: H^T, P H^T, or the gain G."""
 
     __slots__ = ("columns",)
 

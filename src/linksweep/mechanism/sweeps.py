@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Concatenate, Protocol, Self, TypeVar
 
-from ..description.model import BASE
+from ..model.model import BASE
 from ..spatial.algebra import Force, Inertia, Inward, Mat, Motion, Outward, Sym, Transform, Vec, add_records
 from ..spatial.scalars import Rows, Scalar, Values, is_zero, sign
 from ..spatial.transforms import Rotation, Screw, Shift, taken_through
@@ -55,7 +55,7 @@ class PerLink(Protocol[T_co]):
     def __getattr__(self, field: str, /) -> PerLink[Any]: ...
 
 
-PerJoint = PerLink[Coordinates]  # qd, qdd, tau: of every link the freedoms of its joint
+PerJoint = PerLink[Coordinates]  # qd, qdd, tau: for every link the values of its joint
 
 
 class LinkView:
@@ -118,7 +118,7 @@ class LinkView:
         return Span(self.joint.column_rates(self._kept, qd))
 
     def H(self, f: Force) -> Coordinates:
-        """The force along the joint's freedoms."""
+        """The force along the joint's degrees of freedom."""
         return self.H_T.transpose_times(f)
 
     def dissipative_force(self, qd: Coordinates) -> Coordinates:
@@ -145,7 +145,7 @@ class LinkView:
 
 
 class Sweep(Protocol):
-    """What carries an algorithm's steps over the tree; the module says how."""
+    """The interface that carries an algorithm's steps over the tree, see the module docstring."""
 
     def outward(self, step: Step[S, K], base: S, *own: PerLink[object]) -> PerLink[K]: ...
 
@@ -158,7 +158,7 @@ class Sweep(Protocol):
         ...
 
     def zeros(self) -> PerLink[Coordinates]:
-        """0 for every freedom of every joint."""
+        """0 for every degree of freedom."""
         ...
 
     def subtract(self, a: PerLink[Coordinates], b: PerLink[Coordinates]) -> PerLink[Coordinates]:
@@ -208,10 +208,10 @@ class SquareSum:
 
 
 class Unrolled:
-    """The sweeps written out, link by link. `q` is a flat sequence of coordinates in document order.
+    """Unrolled sweeps, link by link. `q` is a flat sequence of coordinates in document order.
 
-    A joint that follows another has its rates: each link has a record of its own, and where records are laid out as one
-    vector, rates of coupled joints are the same and their forces add up (virtual work).
+    A mimic joint shares the velocities of its leader. Each link has its own record; in a flat vector, coupled joints
+    have the same velocities and their forces add up (virtual work).
     """
 
     differentiated = False  # whether what is computed will be differentiated

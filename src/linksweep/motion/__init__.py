@@ -1,15 +1,10 @@
 """Motions of joints and of frames, and the joint motions that a frame's motion needs."""
 
-from .base import JointMotion, Motion
 from .branches import Branches, inverse_kinematics_branches
 from .cartesian import Arc, FrameMotion, Line, Path
-from .cycloid import Cycloid
 from .following import Followed, follow
 from .inverse import InverseKinematics, inverse_kinematics
-from .normal_spline import NormalSpline
-from .quintic import Quintic
-from .splines import CubicSpline, QuinticSpline
-from .trapezoid import Trapezoid
+from .trajectories import CubicSpline, Cycloid, JointMotion, Motion, NormalSpline, Quintic, QuinticSpline, Trapezoid
 
 __all__ = [
     "Arc",

@@ -1,4 +1,4 @@
-"""All solutions of inverse kinematics at once, in closed form, for arms that have one."""
+"""All solutions of inverse kinematics in closed form, for arms that have one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
 from linksweep.mechanism.coordinates import neutral
+from linksweep.support.checks import real_number
 from linksweep.support.messages import listing
 
 from ..robot.robot import Robot
-from .base import FloatArray
+from .cartesian import checked_poses
 from .chains import Chain
 from .closed_form import Solver, Unsolvable, recognised
-from .closed_form.screws import Motion, Screw
-from .descent import TURN
+from .descents import TURN
 from .inverse import (
     BLOCK,
     CONVERGED,
@@ -24,31 +24,41 @@ from .inverse import (
     NOT_CONVERGED,
     ORIENTATION,
     OUT_OF_REACH,
+    Task,
     chain_of,
     check_flags,
-    check_tolerance,
     inverse_kinematics,
     starts_of,
 )
-from .poses import checked_poses
-from .solver import Task
+from .screws import Motion, Screw
+from .trajectories import FloatArray
 
-WHO = "inverse_kinematics_branches"
-POLISHED, STEPS = 1e-13, 10  # m and rad that Newton's steps aim at; one or two do but next to singular poses
-SAME = 1e-6  # rad or m: branches this near to each other are one, at the pose where they meet
-RESTARTS = 2  # of the search for a target without solutions
-EDGE = 1e-9  # rad or m: this far outside its limits a joint is put on them
+CALLER = "inverse_kinematics_branches"
+POLISHED, STEPS = 1e-13, 10  # m and rad after Newton steps; one or two suffice away from singular configurations
+SAME = 1e-6  # rad or m: branches this close to each other meet at a singular configuration and are one
+RESTARTS = 2  # of the numerical search for a target without solutions
+EDGE = 1e-9  # rad or m: a joint this far outside its limits is clipped to them
 
 
 @dataclass(frozen=True)
 class Branches:
-    """All solutions for targets of shape (...), at most b of each.
+    """All solutions for targets of shape (...), at most b for each.
 
-    q (..., b, nq): the solutions, nearest to q0 first, and NaN after the last. count (...): how many there are.
-    singular (..., b): at this one branches meet, or it stands for a family of solutions: a joint that may be anywhere
-    is where q0 has it. reason (...): "converged", or why there is none, in the words of `InverseKinematics`.
-    position_error (m), rotation_error (rad): the largest of the solutions or, where there is none, how near a short
-    search could bring the frame. form: the property of the arm that gives the solutions.
+    Attributes
+    ----------
+    q : (..., b, nq)
+        The solutions, nearest to q0 first, and NaN after the last.
+    count : (...)
+        Number of solutions.
+    singular : (..., b)
+        Whether branches meet at this solution, or it represents a family of solutions. A joint that is arbitrary is
+        where q0 has it.
+    reason : (...)
+        "converged", or why there is no solution, as in `InverseKinematics`.
+    position_error, rotation_error : (...)
+        Largest error of the solutions (m, rad). Without a solution, the error after a short numerical search.
+    form : str
+        The geometry of the arm that gives the closed form.
     """
 
     q: FloatArray
@@ -69,27 +79,48 @@ def inverse_kinematics_branches(
     limits: bool = True,
     tolerance: float = 1e-10,
 ) -> Branches:
-    """All coordinates at which the frame stands at the targets (..., 4, 4), poses in the base frame, in closed form.
+    """Return all coordinates at which the frame has the target poses, in closed form.
 
-    The frame must be carried by six joints, revolute or prismatic, of which the last three or the first three turn
-    about axes that meet in a point, or six revolute ones with three parallel axes in a row; an ArgumentError says what
-    is missing. q0 (..., nq): which turns of the joints are preferred, and which solution of a family (see `Branches`);
-    joints that do not carry the frame stay there. None: the neutral coordinates. limits: solutions outside the joint
-    limits are left out. tolerance: of the poses, in m and rad. A target without solutions is no error.
+    Six joints must move the frame: revolute or prismatic ones of which the last three or the first three are revolute
+    with intersecting axes, or revolute ones with three parallel axes in a row. A target without solutions is not an
+    error.
+
+    Parameters
+    ----------
+    robot : Robot
+    target : (..., 4, 4)
+        Poses in the base frame.
+    frame : one of `robot.frame_names`
+    q0 : (..., nq)
+        Preferred coordinates: they select whole turns of joints, and one of a family of solutions. Joints that do not
+        move the frame stay there. Neutral coordinates by default.
+    limits : bool
+        Omit solutions outside the joint limits.
+    tolerance : float
+        Of the poses, in m and rad.
+
+    Returns
+    -------
+    Branches
+
+    Raises
+    ------
+    ArgumentError
+        If the arm has no closed form, with the reason, or if the robot has constraints.
     """
     check_flags(limits=limits)
-    check_tolerance(tolerance, WHO)
-    targets = checked_poses(WHO, "target", target)
+    real_number(f"{CALLER}: tolerance", tolerance, above=0.0)
+    targets = checked_poses(CALLER, "target", target)
     chain = chain_of(robot, frame)
     if chain.constrained:
         raise ArgumentError(
-            f"{WHO}: {robot.name} has constraints between its frames, which a closed form does not meet: use "
+            f"{CALLER}: {robot.name} has constraints between its frames, which the closed form ignores. Use "
             f"inverse_kinematics, or robot.without_constraints() for the branches of the tree."
         )
     form = _form_of(chain)
     shape = targets.shape[:-2]
     flat = Task(chain, targets.reshape(-1, 4, 4), False, limits, float(tolerance), 1)
-    starts = starts_of(robot, chain.neutral() if q0 is None else q0, shape, WHO)
+    starts = starts_of(robot, chain.neutral() if q0 is None else q0, shape, CALLER)
     parts = []
     for i in range(0, max(len(flat.targets), 1), BLOCK):
         which = np.arange(i, min(i + BLOCK, len(flat.targets)))
@@ -100,24 +131,24 @@ def inverse_kinematics_branches(
 
 @dataclass
 class Form:
-    """A chain's closed form: its name, the solver, the joints' places in q, and the frame's pose where they are 0."""
+    """The closed form of a chain: name, solver, indices of the joints in q, and the pose of the frame at q = 0."""
 
     name: str
     solver: Solver
-    places: list[int]
+    indices: list[int]
     home: FloatArray
 
     def candidates(self, targets: FloatArray, near: FloatArray) -> tuple[FloatArray, np.ndarray]:
-        """Coordinates (N, K, 6), NaN where there are none, and which stand for a family."""
+        """Return coordinates (N, K, 6), NaN where there are none, and which represent a family."""
         inverse = np.linalg.inv(self.home)
         motions = (targets @ inverse).transpose(1, 2, 0)[..., None]
         with np.errstate(all="ignore"):
-            place = self.solver(Motion(motions[:3, :3], motions[:3, 3]), near[:, self.places].T[..., None])
-        return np.moveaxis(place.q, 0, -1), place.free
+            solution = self.solver(Motion(motions[:3, :3], motions[:3, 3]), near[:, self.indices].T[..., None])
+        return np.moveaxis(solution.q, 0, -1), solution.free
 
 
 def _form_of(chain: Chain) -> Form:
-    """The closed form of a chain, found once."""
+    """Return the closed form of a chain, which is recognised once."""
     if chain.form is None:
         try:
             chain.form = _recognise(chain)
@@ -125,7 +156,7 @@ def _form_of(chain: Chain) -> Form:
             chain.form = str(reason)
     if isinstance(chain.form, str):
         raise ArgumentError(
-            f"{WHO} knows no closed form for {chain.frame!r}: {chain.form}. Use inverse_kinematics, which searches."
+            f"{CALLER} has no closed form for {chain.frame!r}: {chain.form}. Use inverse_kinematics instead."
         )
     return chain.form
 
@@ -133,17 +164,17 @@ def _form_of(chain: Chain) -> Form:
 def _recognise(chain: Chain) -> Form:
     links = [chain.canonical.links[i] for i in reversed(chain.carrying)]
     if len(links) != 6:
-        raise Unsolvable(f"it is carried by {len(links)} joints, expected 6")
+        raise Unsolvable(f"{len(links)} joints move it, expected 6")
     odd = [link.name for link in links if link.kind not in ("revolute", "prismatic") or not link.leads]
     if odd or len({link.q_start for link in links}) != 6:
-        raise Unsolvable(f"the joints of {listing(odd)} are not revolute or prismatic joints of their own")
+        raise Unsolvable(f"the joints of {listing(odd)} are not independent revolute or prismatic joints")
     home, jacobian = (array[0] for array in chain.function(neutral(chain.canonical)[None]))
     screws = []
     for link in links:
-        turn, way = jacobian[:3, link.start], jacobian[3:, link.start]
+        angular, linear = jacobian[:3, link.start], jacobian[3:, link.start]
         turns = link.kind == "revolute"
-        w = turn if turns else way
-        point = home[:3, 3] + np.cross(turn, way) if turns else home[:3, 3]
+        w = angular if turns else linear
+        point = home[:3, 3] + np.cross(angular, linear) if turns else home[:3, 3]
         screws.append(Screw(w.reshape(3, 1, 1), point.reshape(3, 1, 1), turns))
     name, solver = recognised(tuple(screws))
     return Form(name, solver, [link.q_start for link in links], home)
@@ -154,7 +185,7 @@ def _block(robot: Robot, task: Task, form: Form, near: FloatArray, cold: bool) -
     found, free = form.candidates(task.targets, near)
     rows, columns = np.nonzero(np.isfinite(found).all(axis=-1))
     q = near[rows]
-    q[:, form.places] = found[rows, columns]
+    q[:, form.indices] = found[rows, columns]
     q, errors = _polished(task, rows, _unwound(chain, q, near[rows], task.limited))
     good = (errors <= task.tolerance).all(axis=1)
     rows, columns, q, errors = rows[good], columns[good], q[good], errors[good]
@@ -176,7 +207,7 @@ def _block(robot: Robot, task: Task, form: Form, near: FloatArray, cold: bool) -
     nearest = np.where(exists[..., None], misses, 0.0).max(axis=1)
     reason = np.full(count, CONVERGED, dtype=f"<U{len(NOT_CONVERGED)}")
     empty = np.flatnonzero(~exists.any(axis=1))
-    if len(empty):  # how near it can be brought is found by a short search, and it may come upon one of a family
+    if len(empty):  # a short search measures how near the frame can get; it may find a solution of a family
         search = inverse_kinematics(
             robot, task.targets[empty], chain.frame, None if cold else near[empty],
             limits=task.limited, tolerance=task.tolerance, restarts=RESTARTS,
@@ -190,13 +221,13 @@ def _block(robot: Robot, task: Task, form: Form, near: FloatArray, cold: bool) -
 
 
 def _polished(task: Task, rows: np.ndarray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Coordinates after Newton's steps without limits, and how far (rad, m) the frame is off then."""
+    """Return coordinates after Newton steps without limits, and the error (rad, m) of the frame there."""
     best, report = Task(task.chain, task.targets[rows], False, False, POLISHED, STEPS).descended(q, STEPS)
     return best, np.stack([2.0 * np.arcsin(np.minimum(0.5 * report.turn, 1.0)), report.distance], axis=1)
 
 
 def _unwound(chain: Chain, q: FloatArray, near: FloatArray, limited: bool) -> FloatArray:
-    """q with the whole turns that bring its joints next to `near`, and of these within their limits if they matter."""
+    """Return q with its joints brought near `near` by whole turns, within their limits if `limited`."""
     turns = chain.turns & chain.moves
     q = np.where(turns, q - TURN * np.round((q - near) / TURN), q)
     if not (limited and chain.bounded):
@@ -207,7 +238,7 @@ def _unwound(chain: Chain, q: FloatArray, near: FloatArray, limited: bool) -> Fl
 
 
 def _merged(chain: Chain, every: FloatArray, free: np.ndarray) -> np.ndarray:
-    """Take out (NaN) what stands there already; says where branches have met or stand for a family."""
+    """Remove duplicates (NaN); return where branches meet or represent a family."""
     singular = free.copy()
     turns = chain.turns & chain.moves
     for k in range(1, every.shape[1]):
@@ -220,7 +251,7 @@ def _merged(chain: Chain, every: FloatArray, free: np.ndarray) -> np.ndarray:
 
 
 def _limit(task: Task, every: FloatArray, misses: FloatArray) -> None:
-    """Take out (NaN) what is outside the limits; what is there by rounding is put on them."""
+    """Remove solutions outside the limits (NaN); clip those that are outside by rounding."""
     chain = task.chain
     with np.errstate(invalid="ignore"):
         inside = np.clip(every, chain.lower, chain.upper)

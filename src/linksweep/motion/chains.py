@@ -1,4 +1,4 @@
-"""A frame and the joints that carry it, as the solvers need them: pose and Jacobian, limits, steps, places to start."""
+"""The kinematic chain of a frame, as the solvers need it: pose and Jacobian, limits, steps, random starts."""
 
 from __future__ import annotations
 
@@ -7,31 +7,30 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from linksweep.algorithms.closed_chain.ties import ALIGN, ROWS
-from linksweep.algorithms.closed_chain.ties import TURN as HELD_TURN
-from linksweep.compiled.function import chosen_backend
+from linksweep.algorithms.closed_chain.constraint_rows import ALIGN, ROWS
+from linksweep.algorithms.closed_chain.constraint_rows import TURN as HELD_TURN
+from linksweep.functions.compiled import chosen_backend
 from linksweep.joints.kind import TURN as TURNING
 from linksweep.mechanism.coordinates import integrate, neutral
 from linksweep.support.lazy import lazy
 
 from ..robot.robot import Robot
-from .base import FloatArray
-from .descent import FAR, LARGEST_STEP, SOLVED, TURN, Bound, Problem
-from .descents import MOST_JOINTS, MOST_WORK, descents_of
-from .poses import rotation_vector
+from .cartesian import rotation_vector
+from .descents import FAR, LARGEST_STEP, MOST_JOINTS, MOST_WORK, SOLVED, TURN, Bound, Problem, descents_of
+from .trajectories import FloatArray
 
 if TYPE_CHECKING:
-    from linksweep.description.model import Model, Vector
+    from linksweep.model.model import Model, Vector
 
     from .branches import Form
 
 Descents = Callable[..., tuple[FloatArray, ...]]  # of targets, options and starts
 STARTS = 512
-CLOSES, CLOSING = 1e-10, 100  # m and rad to which loops are closed, and the iterations that this may take
+CLOSES, CLOSING = 1e-10, 100  # largest constraint residual of starts (m, rad), and iterations to get there
 
 
 class Known(NamedTuple):
-    """Coordinates (STARTS, nq), vectors (STARTS, ...) of the poses there, and half their squares (STARTS,)."""
+    """Sampled coordinates (STARTS, nq), features (STARTS, ...) of their poses, and half the squares (STARTS,)."""
 
     q: FloatArray
     features: np.ndarray
@@ -41,14 +40,13 @@ class Known(NamedTuple):
 class Chain:
     """The joints between the base and a frame of a robot.
 
-    lower, upper (nq,): the limits, infinite for multi-DOF joints, which have none. wraps (nq,): revolute
-    joints that can go all the way round, so that a whole turn brings them back within their limits. stops,
-    stopped_rates: the coordinates that cannot, and their rates. Of a robot with constraints, the joints that these
-    move belong to it, too, and `constrained` says so: all loops are closed whenever the frame is placed.
+    lower, upper (nq,): limits, infinite for multi-DOF joints. wraps (nq,): revolute joints that can make a whole
+    turn, which brings them back within their limits. stops: the other coordinates with limits. With constraints
+    (`constrained`), the joints that they couple belong to the chain, and all loops are closed with the target.
     """
 
     def __init__(self, robot: Robot, frame: str) -> None:
-        self.frame, self.canonical = frame, robot.canonical  # not the robot itself, which keeps its chains
+        self.frame, self.canonical = frame, robot.canonical  # not the robot itself, which owns its chains
         self.constrained = bool(robot.model.constraints)
         closing = ["constraint_error", "constraint_jacobian"] if self.constrained else []
         self.function = robot.compile([("pose", frame), ("jacobian", frame), *closing], dtype="float64")
@@ -76,7 +74,7 @@ class Chain:
                 limits = model.links[index].joint.limits
                 self.lower[where], self.upper[where] = limits.lower, limits.upper
         for entry in links:
-            if not entry.leads:  # a turn of the joint that leads is none of the joint that follows
+            if not entry.leads:  # a turn of a leader is not a turn of its mimic joints
                 self.turns[entry.q_start] = False
         self.reach, self.root = _reach(model, carrying, place.placement.position)
         self.wraps = self.turns & (self.upper - self.lower >= TURN)
@@ -84,28 +82,28 @@ class Chain:
         self.bounded = bool(bounded.any())
         ends = bounded & ~self.wraps
         stops = [pair for entry in links if entry.leads for pair in entry.pairs if ends[pair[0]]]
-        self.stops, self.stopped_rates = np.array(stops, int).reshape(-1, 2).T
-        self.rates = dict(pair for entry in links for pair in entry.pairs)
+        self.stops = np.array(stops, int).reshape(-1, 2)[:, 0]
+        self.velocities = dict(pair for entry in links for pair in entry.pairs)
         rows = sum(tie.rows for tie in robot.canonical.ties)
         small = len(moving) <= MOST_JOINTS and (not rows or (6 + rows) ** 2 * robot.nv <= MOST_WORK)
         self.compiled = small and chosen_backend(None) == "llvm"
-        self.at_once: dict[tuple[bool, bool], Descents] = {}  # descents in machine code, by position_only and limited
-        self.options: dict[tuple[float, int, int, int], FloatArray] = {}  # the last ones, as they take them
+        self.at_once: dict[tuple[bool, bool], Descents] = {}  # compiled descents, by position_only and limited
+        self.options: dict[tuple[float, int, int, int], FloatArray] = {}  # the last ones, as arrays
         self.size = (nq,)
-        self.form: Form | str | None = None  # the closed form of its solutions, or why there is none: see branches.py
+        self.form: Form | str | None = None  # closed form, or the reason why there is none: see branches.py
         self._descents: dict[tuple[bool, bool, bool], Descents] = {}
         self._made: dict[tuple[int, bool], tuple[FloatArray, FloatArray]] = {}
         self._known: dict[tuple[int, bool, bool], Known] = {}
 
     def neutral(self) -> FloatArray:
-        """The neutral coordinates, moved into the limits where they lie outside."""
+        """Return the neutral coordinates, clipped to the limits."""
         return np.clip(neutral(self.canonical), self.lower, self.upper)
 
     def moved(self, q: FloatArray, step: FloatArray) -> FloatArray:
         return q + step if self.simple else integrate(self.canonical, q, step, 1.0)
 
     def within(self, q: FloatArray) -> FloatArray:
-        """q with turns taken off where they bring a joint back, and every other joint stopped at its limits."""
+        """Return q within the limits: by whole turns where these suffice, clipped otherwise."""
         if not self.bounded:
             return q
         stopped = np.minimum(np.maximum(q, self.lower), self.upper)
@@ -116,15 +114,15 @@ class Chain:
         return stopped
 
     def unwound(self, q: FloatArray, near: FloatArray, limited: bool) -> FloatArray:
-        """q with whole turns taken off the joints that can go round, as near to `near` as the limits allow."""
+        """Return q with whole turns removed, as near to `near` as the limits allow."""
         wraps = self.wraps if limited else self.turns & self.moves
         q = np.where(wraps, q - TURN * np.round((q - near) / TURN), q)
         return self.within(q) if limited else q
 
     def starts(self, seed: int, limited: bool = True) -> tuple[FloatArray, FloatArray]:
-        """STARTS random coordinates, within the limits if they matter, and the frame's poses there, by the seed.
+        """Return up to STARTS random coordinates, within the limits if `limited`, and the frame's poses there.
 
-        With constraints, those of them at which the loops could be closed, unless there are none.
+        With constraints, only those at which the loops could be closed, unless there are none.
         """
         if (seed, limited) not in self._made:
             q = self._random(seed, limited)
@@ -137,29 +135,29 @@ class Chain:
     def closed(
         self, q: FloatArray, limited: bool, tolerance: float = CLOSES, iterations: int = CLOSING
     ) -> tuple[FloatArray, np.ndarray]:
-        """Coordinates near q (N, nq) that meet the constraints, wherever the frame is then, and where (N,) they do."""
+        """Return coordinates near q (N, nq) that satisfy the constraints alone, and where (N,) they do."""
         targets, options = np.broadcast_to(np.eye(4), (len(q), 4, 4)), np.array([tolerance, iterations], float)
         best, report = self.descent(False, limited, untargeted=True)(targets, options, q)
         return best, report[:, 0] == SOLVED
 
     def _random(self, seed: int, limited: bool) -> FloatArray:
-        """STARTS random coordinates."""
-        rng = np.random.default_rng([seed, STARTS])  # not the numbers that default_rng(seed) gives to others
+        """Return STARTS random coordinates."""
+        rng = np.random.default_rng([seed, STARTS])  # independent of default_rng(seed)
         reach = np.where(self.turns, np.pi, 1.0)
         low, high = -reach, reach
         if limited:
             low, high = np.maximum(self.lower, low), np.minimum(self.upper, high)
-            beyond = low > high  # the limits lie beyond
+            beyond = low > high  # the limits exclude this interval
             low = np.where(beyond, np.where(np.isfinite(self.lower), self.lower, self.upper), low)
             high = np.where(beyond, np.where(np.isfinite(self.upper), self.upper, self.lower), high)
         q = low + (high - low) * rng.random((STARTS, len(low)))
-        for place in self.quaternions:
+        for start in self.quaternions:
             turn = rng.normal(size=(STARTS, 4))
-            q[:, place : place + 4] = turn / np.linalg.norm(turn, axis=1, keepdims=True)
+            q[:, start : start + 4] = turn / np.linalg.norm(turn, axis=1, keepdims=True)
         return np.where(self.moves, q, self.neutral())
 
     def known(self, seed: int, limited: bool, position_only: bool) -> Known:
-        """The coordinates of `starts`, and what tells how near their poses are, made once."""
+        """Return the coordinates of `starts` with features that measure distances of poses, computed once."""
         key = seed, limited, position_only
         if key not in self._known:
             q, poses = self.starts(seed, limited)
@@ -168,7 +166,7 @@ class Chain:
         return self._known[key]
 
     def features(self, poses: FloatArray, position_only: bool) -> np.ndarray:
-        """Poses as vectors whose distance is that of the poses, in single precision: only an order is wanted."""
+        """Return poses as vectors whose distance is that of the poses, in single precision, for ranking."""
         places = poses[:, :3, 3] / self.scale
         if position_only:
             return places.astype(np.float32)
@@ -176,8 +174,11 @@ class Chain:
         return np.concatenate([places, turned], axis=1).astype(np.float32)
 
     def descent(self, position_only: bool, limited: bool, untargeted: bool = False) -> Descents:
-        """A function of targets (N, 4, 4), options (tolerance, iterations) and starts (N, nq): the best coordinates of
-        a descent from each, and its report (see `descent.Report`). untargeted: only the constraints are met."""
+        """Return a function of targets (N, 4, 4), options (tolerance, iterations) and starts (N, nq).
+
+        It returns the best coordinates of a descent from each start, and its report (see `descents.Report`).
+        untargeted: satisfy only the constraints.
+        """
         key = position_only, limited, untargeted
         if key not in self._descents:
             bounds = self._bounds() if limited else ()
@@ -189,7 +190,7 @@ class Chain:
 
     @property
     def row_weights(self) -> tuple[float, ...]:
-        """What weighs each row of the constraints: rotations 1, lengths as positions of the frame."""
+        """Weight of each constraint row: 1 for rotations, for lengths as for positions of the frame."""
         held = (part for tie in self.canonical.ties for part, axes in ROWS[tie.kind] for _ in axes)
         return tuple(1.0 if part in (HELD_TURN, ALIGN) else 1.0 / self.scale for part in held)
 
@@ -198,26 +199,26 @@ class Chain:
         low, high = np.maximum(self.lower, -FAR), np.minimum(self.upper, FAR)
         back = self.turns & (high - low >= TURN - LARGEST_STEP)
         return tuple(
-            Bound(i, self.rates[i], float(low[i]), float(high[i]), bool(back[i]), i in self.stops)
+            Bound(i, self.velocities[i], float(low[i]), float(high[i]), bool(back[i]), i in self.stops)
             for i in places.tolist()
         )
 
     @lazy
     def scale(self) -> float:
-        """A length (m) that weighs positions against rotations: how far the frame's places are from one another."""
+        """Length (m) that weights positions against rotations: the spread of positions of the frame."""
         places = self.function(self._random(0, limited=False))[0][:, :3, 3]
         spread = float(np.sqrt(places.var(axis=0).sum()))
         return spread if spread > 0.0 else 1.0
 
 
 def error_of(pose: FloatArray, target: FloatArray) -> FloatArray:
-    """The rotation vector and the way (..., 6) from the pose to the target, along the base's axes."""
+    """Return the rotation vector and the displacement (..., 6) from the pose to the target, along the base axes."""
     turn = target[..., :3, :3] @ np.swapaxes(pose[..., :3, :3], -1, -2)
     return np.concatenate([rotation_vector(turn), target[..., :3, 3] - pose[..., :3, 3]], axis=-1)
 
 
 def _reach(model: Model, carrying: list[int], tip: Vector) -> tuple[float, FloatArray]:
-    """How far the frame can at most get from the first joint, and where that is: the lengths between the joints."""
+    """Return an upper bound of the distance between the frame and the first joint, and the position of that joint."""
     if not carrying:
         return 0.0, np.array(tip, float)
     length = float(np.linalg.norm(np.array(tip, float)))

@@ -1,96 +1,404 @@
-"""Descents of one chain: in machine code, as a loop around a traced iteration, or in Python on the same lines."""
+"""Levenberg-Marquardt descents of inverse kinematics, compiled for one chain or in Python.
+
+One iteration is written over arrays of any scalar, so the same lines run on floats and are traced into a Program.
+Components come first: q (n,) of symbols, or (n, N) of floats for N samples. The step is
+
+    dq = J^T (J J^T + lambda)^-1 e,   lambda = DAMPING |e|^2
+
+with T. Sugihara's damping ("Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt method", 2011), with
+which no step has to be rejected. It is computed by orthogonalisation of [J^T; sqrt(lambda)] rather than from J J^T.
+The product would lose singular values below 1e-8 of the largest, which decide near singular configurations.
+
+Constraints between frames add rows: their residuals to e, and their Jacobian to J.
+"""
 
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from linksweep.backends.until import Until
-from linksweep.catalogue.functions import FUNCTIONS, Request, signature
-from linksweep.compiled.arrays import Argument, Signature
-from linksweep.compiled.function import Recipe, make_function
-from linksweep.mechanism.moving import moved, normalized
-from linksweep.tracing.expression import Graph
-from linksweep.tracing.passes import optimise
-from linksweep.tracing.program import Array, Program, block_program
-from linksweep.tracing.unrolled import UnrolledRun
+from linksweep.backends.ir import Until
+from linksweep.functions.compiled import compiled
+from linksweep.functions.computation import Computation, RobotFunction, Tracing
+from linksweep.mechanism.canonical import CanonicalModel
+from linksweep.mechanism.coordinates import moved, normalized
+from linksweep.spatial.scalars import sqrt, where
+from linksweep.tracing.program import Array, Program
 
-from .base import FloatArray
-from .descent import FLOATS, GOING, START, SYMBOLS, Problem, Report, State, Values, iterate
+from .trajectories import FloatArray
 
 if TYPE_CHECKING:
     from .chains import Chain
 
-MOST_JOINTS = 60  # that move: beyond, a written-out step takes long to compile, and Python goes through it
-MOST_WORK = 20_000  # rows squared times rates, with constraints: as above
+
+DAMPING = 0.1  # of the squared error
+TINY = 1e-60  # added to the damping: keeps the step finite where the Jacobian is zero
+LARGEST_STEP = 1.0  # rad or m in one iteration
+STALE = 6  # iterations that reduce the error by less than a tenth, after which a descent ends
+ROUNDED = 1e-14  # a rotation farther than this from orthonormal is made so before it is a target
+FAR = 1e300  # in place of infinity, which compiled functions take for invalid input
+TURN = 2.0 * np.pi
+GOING, SOLVED, GIVEN_UP, RAN_OUT = 0.0, 1.0, 2.0, 3.0
+# half an angle over its sine, in powers of 1 - cos of it; at half a turn a step is up to 1 % short
+_SERIES = (1.0, 1.0 / 3.0, 2.0 / 15.0, 2.0 / 35.0, 8.0 / 315.0, 8.0 / 693.0)
+
+
+class Bound(NamedTuple):
+    """Limits of a coordinate; its indices in q and qd.
+
+    back: a whole turn may bring it back inside its limits. stop: it cannot make a whole turn.
+    """
+
+    index: int
+    velocity: int
+    lower: float
+    upper: float
+    back: bool
+    stop: bool
+
+
+Values = Any  # floats, arrays of samples, or symbols
+
+
+class Scalars(NamedTuple):
+    """The operations that differ between floats and symbols."""
+
+    less: Callable[..., Values]
+    choose: Callable[..., Values]
+    root: Callable[..., Values]
+    largest: Callable[..., Values]  # maximum along the first axis and a number
+
+
+def _largest_symbol(values: Values, least: float) -> Values:
+    found: Values = least
+    for value in values:
+        found = where(found < value, value, found)
+    return found
+
+
+def _largest_float(values: Values, least: float) -> Values:
+    return values.max(axis=0, initial=least)
+
+
+FLOATS = Scalars(np.less, np.where, np.sqrt, _largest_float)
+SYMBOLS = Scalars(
+    np.frompyfunc(operator.lt, 2, 1), np.frompyfunc(where, 3, 1), np.frompyfunc(sqrt, 1, 1), _largest_symbol
+)
+
+
+class Report(NamedTuple):
+    """The result of a descent, at its best coordinates.
+
+    status: how it ended. distance (m), turn = 2 sin(angle / 2): error of the frame. cost: squared error, 0 where
+    solved. plain: 1 if the target is an exact rotation, the start inside the limits, and no joint half a turn or more
+    from it. gap: largest constraint residual (m or rad).
+    """
+
+    status: Values
+    distance: Values
+    turn: Values
+    iterations: Values
+    cost: Values
+    plain: Values
+    gap: Values
+
+
+class State(NamedTuple):
+    """Coordinates to evaluate next, the best so far with its report, the least squared error and its age."""
+
+    q: Values
+    best: Values
+    report: Report
+    mark: Values
+    since: Values
+
+
+START = (*Report(GOING, FAR, FAR, -1.0, FAR, 1.0, FAR), FAR, 0.0)  # after q and best
+
+
+class Problem(NamedTuple):
+    """Options of a descent that are compiled in.
+
+    bounds: limits of coordinates. scale: a length (m) that weights positions against rotations. constraints: weights
+    of the constraint rows. untargeted: satisfy the constraints only, ignore the target.
+    """
+
+    bounds: tuple[Bound, ...]
+    scale: float
+    position_only: bool
+    constraints: tuple[float, ...] = ()
+    untargeted: bool = False
+
+
+def iterate(
+    m: Scalars, problem: Problem, target: Values, q0: Values, tolerance: Values, iterations: Values, state: State,
+    kinematics: Callable[[Values], tuple[Values, ...]], moved: Callable[[Values, Values], Values] = operator.add,
+) -> State:  # fmt: skip
+    """Evaluate state.q, keep it if it is the best so far, and take a step.
+
+    target (4, 4, ...), q0 (n, ...): the start. kinematics(q): pose (4, 4, ...) and Jacobian (6, nv, ...), and with
+    constraints their residuals (rows, ...) and Jacobian (rows, nv, ...). moved(q, step): q after a step (nv, ...).
+    """
+    q = within(m, problem.bounds, state.q)
+    pose, jacobian, *constrained = kinematics(q)
+    error, distance, turn = _error(m, problem, pose, target)
+    matrix, gap = _weighted(problem, jacobian), 0.0
+    near = m.choose(m.less(tolerance, distance), 0.0, m.choose(m.less(tolerance, turn), 0.0, 1.0))
+    if problem.constraints:
+        open_by, rows = constrained
+        gap = m.root(m.largest(open_by * open_by, 0.0))
+        near = m.choose(m.less(tolerance, gap), 0.0, near)
+        error = np.concatenate([error, np.stack([x * -w for x, w in zip(open_by, problem.constraints, strict=True)])])
+        matrix += [row * w for row, w in zip(rows, problem.constraints, strict=True)]
+    there = m.less(0.5, near)
+    square = _sum(error * error)
+    number = state.report.iterations + 1.0
+    better = m.choose(m.less(square, state.report.cost), 1.0, near)
+    closer = m.less(0.5, m.choose(m.less(number, 0.5), 1.0, better))
+    since = m.choose(m.less(square, state.mark * 0.9), 0.0, state.since + 1.0)
+    ended = m.choose(m.less(number, iterations), GOING, RAN_OUT)
+    status = m.choose(there, SOLVED, m.choose(m.less(STALE - 0.5, since), GIVEN_UP, ended))
+    report = Report(
+        status,
+        m.choose(closer, distance, state.report.distance),
+        m.choose(closer, turn, state.report.turn),
+        number,
+        m.choose(there, 0.0, m.choose(closer, square, state.report.cost)),
+        _plain(m, problem, target, q0, q),
+        m.choose(closer, gap, state.report.gap),
+    )
+    mark = m.choose(m.less(square, state.mark), square, state.mark)
+    step = _step(m, _unblocked(m, problem, q, np.stack(matrix), error), error, square * DAMPING + TINY)
+    return State(moved(q, step), m.choose(closer, q, state.best), report, mark, since)
+
+
+def within(m: Scalars, bounds: tuple[Bound, ...], q: Values) -> Values:
+    """Return q, at most one step outside its limits, clipped to them or brought back inside by a whole turn."""
+    q = q.copy()
+    for bound in bounds:
+        x, low, high = q[bound.index], bound.lower, bound.upper
+        above, below = high, low
+        if bound.back:
+            above = m.choose(m.less(x - TURN, low), high, x - TURN)
+            below = m.choose(m.less(high, x + TURN), low, x + TURN)
+        q[bound.index] = m.choose(m.less(high, x), above, m.choose(m.less(x, low), below, x))
+    return q
+
+
+def _error(m: Scalars, problem: Problem, pose: Values, target: Values) -> tuple[Values, Values, Values]:
+    """Return the weighted error (6, ...) or (3, ...) of the pose, its distance (m), and 2 sin(angle / 2)."""
+    way = target[:3, 3] - pose[:3, 3]
+    if problem.untargeted:
+        return way[:0], 0.0, 0.0
+    distance = m.root(_sum(way * way))
+    way = way * (1.0 / problem.scale)
+    if problem.position_only:
+        return way, distance, 0.0
+    r = np.array([[_sum(target[i, :3] * pose[j, :3]) for j in range(3)] for i in range(3)], dtype=way.dtype)
+    a, b, c = r[0, 0], r[1, 1], r[2, 2]
+    odd = (r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1])
+    even = (r[2, 1] + r[1, 2], r[0, 2] + r[2, 0], r[1, 0] + r[0, 1])
+    # 4 w (w, x, y, z) of the quaternion, and 4 x (...), 4 y (...), 4 z (...): the one with the largest factor is exact
+    rows = (
+        (a + b + c + 1.0, odd[0], odd[1], odd[2]),
+        (odd[0], a - b - c + 1.0, even[2], even[1]),
+        (odd[1], even[2], b - a - c + 1.0, even[0]),
+        (odd[2], even[1], even[0], c - a - b + 1.0),
+    )
+    chosen, largest = rows[0], rows[0][0]
+    for place in (1, 2, 3):
+        more = m.less(largest, rows[place][place])
+        chosen = tuple(m.choose(more, new, old) for new, old in zip(rows[place], chosen, strict=True))
+        largest = m.choose(more, rows[place][place], largest)
+    unit = 0.5 / m.root(largest)
+    w = chosen[0] * unit
+    unit = m.choose(m.less(w, 0.0), -unit, unit)  # the shorter rotation
+    half = np.array([part * unit for part in chosen[1:]], dtype=way.dtype)  # its sine times the axis
+    short, factor = 1.0 - m.choose(m.less(w, 0.0), -w, w), 0.0
+    for term in reversed(_SERIES):
+        factor = short * factor + term
+    return np.concatenate([half * (factor * 2.0), way]), distance, m.root(_sum(half * half)) * 2.0
+
+
+def _plain(m: Scalars, problem: Problem, target: Values, q0: Values, q: Values) -> Values:
+    """Return 0 if the target's rotation is not exact, q is half a turn from q0, or q0 is outside the limits, else 1."""
+    plain: Values = 1.0
+
+    def unless(condition: Values) -> None:
+        nonlocal plain
+        plain = m.choose(condition, 0.0, plain)
+
+    x, y, z = target[0, :3], target[1, :3], target[2, :3]
+    cross = np.array([x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]], dtype=q.dtype)
+    off = [_sum(x * x) - 1.0, _sum(y * y) - 1.0, _sum(x * y), *(cross - z)]
+    last = [target[3, 0], target[3, 1], target[3, 2], target[3, 3] - 1.0]
+    for value, most in (*((value, ROUNDED**2) for value in off), *((value, 0.0) for value in last)):
+        unless(m.less(most, value * value))
+    for bound in problem.bounds:
+        unless(m.less(q0[bound.index], bound.lower))
+        unless(m.less(bound.upper, q0[bound.index]))
+    unless(m.less(9.0, m.largest((q - q0) * (q - q0), 0.0)))
+    return plain
+
+
+def _weighted(problem: Problem, jacobian: Values) -> list[Values]:
+    """Return the rows of the frame's Jacobian that matter, weighted as its error is."""
+    if problem.untargeted:
+        return []
+    weights = [1.0] * 3 + [1.0 / problem.scale] * 3
+    return [jacobian[i] * weights[i] for i in (range(3, 6) if problem.position_only else range(6))]
+
+
+def _unblocked(m: Scalars, problem: Problem, q: Values, matrix: Values, error: Values) -> Values:
+    """Return the weighted Jacobian without the joints at a limit that the step would push outward."""
+    for bound in problem.bounds:
+        if bound.stop:
+            x, column = q[bound.index], matrix[:, bound.velocity]
+            gradient = _sum(column * error)
+            up = m.choose(m.less(0.0, gradient), m.choose(m.less(x, bound.upper), 1.0, 0.0), 1.0)
+            free = m.choose(m.less(gradient, 0.0), m.choose(m.less(bound.lower, x), 1.0, 0.0), up)
+            matrix[:, bound.velocity] = column * free
+    return matrix
+
+
+def _step(m: Scalars, jacobian: Values, error: Values, damping: Values) -> Values:
+    """Return J^T (J J^T + damping)^-1 error, by modified Gram-Schmidt: [J^T; sqrt(damping)] = Q R."""
+    rows, root = len(jacobian), m.root(damping)
+    vectors, fill = list(jacobian), [[0.0] * i + [root] for i in range(rows)]  # the rows that the damping adds
+    step: Values = 0.0
+    y: list[Values] = []
+    factors: list[list[Values]] = [[] for _ in range(rows)]
+    for i in range(rows):
+        own, own_fill = vectors[i], fill[i]
+        inverse = 1.0 / m.root(_sum(own * own) + _total([x * x for x in own_fill]))
+        own, own_fill = own * inverse, [x * inverse for x in own_fill]
+        known = _total([factor * value for factor, value in zip(factors[i], y, strict=True)])
+        y.append((error[i] - known) * inverse)
+        step = own * y[i] + step
+        for k in range(i + 1, rows):
+            along = _sum(own * vectors[k]) + _total([a * b for a, b in zip(own_fill, fill[k], strict=False)])
+            vectors[k] = vectors[k] - own * along
+            fill[k] = [b - a * along for a, b in zip(own_fill, fill[k], strict=False)] + fill[k][i + 1 :]
+            factors[k].append(along)
+    return step * (LARGEST_STEP / m.root(m.largest(step * step, LARGEST_STEP**2)))
+
+
+def _sum(values: Values) -> Values:
+    return values.sum(axis=0)
+
+
+def _total(values: list[Values]) -> Values:
+    return sum(values, 0.0)
+
+
+# ---- Descents of one chain: compiled, as a loop around the traced iteration, or in Python
+
+MOST_JOINTS = 60  # moving joints; beyond, an unrolled step takes long to compile, and Python runs it
+MOST_WORK = 20_000  # rows squared times nv, with constraints: as above
 
 
 @dataclass(frozen=True)
-class DescentRecipe(Recipe):
-    """requests: the pose and the Jacobian of a frame, and with constraints their errors and Jacobian."""
+class Iteration(Computation):
+    """One iteration of a descent: target, options, q0, state -> state.
 
-    problem: Problem = field(default_factory=lambda: Problem((), 1.0, False))
+    kinematics: pose and Jacobian of a frame, and with constraints their residuals and Jacobian.
+    """
 
-    def loop(self) -> Until:
-        return Until((16, 2, self._size), self._size, START, len(Report._fields))
+    kinematics: tuple[RobotFunction, ...]
+    problem: Problem
 
     @property
-    def _size(self) -> int:
-        return signature(self.model, self.requests)[0][0].size
+    def model(self) -> CanonicalModel:
+        return self.kinematics[0].model
 
-    def trace(self) -> Program:
-        graph, loop = Graph(), self.loop()
-        inputs = [Array("target", (16,)), Array("options", (2,)), Array("q0", (loop.start,))]
-        inputs.append(Array("state", (loop.state,)))
-        given = [
-            np.array([graph.leaf("input", (k, i)) for i in range(array.size)], object) for k, array in enumerate(inputs)
-        ]
-        target, (tolerance, iterations), q0, flat = given
-        n = loop.start
+    @property
+    def name(self) -> str:
+        return "descent"
+
+    @property
+    def inputs(self) -> tuple[Array, ...]:
+        n = self.model.nq
+        state = 2 * n + len(START)
+        return Array("target", (16,)), Array("options", (2,)), Array("q0", (n,)), Array("state", (state,))
+
+    @property
+    def outputs(self) -> tuple[Array, ...]:
+        return (self.inputs[-1],)
+
+    def values(self, tracing: Tracing) -> tuple[list[Values]]:
+        target, (tolerance, iterations), q0, flat = (
+            np.array(tracing.leaves[array.name], object) for array in self.inputs
+        )
+        n, model = self.model.nq, self.model
 
         def kinematics(q: Values) -> tuple[np.ndarray, ...]:
-            results = []
-            for request in self.requests:
-                given, (made,) = signature(self.model, [request])
-                run = UnrolledRun(self.model, given, [list(q)])
-                FUNCTIONS[request.function].trace(run, request, 0)
-                results.append(np.array(run.results[0], object).reshape(made.shape))
-            return tuple(results)
+            return tuple(
+                np.array(function.evaluate(list(q)), object).reshape(function.outputs[0].shape)
+                for function in self.kinematics
+            )
 
         def moved_by(q: Values, step: Values) -> np.ndarray:
-            return np.array(normalized(self.model, moved(self.model, list(q), list(step))), object)
+            return np.array(normalized(model, moved(model, list(q), list(step))), object)
 
-        state = State(flat[:n], flat[n : 2 * n], Report(*flat[2 * n : 2 * n + loop.report]), *flat[-2:])
+        state = State(flat[:n], flat[n : 2 * n], Report(*flat[2 * n : 2 * n + len(Report._fields)]), *flat[-2:])
         after = iterate(
             SYMBOLS, self.problem, target.reshape(4, 4), q0, tolerance, iterations, state, kinematics, moved_by
         )  # fmt: skip
-        values = [*after.q, *after.best, *after.report, after.mark, after.since]
-        program = block_program("descent", inputs, [(inputs[-1], values)])
-        return optimise(program)
+        return ([*after.q, *after.best, *after.report, after.mark, after.since],)
 
-    def signature(self) -> Signature:
-        given = (Argument("target", (4, 4)), Argument("options", (2,)), Argument("q0", (self._size,)))
-        return Signature("descent", given, (Argument("q", (self._size,)), Argument("report", (len(Report._fields),))))
+
+@dataclass(frozen=True)
+class Descent(Computation):
+    """A whole descent, target, options, q0 -> q, report: a loop around an `Iteration`, until each sample has ended."""
+
+    iteration: Iteration
+
+    @property
+    def model(self) -> CanonicalModel:
+        return self.iteration.model
+
+    @property
+    def name(self) -> str:
+        return "descent"
+
+    @property
+    def inputs(self) -> tuple[Array, ...]:
+        return Array("target", (4, 4)), Array("options", (2,)), Array("q0", (self.model.nq,))
+
+    @property
+    def outputs(self) -> tuple[Array, ...]:
+        return Array("q", (self.model.nq,)), Array("report", (len(Report._fields),))
+
+    def trace(self) -> Program:
+        return self.iteration.trace()
+
+    def loop(self) -> Until:
+        return Until((16, 2, self.model.nq), self.model.nq, START, len(Report._fields))
 
 
 def descents_of(chain: Chain, problem: Problem) -> Callable[..., tuple[FloatArray, ...]]:
-    """A function of targets, options and starts: the best coordinates of each descent, and its report."""
+    """Return a function of targets, options and starts: the best coordinates of each descent, and its report."""
     if not chain.compiled:
         return functools.partial(descend_in_python, chain, problem)
-    requests = Request("pose", frame=chain.frame), Request("jacobian", frame=chain.frame, reference="world_aligned")
+    model, frame = chain.canonical, chain.frame
+    kinematics = (
+        RobotFunction(model, "pose", frame=frame),
+        RobotFunction(model, "jacobian", frame=frame, reference="world_aligned"),
+    )
     if problem.constraints:
-        requests += Request("constraint_error"), Request("constraint_jacobian")
-    return make_function(DescentRecipe(chain.canonical, requests, problem=problem), "float64", 1, "llvm")
+        kinematics += RobotFunction(model, "constraint_error"), RobotFunction(model, "constraint_jacobian")
+    return compiled(Descent(Iteration(kinematics, problem)), "float64", 1, "llvm")
 
 
 def descend_in_python(
     chain: Chain, problem: Problem, target: FloatArray, options: FloatArray, q0: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The same descents, for chains too long to be written out, and without machine code.
+    """Run the same descents in Python: for chains too long to be unrolled, and without machine code.
 
     target (N, 4, 4), q0 (N, nq) -> q (N, nq), report (N, ...).
     """
@@ -107,19 +415,19 @@ def descend_in_python(
     def moved_by(x: FloatArray, step: FloatArray) -> FloatArray:
         return chain.moved(x.T, step.T).T
 
-    active, own_target, own_q0 = np.arange(count), first(target), q0.T.copy()
+    active, active_target, active_q0 = np.arange(count), first(target), q0.T.copy()
     filled = [np.full(count, value) for value in START]
     state = State(q0.T.copy(), np.zeros((size, count)), Report(*filled[:-2]), *filled[-2:])
     with np.errstate(all="ignore"):
         while len(active):
             state = iterate(
-                FLOATS, problem, own_target, own_q0, tolerance, iterations, state, kinematics, moved_by
+                FLOATS, problem, active_target, active_q0, tolerance, iterations, state, kinematics, moved_by
             )  # fmt: skip
             keep = state.report.status == GOING
             ended = active[~keep]
             q[ended] = state.best[:, ~keep].T
             reports[ended] = np.stack(np.broadcast_arrays(*state.report), axis=1)[~keep]
-            active, own_target, own_q0 = active[keep], own_target[..., keep], own_q0[:, keep]
+            active, active_target, active_q0 = active[keep], active_target[..., keep], active_q0[:, keep]
             state = _taken(state, keep)
     return q, reports
 

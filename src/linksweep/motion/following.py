@@ -1,11 +1,11 @@
-"""The joint motion that leads a frame along a path: by J and dJ/dt, on one branch, without differencing.
+"""Joint trajectories that move a frame along a path, from J and dJ/dt, on one branch, without finite differences.
 
-With constraints between frames, their rows stand below those of the frame: A = [J; K], A qd = [twist; 0].
+With constraints between frames, their Jacobian K is stacked below that of the frame: A = [J; K], A qd = [twist; 0].
 
-A singular configuration on the path is leapt over where the branch of solutions goes on smoothly. Next to it A has
-next to no inverse, so that steps cannot go through it; but velocities and accelerations before it lead to the
-coordinates behind it, if the path goes through it. det(U^T A V), with the singular vectors U and V before it, then
-changes its sign. In the course of the leap the motion is interpolated.
+A singular configuration on the path is crossed in one long step if the branch of solutions continues smoothly. Near
+it A is ill-conditioned, and short steps cannot pass. Velocities and accelerations before it predict the coordinates
+behind it if the path goes through it: det(U^T A V), with the singular vectors U and V before it, then changes sign.
+The trajectory within the long step is interpolated.
 """
 
 from __future__ import annotations
@@ -20,32 +20,42 @@ from linksweep.errors import ArgumentError
 from linksweep.mechanism.coordinates import difference
 
 from ..robot.robot import Robot
-from .base import FloatArray, JointMotion, finite
 from .cartesian import FrameMotion, Path
 from .chains import Chain, error_of
 from .inverse import CONVERGED, LIMITS, chain_of, check_flags, inverse_kinematics
+from .trajectories import FloatArray, JointMotion, finite
 
 SINGULAR = "singular"
 VELOCITY = "velocity limits"
-FEWEST = 1e-12  # singular values below this part of the largest are zero: directions that the arm does not have
-FREE_DRIFT = 1e-9  # rad or m in one step: where the path leaves joints free, nothing else keeps the integral exact
-LARGEST_STEP = 0.5  # rad or m of any joint: larger steps may pass two singular configurations at once
-SHORTEST = 1e-13  # of the times' span: the shortest step
-CORNER, TURNED = 0.02, 0.25  # of a step what Newton's method may correct, of velocities what they may change by in it
-REGULAR = 1e-6  # least singular value, of the largest, of configurations that are regular
-NEAR = 0.05  # the same, of those that are near singular ones: some 3e-4 is where leaps begin
-EXACT, NEARLY = 1e-8, 1e-6  # of twists and accelerations: what velocities may miss, and in the course of a leap
+RANK = 1e-12  # singular values below this fraction of the largest count as zero
+REDUNDANT_DRIFT = 1e-9  # rad or m in one step: the path does not correct the motion of redundant joints
+LARGEST_STEP = 0.5  # rad or m of any joint: a larger step may pass two singular configurations at once
+SHORTEST = 1e-13  # shortest step, relative to the duration
+CORNER, JUMP = 0.02, 0.25  # largest relative correction of a step, and relative change of velocities in it
+REGULAR = 1e-6  # smallest singular value, relative to the largest, of a regular configuration
+NEAR = 0.05  # the same, of configurations near a singular one; crossings begin at about 3e-4
+EXACT, NEARLY = 1e-8, 1e-6  # relative residual of twists and accelerations, outside and within a crossing
 
 
 @dataclass(frozen=True)
 class Followed:
-    """The joint motion along a path, at times t (k,): q (k, nq), qd and qdd (k, nv); NaN from the first failure on.
+    """The joint trajectory along a path.
 
-    solved (k,): up to where the path could be followed. reason: "converged", or why it ends: "singular", the solutions
-    that hang together with the first one end here, at a singular configuration; "limits", a joint limit; "velocity
-    limits", the path asks for more than the largest velocity of a joint, and could be followed slower; "out of reach",
-    "orientation", "constraints", "did not converge" as of `inverse_kinematics`. peak (nv,): the largest velocities that
-    the path asks for, between the times and beyond the velocity limits too.
+    Attributes
+    ----------
+    t : (k,)
+        Times (s).
+    q, qd, qdd : (k, nq), (k, nv), (k, nv)
+        Coordinates, velocities and accelerations; NaN from the first failure on.
+    solved : (k,)
+        Up to where the path could be followed.
+    reason : str
+        "converged", or why it ends. "singular": the branch of solutions ends at a singular configuration. "limits": a
+        joint limit is reached. "velocity limits": the path needs more than the velocity limit of a joint, and could be
+        followed more slowly. "out of reach", "orientation", "constraints", "did not converge": as in
+        `InverseKinematics`.
+    peak : (nv,)
+        Largest joint velocities that the path needs, also between the times and beyond the velocity limits.
     """
 
     t: FloatArray
@@ -58,6 +68,7 @@ class Followed:
 
     @property
     def motion(self) -> JointMotion:
+        """q, qd and qdd as one tuple."""
         return JointMotion(self.q, self.qd, self.qdd)
 
 
@@ -65,53 +76,67 @@ def follow(
     robot: Robot, frame: str, path: Path, times: ArrayLike, q0: ArrayLike | None = None, *, position_only: bool = False,
     limits: bool = True, tolerance: float = 1e-10,
 ) -> Followed:  # fmt: skip
-    """The joint motion that leads the frame along the path, at increasing times (k,).
+    """Return the joint trajectory that moves a frame along a path.
 
-    frame: its name, one of `robot.frame_names`. path: a `Line`, an `Arc`, or what gives poses as they do. times: (k,)
-    seconds. q0: (nq,), where to look for the solution at the first time, which decides the branch; None: anywhere.
-    position_only: the frame's directions are left free. tolerance: of the pose and of the constraints, in m and rad.
+    Velocities and accelerations are exact: J qd is the twist of the path, J qdd + dJ/dt qd its acceleration, and both
+    satisfy the constraints. A redundant arm takes the smallest velocities. Singular configurations are crossed where
+    the branch of solutions continues smoothly. A path that cannot be followed to its end is not an error: see
+    `Followed`.
 
-    Velocities and accelerations are exact: J qd is the path's twist and J qdd + dJ/dt qd its acceleration, and they
-    keep the constraints. An arm with more freedoms than the path needs takes the smallest velocities that do it.
-    Singular configurations are crossed where the solutions go on smoothly.
-    limits: end where a joint limit is passed, or a velocity limit. A path that cannot be followed to its end is no
-    error: see `Followed`.
+    Parameters
+    ----------
+    robot : Robot
+    frame : one of `robot.frame_names`
+    path : Line, Arc, or a function of times that returns a FrameMotion
+    times : (k,)
+        Increasing times (s).
+    q0 : (nq,)
+        Initial guess for the solution at the first time, which selects the branch. Any branch by default.
+    position_only : bool
+        Ignore the orientation of the frame.
+    limits : bool
+        End where a position or velocity limit is passed.
+    tolerance : float
+        Of the pose and the constraint residuals, in m and rad.
+
+    Returns
+    -------
+    Followed
     """
     t = finite("follow", "times", times)
     if t.ndim != 1 or not t.size or not (np.diff(t) > 0.0).all():
-        raise ArgumentError(
-            f"follow got times of shape {t.shape}, expected (k,), each later than the one before: sort them and "
-            "remove repeats."
-        )
+        raise ArgumentError(f"follow got times of shape {t.shape}, expected strictly increasing times (k,).")
     check_flags(position_only=position_only, limits=limits)
     if not callable(path) or isinstance(path, type) or not isinstance(path(t[:1]), FrameMotion):
         raise ArgumentError(
-            f"follow got a path of type {type(path).__name__}, expected a Line, an Arc, or what gives a FrameMotion "
-            "when called with times."
+            f"follow got a path of type {type(path).__name__}, expected a Line, an Arc, or a function of times "
+            "that returns a FrameMotion."
         )
     first = inverse_kinematics(
         robot, path(t[0]).pose, frame, q0, position_only=position_only, limits=limits, tolerance=tolerance,
         restarts=62 if q0 is None else 0,
     )  # fmt: skip
-    walk = _Walk(robot, chain_of(robot, frame), path, t, position_only, limits, tolerance)
+    follower = _Follower(robot, chain_of(robot, frame), path, t, position_only, limits, tolerance)
     if first.solved:
-        walk.go(first.q)
+        follower.run(first.q)
     else:
-        walk.reason = str(first.reason)
-    return walk.followed()
+        follower.reason = str(first.reason)
+    return follower.followed()
 
 
 class _Rates(NamedTuple):
-    """Velocities and accelerations (k, nv), and what (k,) they miss of the path's."""
+    """Velocities and accelerations (k, nv), and their relative residual (k,) with respect to the path."""
 
     qd: FloatArray
     qdd: FloatArray
-    missed: FloatArray
+    residual: FloatArray
 
 
-class _Leap(NamedTuple):
-    """A motion over a singular configuration: when it starts and ends, coordinates and their rates at its start, and
-    rates at its end, to which `moved` leads. least: singular value at both, as a part of the largest."""
+class _Crossing(NamedTuple):
+    """A step over a singular configuration: times and rates at both ends, coordinates at its start.
+
+    moved (nv,): displacement to its end. least: smallest singular value at both ends, relative to the largest.
+    """
 
     start: float
     end: float
@@ -123,7 +148,7 @@ class _Leap(NamedTuple):
 
 
 class _Factors:
-    """The singular values of A (rows, nv), and what they say. rank: that of regular configurations, so far."""
+    """The singular value decomposition of A (rows, nv). rank: the largest rank of A so far."""
 
     def __init__(self, A: FloatArray, rank: int) -> None:
         self.A = A
@@ -136,12 +161,12 @@ class _Factors:
     def regular(self) -> bool:
         return self.least > REGULAR
 
-    def solved(self, wanted: FloatArray, fewest: float = FEWEST) -> FloatArray:
-        """The smallest rates that A takes to what is wanted."""
-        if self.sizes[-1] > fewest * self.sizes[0]:
-            return ((wanted @ self.left) / self.sizes) @ self.right
-        kept = self.sizes > fewest * self.sizes[0]
-        return ((wanted @ self.left[:, kept]) / self.sizes[kept]) @ self.right[kept]
+    def solved(self, right_side: FloatArray, rank: float = RANK) -> FloatArray:
+        """Return the least-norm solution x of A x = right_side; rank: relative size of zero singular values."""
+        if self.sizes[-1] > rank * self.sizes[0]:
+            return ((right_side @ self.left) / self.sizes) @ self.right
+        nonzero = self.sizes > rank * self.sizes[0]
+        return ((right_side @ self.left[:, nonzero]) / self.sizes[nonzero]) @ self.right[nonzero]
 
     def beyond(self, other: _Factors) -> bool:
         """Whether a singular configuration is between this one and the other."""
@@ -149,8 +174,8 @@ class _Factors:
         return bool(np.linalg.det(left.T @ other.A @ right) < 0.0)
 
 
-class _Walk:
-    """One step after the other along a path: predict by the velocities, correct by the pose."""
+class _Follower:
+    """Predictor-corrector steps along a path: Runge-Kutta for the velocities, then Newton for the pose."""
 
     def __init__(
         self, robot: Robot, chain: Chain, path: Path, t: FloatArray, position_only: bool, limits: bool,
@@ -160,22 +185,22 @@ class _Walk:
         self.position_only, self.limits, self.tolerance = position_only, limits, tolerance
         self.rows = slice(3, 6) if position_only else slice(0, 6)
         self.weights = np.array([*[1.0, 1.0, 1.0, *[1.0 / chain.scale] * 3][self.rows], *chain.row_weights])
-        self.most = robot.limits.velocity if limits else np.full(robot.nv, np.inf)
+        self.velocity_limits = robot.limits.velocity if limits else np.full(robot.nv, np.inf)
         self.q, self.qd, self.qdd = (np.full((len(t), n), np.nan) for n in (robot.nq, robot.nv, robot.nv))
         self.reached, self.reason = 0, CONVERGED
         self.peak = np.zeros(robot.nv)
-        self.leaps: list[_Leap] = []
-        self.bridged: dict[int, bool] = {}  # which times are in the course of one, and whether it will do there
-        self.speeds: list[tuple[float, FloatArray]] = []  # mean velocities of the other steps, and when
+        self.crossings: list[_Crossing] = []
+        self.interpolated: dict[int, bool] = {}  # indices of times within a crossing, and whether it is exact there
+        self.speeds: list[tuple[float, FloatArray]] = []  # times and mean velocities of the other steps
         A = self._matrix(chain.starts(0)[0][0])
         self.rank = int(np.linalg.matrix_rank(A, rtol=REGULAR))
         self.redundant = self.rank < np.any(A, axis=0).sum()
-        self.allowed = FREE_DRIFT if self.redundant else 0.05
+        self.allowed = REDUNDANT_DRIFT if self.redundant else 0.05
         self.last: tuple[FloatArray, _Factors] | None = None  # coordinates at the end of a step, and A there
         self.length = np.inf
 
-    def go(self, q: FloatArray) -> None:
-        """From the coordinates at the first time as far as it goes."""
+    def run(self, q: FloatArray) -> None:
+        """Follow the path from the coordinates at the first time as far as possible."""
         at = self.t[0]
         for k, time in enumerate(self.t):
             while at < time:
@@ -188,7 +213,7 @@ class _Walk:
                 break
             self.q[k], self.reached = q, k + 1
             if at > time:
-                self.bridged[k] = self._bridged(self.leaps[-1], k)
+                self.interpolated[k] = self._interpolate(self.crossings[-1], k)
             if self.limits and self._outside(self.q[k]):
                 self.reason, self.reached = LIMITS, k
                 break
@@ -204,7 +229,7 @@ class _Walk:
         return Followed(self.t, self.q, self.qd, self.qdd, solved, self.reason, self.peak)
 
     def _why(self, q: FloatArray, time: float) -> str:
-        """Why the branch of q ends before `time`: no solution there at all, or none that hangs together with q."""
+        """Return why the branch of q ends before `time`: no solution there, or none connected with q."""
         found = inverse_kinematics(
             self.robot, self.path(time).pose, self.chain.frame, q, position_only=self.position_only,
             limits=self.limits, tolerance=self.tolerance,
@@ -214,17 +239,19 @@ class _Walk:
     # steps
 
     def _step(self, q: FloatArray, start: float, end: float) -> tuple[FloatArray, float] | None:
-        """The coordinates on the branch of q at `end`, in as many steps as it takes, or after a leap beyond it, and
-        when; None: the branch ends."""
+        """Return coordinates on the branch of q and their time: `end`, or later after a crossing.
+
+        Return None if the branch ends.
+        """
         time, shortest = start, SHORTEST * (self.t[-1] - self.t[0])
         self.length = min(2.0 * self.length, end - start)
         while time < end:
             until = end if time + 1.001 * self.length >= end else time + self.length
-            own = self.last[1] if self.last is not None and self.last[0] is q else self._factors(q)
-            leapt = self._leap(q, own, time, until)
-            if leapt is not None:
-                return leapt
-            there = self._advance(q, own, time, until)
+            factors = self.last[1] if self.last is not None and self.last[0] is q else self._factors(q)
+            crossed = self._cross(q, factors, time, until)
+            if crossed is not None:
+                return crossed
+            there = self._advance(q, factors, time, until)
             if there is None:
                 self.length = 0.5 * (until - time)
                 if self.length <= shortest:
@@ -235,13 +262,15 @@ class _Walk:
             q, time, self.length = there, until, 2.0 * self.length
         return q, end
 
-    def _advance(self, q: FloatArray, own: _Factors, start: float, end: float) -> FloatArray | None:
-        """Runge and Kutta's step of order 4, then Newton's method; None if they do not agree, or the step is no smooth
-        motion along the branch. own: of A at q."""
+    def _advance(self, q: FloatArray, here: _Factors, start: float, end: float) -> FloatArray | None:
+        """Take a Runge-Kutta step of order 4, then Newton steps. here: factors of A at q.
+
+        Return None if the two disagree, or if the step leaves the branch.
+        """
         h = end - start
         moving = self.path(np.array([start, 0.5 * (start + end), end]))
         first, middle, last = self._padded(moving.twist) * self.weights
-        a = own.solved(first)
+        a = here.solved(first)
         b = self._factors(self.chain.moved(q, 0.5 * h * a)).solved(middle)
         c = self._factors(self.chain.moved(q, 0.5 * h * b)).solved(middle)
         d = self._factors(self.chain.moved(q, h * c)).solved(last)
@@ -251,24 +280,24 @@ class _Walk:
         found = self._corrected(self.chain.moved(q, step), moving.pose[2])
         if found is None:
             return None
-        q, there, way = found
-        if way > min(self.allowed, max(CORNER * np.abs(step).max(), self.tolerance / there.least)):
+        q, there, distance = found
+        if distance > min(self.allowed, max(CORNER * np.abs(step).max(), self.tolerance / there.least)):
             return None
-        if own.regular and not there.regular:  # into a singular configuration only where the path ends
+        if here.regular and not there.regular:  # enter a singular configuration only at the end of the path
             return q if end == self.t[-1] else None
-        if own.regular and own.beyond(there):
+        if here.regular and here.beyond(there):
             return None
         v, w = np.abs(first).max(), np.abs(last).max()
-        if min(v, w) > 1e-3 * max(v, w) and own.regular:  # velocities for the same twist: if they jump, it is a corner
+        if min(v, w) > 1e-3 * max(v, w) and here.regular:  # a jump of velocities per unit of twist is a corner
             before, after = a / v, there.solved(last) / w
-            if np.abs(after - before).max() > TURNED * max(np.abs(before).max(), np.abs(after).max()):
+            if np.abs(after - before).max() > JUMP * max(np.abs(before).max(), np.abs(after).max()):
                 return None
         self.last = q, there
         return q
 
     def _corrected(self, q: FloatArray, pose: FloatArray) -> tuple[FloatArray, _Factors, float] | None:
-        """The coordinates near q at which the frame has the pose, A there, and how far they are from q."""
-        way, size = 0.0, np.inf
+        """Return the coordinates near q at which the frame has the pose, the factors there, and the distance from q."""
+        distance, size = 0.0, np.inf
         for _ in range(8):
             error, A = self._at(q, pose)
             before, size = size, float(np.abs(error).max())
@@ -276,25 +305,26 @@ class _Walk:
                 break
             there = self._factors(q, A)
             correction = there.solved(error * self.weights)
-            way += float(np.abs(correction).max())
+            distance += float(np.abs(correction).max())
             q = self.chain.moved(q, correction)
-            if size <= self.tolerance:  # and one step better
-                return q, there, way
+            if size <= self.tolerance:  # after one more step
+                return q, there, distance
         return None
 
-    def _leap(self, q: FloatArray, own: _Factors, start: float, end: float) -> tuple[FloatArray, float] | None:
-        """Over the singular configuration that is on the path before or near `end`, if there is one, to as far behind.
+    def _cross(self, q: FloatArray, here: _Factors, start: float, end: float) -> tuple[FloatArray, float] | None:
+        """Cross the singular configuration on the path before or near `end`, if there is one.
 
-        Velocities and accelerations say where. The path goes through it, to within the tolerance, if they also lead to
-        its pose behind it.
+        Velocities and accelerations predict its time. The path goes through it, to within the tolerance, if they also
+        lead to the pose behind it.
         """
-        if not REGULAR < own.least < NEAR:
+        if not REGULAR < here.least < NEAR:
             return None
         first, k = self._rates(q[None], self.path(np.array([start]))), self.rank - 1
-        falls = -float(own.left[:, k] @ self._change(q[None], first.qd)[0] @ own.right[k])  # how fast it gets singular
-        if own.sizes[k] > 1.5 * falls * (end - start):  # it is well behind the end of the step, or left behind
+        # how fast the smallest singular value decreases
+        decrease = -float(here.left[:, k] @ self._change(q[None], first.qd)[0] @ here.right[k])
+        if here.sizes[k] > 1.5 * decrease * (end - start):  # it is well beyond the end of the step, or already passed
             return None
-        land = start + 2.0 * own.sizes[k] / falls
+        land = start + 2.0 * here.sizes[k] / decrease
         if land > max(self.t[-1], getattr(self.path, "end", -np.inf)):
             return None
         h = land - start
@@ -303,15 +333,15 @@ class _Walk:
         found = self._corrected(self.chain.moved(q, step), moving.pose[0])
         if found is None:
             return None
-        there, factors, way = found
-        if way * factors.sizes[k] > self.tolerance or not own.beyond(factors):
+        there, factors, distance = found
+        if distance * factors.sizes[k] > self.tolerance or not here.beyond(factors):
             return None
         last = self._rates(there[None], moving)
         speed = np.abs(first.qd).max()
-        if not np.abs(last.qd - first.qd - h * first.qdd).max() <= TURNED * speed:
+        if not np.abs(last.qd - first.qd - h * first.qdd).max() <= JUMP * speed:
             return None
-        moved, least = difference(self.chain.canonical, q, there), max(own.least, factors.least)
-        self.leaps.append(_Leap(start, land, q, first, moved, last, least))
+        moved, least = difference(self.chain.canonical, q, there), max(here.least, factors.least)
+        self.crossings.append(_Crossing(start, land, q, first, moved, last, least))
         return there, land
 
     # kinematics
@@ -324,9 +354,9 @@ class _Walk:
         return A * self.weights[:, None]
 
     def _at(self, q: FloatArray, pose: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The way (rows,) to a pose and back onto the constraints, and A (rows, nv), weighted."""
-        own, jacobian, *constrained = self.chain.function(q)
-        error, A = error_of(own, pose)[self.rows], jacobian[self.rows]
+        """Return the error (rows,) of the pose and the constraints, and A (rows, nv), weighted."""
+        current, jacobian, *constrained = self.chain.function(q)
+        error, A = error_of(current, pose)[self.rows], jacobian[self.rows]
         if constrained:
             error, A = np.concatenate([error, -constrained[0]]), np.concatenate([A, constrained[1]])
         return error, A * self.weights[:, None]
@@ -337,7 +367,7 @@ class _Walk:
         return found
 
     def _padded(self, twist: FloatArray) -> FloatArray:
-        """The rows of a twist (..., 6) that count, and nothing for the constraints."""
+        """Return the rows of a twist (..., 6) that matter, and zeros for the constraints."""
         rows = twist[..., self.rows]
         return np.concatenate([rows, np.zeros((*rows.shape[:-1], len(self.weights) - rows.shape[-1]))], axis=-1)
 
@@ -352,18 +382,18 @@ class _Walk:
     # velocities and accelerations
 
     def _differentiate(self, n: int) -> None:
-        """Velocities and accelerations at the first n times, and whether they will do."""
-        direct, lost = np.array([k not in self.bridged for k in range(n)], bool), np.zeros(n, bool)
-        for k, good in self.bridged.items():
+        """Compute velocities and accelerations at the first n times, and check them."""
+        direct, lost = np.array([k not in self.interpolated for k in range(n)], bool), np.zeros(n, bool)
+        for k, good in self.interpolated.items():
             lost[k:] |= k < n and not good
-        self.qd[:n][direct], self.qdd[:n][direct], missed = self._rates(
+        self.qd[:n][direct], self.qdd[:n][direct], residual = self._rates(
             self.q[:n][direct], self.path(self.t[:n][direct])
         )
-        lost[direct] |= missed > EXACT
+        lost[direct] |= residual > EXACT
         when = np.array([time for time, _ in self.speeds])
         speeds = np.array([speed for _, speed in self.speeds]).reshape(-1, self.robot.nv)
-        fast = (np.abs(self.qd[:n]) > self.most).any(axis=1)
-        between = when[(speeds > self.most).any(axis=1)]
+        fast = (np.abs(self.qd[:n]) > self.velocity_limits).any(axis=1)
+        between = when[(speeds > self.velocity_limits).any(axis=1)]
         slow = [int(np.argmax(fast)) if fast.any() else n, *np.searchsorted(self.t[:n], between[:1])]
         for reason, ends in ((SINGULAR, [int(np.argmax(lost)) if lost.any() else n]), (VELOCITY, slow)):
             if min(ends) < self.reached:
@@ -372,68 +402,68 @@ class _Walk:
         self.peak = np.abs(np.concatenate([self.qd[:n][~lost], speeds])).max(axis=0, initial=0.0)
 
     def _rates(self, q: FloatArray, moving: FrameMotion) -> _Rates:
-        """At q (k, nq).
+        """Return velocities and accelerations at q (k, nq).
 
-        The smallest velocities are qd = A^T y with A A^T y = v. Their derivative has the part A^+ (a - dA qd), which
-        the path needs, and of dA^T y the part that it does not notice.
+        The least-norm velocities are qd = A^T y with A A^T y = v. Their derivative is A^+ (a - dA qd) plus the
+        projection of dA^T y onto the null space of A.
         """
         A = self._matrix(q)
         left, sizes, right = np.linalg.svd(A, full_matrices=False)
-        kept = sizes > FEWEST * sizes.max(axis=1, keepdims=True, initial=0.0)
-        inverse = np.where(kept, 1.0 / np.where(kept, sizes, 1.0), 0.0)[..., None]
+        nonzero = sizes > RANK * sizes.max(axis=1, keepdims=True, initial=0.0)
+        inverse = np.where(nonzero, 1.0 / np.where(nonzero, sizes, 1.0), 0.0)[..., None]
         across, back = np.swapaxes(left, 1, 2), np.swapaxes(right, 1, 2)
         twist, acceleration = self._columns(moving)
         qd = back @ (inverse * (across @ twist))
         change = self._change(q, qd[..., 0])
         qdd = np.zeros_like(qd)
         if self.redundant:
-            unnoticed = np.swapaxes(change, 1, 2) @ (left @ (inverse**2 * (across @ twist)))
-            # at a singular configuration the path notices some of what the arm cannot do: nothing is added there
-            qdd = unnoticed - back[:, :, : self.rank] @ (right[:, : self.rank] @ unnoticed)
+            free = np.swapaxes(change, 1, 2) @ (left @ (inverse**2 * (across @ twist)))
+            # at a singular configuration, nothing is added along the lost directions
+            qdd = free - back[:, :, : self.rank] @ (right[:, : self.rank] @ free)
         qdd = qdd + back @ (inverse * (across @ (acceleration - change @ qd - A @ qdd)))
-        return _Rates(qd[..., 0], qdd[..., 0], self._missed(A, change, qd, qdd, moving))
+        return _Rates(qd[..., 0], qdd[..., 0], self._residual(A, change, qd, qdd, moving))
 
     def _columns(self, moving: FrameMotion) -> tuple[FloatArray, FloatArray]:
-        """The weighted twists and accelerations (k, rows, 1)."""
+        """Return the weighted twists and accelerations (k, rows, 1)."""
         twist, acceleration = (self._padded(x) * self.weights for x in (moving.twist, moving.acceleration))
         return twist[..., None], acceleration[..., None]
 
-    def _missed(
+    def _residual(
         self, A: FloatArray, change: FloatArray, qd: FloatArray, qdd: FloatArray, moving: FrameMotion
     ) -> FloatArray:
-        """What (k,) velocities and accelerations (k, nv, 1) miss of the path's, as a part of these; less rounding."""
+        """Return the relative residual (k,) of velocities and accelerations (k, nv, 1), beyond rounding."""
         twist, acceleration = self._columns(moving)
 
         def largest(x: FloatArray) -> FloatArray:
             return np.abs(x).max(axis=(1, 2))
 
         found = np.zeros(len(A))
-        for rates, rest, wanted in ((qd, 0.0 * twist, twist), (qdd, change @ qd, acceleration)):
-            off = largest(A @ rates + rest - wanted) - 1e-13 * largest(A) * largest(rates)
-            found = np.maximum(found, off / np.maximum(largest(wanted) + largest(rest), 1e-300))
+        for rates, rest, target in ((qd, 0.0 * twist, twist), (qdd, change @ qd, acceleration)):
+            off = largest(A @ rates + rest - target) - 1e-13 * largest(A) * largest(rates)
+            found = np.maximum(found, off / np.maximum(largest(target) + largest(rest), 1e-300))
         return found
 
-    def _bridged(self, leap: _Leap, k: int) -> bool:
-        """Take the motion at the k-th time from the leap, and say whether it will do.
+    def _interpolate(self, crossing: _Crossing, k: int) -> bool:
+        """Interpolate the trajectory at the k-th time within a crossing; return whether it is exact enough.
 
-        Velocities are a polynomial of degree 3 between both ends. What the path determines is then corrected.
+        Velocities are a cubic polynomial between both ends. The components that the path determines are then corrected.
         """
-        h, moving = leap.end - leap.start, self.path(self.t[k : k + 1])
-        (v0,), (a0,), _ = leap.first
-        (v1,), (a1,), _ = leap.last
+        h, moving = crossing.end - crossing.start, self.path(self.t[k : k + 1])
+        (v0,), (a0,), _ = crossing.first
+        (v1,), (a1,), _ = crossing.last
         powers = np.stack([v0, h * a0, 3.0 * (v1 - v0) - h * (2.0 * a0 + a1), 2.0 * (v0 - v1) + h * (a0 + a1)])
-        x, order = (self.t[k] - leap.start) / h, np.arange(4)
+        x, order = (self.t[k] - crossing.start) / h, np.arange(4)
         qd, qdd = x**order @ powers, (order * x ** np.maximum(order - 1, 0)) @ powers / h
         whole = h * powers / (order[:, None] + 1)
-        q = self.chain.moved(leap.q, x ** (order + 1) @ whole + x * (leap.moved - whole.sum(axis=0)))
+        q = self.chain.moved(crossing.q, x ** (order + 1) @ whole + x * (crossing.moved - whole.sum(axis=0)))
         for _ in range(2):
             error, A = self._at(q, moving.pose[0])
-            own = self._factors(q, A)
-            q = self.chain.moved(q, own.solved(error * self.weights, 2.0 * leap.least))
+            here = self._factors(q, A)
+            q = self.chain.moved(q, here.solved(error * self.weights, 2.0 * crossing.least))
         twist, acceleration = (x[0, :, 0] for x in self._columns(moving))
-        qd = qd + own.solved(twist - A @ qd, 2.0 * leap.least)
+        qd = qd + here.solved(twist - A @ qd, 2.0 * crossing.least)
         change = self._change(q[None], qd[None])
-        qdd = qdd + own.solved(acceleration - change[0] @ qd - A @ qdd, 2.0 * leap.least)
+        qdd = qdd + here.solved(acceleration - change[0] @ qd - A @ qdd, 2.0 * crossing.least)
         self.q[k], self.qd[k], self.qdd[k] = q, qd, qdd
-        missed = self._missed(A[None], change, qd[None, :, None], qdd[None, :, None], moving)
-        return bool(missed[0] <= NEARLY and np.abs(self._at(q, moving.pose[0])[0]).max() <= self.tolerance)
+        residual = self._residual(A[None], change, qd[None, :, None], qdd[None, :, None], moving)
+        return bool(residual[0] <= NEARLY and np.abs(self._at(q, moving.pose[0])[0]).max() <= self.tolerance)

@@ -1,22 +1,23 @@
-"""Inverse kinematics: the joint coordinates that put a frame where it is wanted, for many poses at once."""
+"""Inverse kinematics: joint coordinates at which a frame has a target pose, for many targets at once."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
+from linksweep.support.checks import real_number, whole_number
 from linksweep.support.messages import shown
 
 from ..robot.robot import Robot, checked_robot
-from .base import FloatArray, finite
-from .chains import STARTS, Chain
-from .descent import SOLVED
-from .poses import checked_poses
-from .solver import Found, Task, solve
+from .cartesian import checked_poses
+from .chains import STARTS, Chain, Known
+from .descents import RAN_OUT, SOLVED, Report
+from .trajectories import FloatArray, finite
 
 CONVERGED = "converged"
 OUT_OF_REACH = "out of reach"
@@ -25,21 +26,31 @@ LIMITS = "limits"
 NOT_CONVERGED = "did not converge"
 CONSTRAINTS = "constraints"
 _TRUE, _NONE, _CONVERGED = np.True_, np.int64(0), np.str_(CONVERGED)  # as arrays of no dimension give them
-BLOCK = 2048  # targets at once: the arrays stay in the processor's caches
+BLOCK = 2048  # targets at once, whose arrays fit into the processor's caches
 
 
 @dataclass(frozen=True)
 class InverseKinematics:
-    """What was found for targets of shape (...).
+    """Results of inverse kinematics for targets of shape (...). For one target, all fields but q are NumPy scalars.
 
-    q (..., nq): the solution, or the nearest pose that was found where `solved` (...) is False. position_error (m) and
-    rotation_error (rad): how far the frame is off there. iterations, restarts: what it took. reason: "converged", or
-    why not: "out of reach", the position alone cannot be reached either; "orientation", the position can, but not with
-    this orientation; "limits", there is a solution, but outside the joint limits; "constraints", the constraints of the
-    robot could not be met wherever the frame is; "did not converge", the search was still getting nearer when it ended.
-    All but a target farther off than the arm is long are findings of the search, not proofs. constraint_error: the
-    largest error of the robot's constraints (m or rad) at q, 0 for a robot without. Of one target all but q are NumPy's
-    scalars.
+    Attributes
+    ----------
+    q : (..., nq)
+        The solution, or the nearest configuration that the search found where `solved` is False.
+    solved : (...)
+        Whether the pose and the constraints are met to the tolerance.
+    position_error, rotation_error : (...)
+        Distance (m) and angle (rad) between the frame and its target at q.
+    iterations, restarts : (...)
+        Iterations of all descents, and number of further starts.
+    reason : (...)
+        "converged", or why there is no solution. "out of reach": the position cannot be reached. "orientation": the
+        position can be reached, but not with this orientation. "limits": there is a solution, but outside the joint
+        limits. "constraints": the constraints of the robot cannot be satisfied. "did not converge": the error was
+        still decreasing when the iterations ended. These are findings of a search, not proofs, except for a target
+        farther away than the length of the arm.
+    constraint_error : (...)
+        Largest residual of the robot's constraints at q (m or rad), 0 without constraints.
     """
 
     q: FloatArray
@@ -65,15 +76,45 @@ def inverse_kinematics(
     iterations: int = 30,
     seed: int = 0,
 ) -> InverseKinematics:
-    """Coordinates at which the frame stands at the targets (..., 4, 4), poses in the base frame.
+    """Return coordinates at which a frame has the target poses, by damped least squares with restarts.
 
-    q0 (..., nq): where to start, which finds the solution near it and keeps joints that do not carry the frame; None:
-    from the nearest of a number of random poses. position_only: any orientation will do; targets may then be points
-    (..., 3). limits: stay within the joint limits. tolerance: in m and rad. restarts: how many further starts a target
-    gets (0: q0 only). iterations: of each start. seed: of the random poses. A target that cannot be reached is no
-    error: see `InverseKinematics`.
+    A target that cannot be reached is not an error: see `InverseKinematics`. Constraints of the robot are satisfied to
+    the same tolerance, and the joints that they couple move with the frame.
 
-    The constraints of a robot are met to the same tolerance; joints that they move are moved with the frame.
+    Parameters
+    ----------
+    robot : Robot
+    target : (..., 4, 4)
+        Poses in the base frame; with `position_only` also points (..., 3).
+    frame : one of `robot.frame_names`
+    q0 : (..., nq)
+        Initial guess. The solution near it is returned, and joints that do not move the frame stay there. By default
+        the search starts from the nearest of a number of random configurations.
+    position_only : bool
+        Ignore the orientation.
+    limits : bool
+        Stay within the joint limits.
+    tolerance : float
+        In m and rad.
+    restarts : int
+        Number of further starts for a target (0: q0 only).
+    iterations : int
+        Maximum number of iterations of each start.
+    seed : int
+        Seed of the random configurations.
+
+    Returns
+    -------
+    InverseKinematics
+
+    Examples
+    --------
+    >>> import linksweep as ls
+    >>> robot = ls.robots.puma560()
+    >>> q = [0.1, -0.5, 0.4, 0.2, 0.6, -0.3]
+    >>> result = inverse_kinematics(robot, robot.pose(q, robot.ee), robot.ee, q0=robot.neutral())
+    >>> bool(result.solved), str(result.reason)
+    (True, 'converged')
     """
     if q0 is not None:
         found = _at_once(robot, target, frame, q0, (position_only, limits), (tolerance, restarts, iterations, seed))
@@ -102,9 +143,9 @@ def _at_once(
     flags: tuple[bool, bool],
     numbers: tuple[float, int, int, int],
 ) -> InverseKinematics | None:
-    """The answer to one target near its start, or None where anything else is asked for or comes out.
+    """Return the result for one target near its start, or None if the general call path is needed.
 
-    Machine code looks for all that the checks of the longer way would find: see `descent.Report`.
+    The compiled descent checks everything that the general path would: see `Report`.
     """
     tolerance, restarts, iterations, seed = numbers
     if not (type(flags[0]) is type(flags[1]) is bool and type(restarts) is type(iterations) is type(seed) is int):
@@ -112,7 +153,7 @@ def _at_once(
     try:
         chain = robot.__dict__["_chains"][frame]
         descent, options = chain.at_once[flags], chain.options.get(numbers)
-    except (KeyError, TypeError, AttributeError):  # the first call for this frame, or something to be explained
+    except (KeyError, TypeError, AttributeError):  # the first call for this frame, or an invalid argument
         return None
     if options is None:
         _check_numbers(*numbers)
@@ -127,7 +168,7 @@ def _at_once(
     angle = 2.0 * math.asin(0.5 * turn)
     if angle > tolerance:
         return None
-    found = object.__new__(InverseKinematics)  # frozen: its own constructor takes longer than the search
+    found = object.__new__(InverseKinematics)  # the constructor of a frozen dataclass takes longer than the search
     found.__dict__.update(
         q=q, solved=_TRUE, position_error=np.float64(distance), rotation_error=np.float64(angle),
         iterations=np.int64(number), restarts=_NONE, reason=_CONVERGED, constraint_error=np.float64(gap),
@@ -136,10 +177,10 @@ def _at_once(
 
 
 def chain_of(robot: Robot, frame: str) -> Chain:
-    """The chain of a frame, made once per robot."""
+    """Return the chain of a frame, made once per robot."""
     known = checked_robot(robot, "inverse kinematics").__dict__.setdefault("_chains", {})
     if not isinstance(frame, str) or frame not in known:
-        robot.compile(("pose", frame))  # says which frames there are, should this be none
+        robot.compile(("pose", frame))  # raises ArgumentError for an unknown frame
         known[frame] = Chain(robot, frame)
     return known[frame]
 
@@ -150,9 +191,9 @@ def _block(task: Task, q0: FloatArray | None, at: int, restarts: int, seed: int)
     found = solve(task, starts, restarts, seed)
     q = chain.unwound(found.q, np.zeros(1) if starts is None else starts, task.limited)
     misses = task.misses(q)
-    # what counts is the pose of the coordinates that are returned, whatever the search believed
+    # the pose at the returned coordinates decides, not the status of the search
     solved = np.all(misses <= task.tolerance, axis=1)
-    far = np.flatnonzero(found.solved & ~solved)  # so many turns away, near q0, that rounding moves the frame
+    far = np.flatnonzero(found.solved & ~solved)  # q0 is so many turns away that rounding moves the frame
     if len(far):
         _improve(task, far, chain.unwound(found.q[far], np.zeros(1), task.limited), q, misses, solved)
     reason = np.full(count, CONVERGED, dtype=f"<U{len(NOT_CONVERGED)}")
@@ -168,7 +209,7 @@ def _block(task: Task, q0: FloatArray | None, at: int, restarts: int, seed: int)
 def _improve(
     task: Task, which: np.ndarray, others: FloatArray, q: FloatArray, misses: FloatArray, solved: np.ndarray
 ) -> np.ndarray:
-    """Put other coordinates in the place of q[which] where they are solutions; says where they were."""
+    """Replace q[which] by other coordinates where those are solutions; return the indices."""
     there = task.take(which).misses(others)
     good = np.all(there <= task.tolerance, axis=1)
     which = which[good]
@@ -177,7 +218,7 @@ def _improve(
 
 
 def _close(task: Task, failed: np.ndarray, q: FloatArray, misses: FloatArray, reason: np.ndarray) -> None:
-    """Put coordinates near q[failed] in their place that meet the constraints; where there are none, that is why."""
+    """Replace q[failed] by nearby coordinates that satisfy the constraints; where there are none, set the reason."""
     near, closes = task.chain.closed(q[failed], task.limited)
     which = failed[closes]
     q[which], misses[which] = near[closes], task.take(which).misses(near[closes])
@@ -185,9 +226,9 @@ def _close(task: Task, failed: np.ndarray, q: FloatArray, misses: FloatArray, re
 
 
 def _reasons(task: Task, q: FloatArray, moving: np.ndarray, restarts: int, seed: int) -> tuple[np.ndarray, FloatArray]:
-    """Why these targets failed, found by asking for less: without limits, then for the position alone.
+    """Return why these targets failed, by relaxed searches: without limits, then for the position alone.
 
-    And what was found without limits, moved into them: a solution after all where it lies on a limit.
+    Also return the solutions without limits, moved into them: they are solutions after all where they lie on a limit.
     """
     chain, others = task.chain, q.copy()
     reason = np.where(moving, NOT_CONVERGED, OUT_OF_REACH)
@@ -233,22 +274,133 @@ def starts_of(robot: Robot, q0: ArrayLike, shape: tuple[int, ...], who: str = "i
 
 
 def check_flags(**flags: object) -> None:
+    """Raise ArgumentError unless all are True or False."""
     for name, value in flags.items():
         if not isinstance(value, (bool, np.bool_)):
             raise ArgumentError(f"{name} is {shown(value)}, expected True or False.")
 
 
-def check_tolerance(tolerance: float, who: str = "inverse_kinematics") -> None:
-    size = finite(who, "tolerance", tolerance)
-    if size.shape != () or not size > 0.0:
-        raise ArgumentError(f"{who} got tolerance {shown(tolerance)}, expected one number above 0.")
-
-
 def _check_numbers(tolerance: float, restarts: int, iterations: int, seed: int) -> None:
-    check_tolerance(tolerance)
-    ranges = {"restarts": (restarts, 0, STARTS - 1), "iterations": (iterations, 1, 10**6), "seed": (seed, 0, 2**63)}
-    for name, (value, least, most) in ranges.items():
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
-            raise ArgumentError(
-                f"inverse_kinematics got {name} {shown(value)}, expected a whole number from {least} to {most}."
-            )
+    real_number("inverse_kinematics: tolerance", tolerance, above=0.0)
+    whole_number("inverse_kinematics: restarts", restarts, at_least=0, at_most=STARTS - 1)
+    whole_number("inverse_kinematics: iterations", iterations, at_least=1, at_most=10**6)
+    whole_number("inverse_kinematics: seed", seed, at_least=0, at_most=2**63)
+
+
+# ---- Descents from many starts: solved targets drop out, the others start again elsewhere
+
+
+@dataclass
+class Task:
+    """Targets (N, 4, 4) for a chain, and the options of the search."""
+
+    chain: Chain
+    targets: FloatArray
+    position_only: bool
+    limited: bool
+    tolerance: float
+    iterations: int
+
+    def take(self, which: np.ndarray) -> Task:
+        return Task(self.chain, self.targets[which], self.position_only, self.limited, self.tolerance, self.iterations)
+
+    def misses(self, q: FloatArray) -> FloatArray:
+        """Return the errors (N, 3) at q: angle (rad; 0 for positions only), distance (m), constraint residual."""
+        report = self.descended(q, 0)[1]
+        angle = 2.0 * np.arcsin(np.minimum(0.5 * report.turn, 1.0))
+        return np.stack([angle, report.distance, report.gap], axis=1)
+
+    def descend(self, q: FloatArray) -> Descent:
+        """Run one descent from each start q (N, nq), clipped to the limits."""
+        start = self.chain.within(q) if self.limited else q
+        best, report = self.descended(start, self.iterations)
+        lost = np.isnan(report.status)  # overflow
+        if lost.any():
+            best[lost] = start[lost]
+        return Descent(
+            best, report.status == SOLVED, np.where(lost, np.inf, report.cost),
+            np.where(lost, 0, report.iterations).astype(int), report.status == RAN_OUT,
+        )  # fmt: skip
+
+    def descended(self, q: FloatArray, iterations: int) -> tuple[FloatArray, Report]:
+        """Return the best coordinates of one descent from each start, and its report."""
+        function = self.chain.descent(self.position_only, self.limited)
+        best, report = function(self.targets, np.array([self.tolerance, iterations], float), q)
+        return best, Report(*report.T)
+
+
+@dataclass
+class Found:
+    """The best coordinates for each target, whether they are solutions, iterations and restarts."""
+
+    q: FloatArray
+    solved: np.ndarray
+    iterations: np.ndarray
+    restarts: np.ndarray
+    moving: np.ndarray  # the error of the best descent was still decreasing when it ran out of iterations
+
+
+class Descent(NamedTuple):
+    """End of the descent from each start: coordinates, whether they are solutions, squared error (0 where solved),
+    iterations, and whether the error was still decreasing.
+    """
+
+    q: FloatArray
+    solved: np.ndarray
+    cost: FloatArray
+    iterations: np.ndarray
+    moving: np.ndarray
+
+
+def solve(task: Task, q0: FloatArray | None, restarts: int, seed: int) -> Found:
+    """Start from q0 (N, nq), or from the nearest sample, then from more and more samples at once."""
+    count = len(task.targets)
+    known = task.chain.known(seed, task.limited, task.position_only)
+    far, first = None, q0
+    if first is None:
+        far = _distances(task, known)
+        first = known.q[_nearest(far, 1)[:, 0]]
+    q, solved, cost, iterations, moving = task.descend(first)
+    used = np.zeros(count, int)
+    tried, width, left = 0, 2, np.flatnonzero(~solved)
+    far = None if far is None else far[left]
+    while tried < restarts and len(left):
+        width = min(width, restarts - tried)
+        part = task.take(left)
+        far = _distances(part, known) if far is None else far
+        starts = known.q[_nearest(far, width)]
+        if q0 is not None:  # joints that do not move the frame stay at q0
+            starts = np.where(task.chain.moves, starts, q0[left][:, None])
+        again = part.take(np.repeat(np.arange(len(left)), width)).descend(starts.reshape(-1, starts.shape[-1]))
+        cost_again = again.cost.reshape(-1, width)
+        best = cost_again.argmin(axis=1)
+        rows = np.arange(len(left)) * width + best
+        better = cost_again[np.arange(len(left)), best] < cost[left]
+        index, source = left[better], rows[better]
+        q[index], solved[index], cost[index] = again.q[source], again.solved[source], again.cost[source]
+        moving[index] = again.moving[source]
+        iterations[left] += again.iterations.reshape(-1, width).sum(axis=1)
+        used[left] = tried + np.where(solved[left], best + 1, width)
+        tried, width = tried + width, 2 * width
+        open_still = ~solved[left]
+        left, far = left[open_still], far[open_still]
+    return Found(q, solved, iterations, used, moving)
+
+
+def _distances(task: Task, known: Known) -> np.ndarray:
+    """Return half the squared distance (N, samples) of targets and samples, up to a constant of the target."""
+    features = task.chain.features(task.targets, task.position_only)
+    far = np.empty((len(features), len(known.q)), np.float32)
+    # products this small run in one thread of BLAS, where more threads would cost more than they save
+    for i in range(0, len(features), 32):
+        np.matmul(features[i : i + 32], known.features.T, out=far[i : i + 32])
+    return np.subtract(known.half, far, out=far)
+
+
+def _nearest(far: np.ndarray, count: int) -> np.ndarray:
+    """Return the `count` nearest samples (N, count), nearest first, and set their distances to infinity."""
+    found, every = np.empty((len(far), count), int), np.arange(len(far))
+    for k in range(count):
+        found[:, k] = far.argmin(axis=1)
+        far[every, found[:, k]] = np.inf
+    return found

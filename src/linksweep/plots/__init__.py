@@ -1,16 +1,15 @@
-"""Plots of results and of robots. Needs the extra `plot` (Matplotlib), no screen, and touches no global state.
+"""Plots of results and of robots. Needs the extra `plot` (Matplotlib); needs no display and changes no global state.
 
-Every function gives a Matplotlib Figure, `animate` an Animation; `save` writes it whole or not at all. Curves differ in
-line style as well as in colour, and the colours are those of Okabe and Ito: legible in grey and to the colour-blind.
+Every function returns a Matplotlib Figure, and `animate` an Animation; `save` writes either the whole file or none.
+Curves differ in line style as well as in colour. The colours are those of Okabe and Ito, legible in grey and to the
+colour-blind. A colour keeps its meaning across figures: black for measured or simulated data, orange for references
+and the robot model, blue for estimates and predictions. Overlaid joints have the colours that the viewer gives them.
 """
 
-from linksweep.plots.animation import Animation, animate
-from linksweep.plots.channels import Channel, channels
-from linksweep.plots.charts import bars, errors, heat, lines
-from linksweep.plots.figures import save
-from linksweep.plots.identified import fitted_torques, intervals, spectra
-from linksweep.plots.series import overlaid, panels, phase, time_series, torque_figure
-from linksweep.plots.sketch import sketch
+from linksweep.plots.charts import bars, errors, heat, intervals, lines
+from linksweep.plots.drawing import Animation, animate, sketch
+from linksweep.plots.figures import Channel, channels, save
+from linksweep.plots.series import fitted_torques, overlaid, panels, phase, spectra, time_series, torque_figure
 
 __all__ = [
     "Animation",

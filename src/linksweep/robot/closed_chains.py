@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypedDict, TypeVar
@@ -10,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algorithms.closed_chain.motors import motor_torques
-from ..catalogue.details import Details
-from ..description.constraints import Constraint, Spring
-from ..description.model import Model
 from ..errors import ArgumentError
+from ..functions.details import Details
 from ..mechanism import coordinates
 from ..mechanism.canonical import canonical
+from ..model.constraints import Constraint, Spring
+from ..model.model import Model
+from ..support.checks import as_array, described, real_array
 from ..support.messages import listing, nearest, shown
-from ..support.numbers import as_array, described, real_vectors
 from .constraints import (
     CLOSES,
     NAMES,
@@ -36,14 +37,25 @@ from .editing import with_actuated
 
 @dataclass(frozen=True)
 class Mobility:
-    """How the constraints leave a pose free to move.
+    """Mobility of a constrained robot at one configuration.
 
-    freedoms: nv - rank, ways to move at this pose. rank: of the constraints' Jacobian. redundant: rows that say nothing
-    new after those before them. fixed: joints that cannot move at all. generic: the rank at poses nearby; where it is
-    larger, this pose is `singular`. uncertain: rows that are neither independent nor redundant to working precision.
+    Attributes
+    ----------
+    degrees_of_freedom : int
+        nv - rank.
+    rank, rows : int
+        Rank and number of rows of the constraint Jacobian.
+    redundant : names
+        Rows that depend on the rows before them.
+    fixed : names
+        Joints that cannot move.
+    generic : int
+        Rank at configurations nearby. If it is larger than `rank`, this configuration is singular.
+    uncertain : names
+        Rows that are neither independent nor redundant to working precision.
     """
 
-    freedoms: int
+    degrees_of_freedom: int
     rank: int
     rows: int
     redundant: tuple[str, ...]
@@ -53,21 +65,28 @@ class Mobility:
 
     @property
     def singular(self) -> bool:
+        """Whether the constraints are singular to working precision at this configuration."""
         return self.rank < self.generic or bool(self.uncertain)
 
+    @property
+    def freedoms(self) -> int:
+        """Deprecated name of `degrees_of_freedom`."""
+        warnings.warn("Mobility.freedoms is now Mobility.degrees_of_freedom", DeprecationWarning, stacklevel=2)
+        return self.degrees_of_freedom
 
-class Digits(NamedTuple):
-    """What is told from rounding: torques where nothing drives, and accelerations of constraints."""
 
-    left: float
-    meets: float
+class Tolerance(NamedTuple):
+    """Relative size of rounding errors: in torques of passive joints, and in accelerations of constraints."""
+
+    torque: float
+    acceleration: float
 
 
-DIGITS = {"float64": Digits(1e-8, 0.0), "float32": Digits(1e-3, 1e-4)}
+TOLERANCES = {"float64": Tolerance(1e-8, 0.0), "float32": Tolerance(1e-3, 1e-4)}
 
 
 class Choice(TypedDict, total=False):
-    """Which of the torques that give one motion are wanted: see `Robot.closed_inverse_dynamics`."""
+    """Options that select among torques with the same motion: see `Robot.closed_inverse_dynamics`."""
 
     actuated: Sequence[str] | None
     weights: ArrayLike | None
@@ -75,36 +94,35 @@ class Choice(TypedDict, total=False):
     tolerance: float
 
 
-Tie = TypeVar("Tie", Constraint, Spring)
+Connection = TypeVar("Connection", Constraint, Spring)
 
 
-def checked_ties(model: Model, ties: Sequence[Tie] | Tie, kind: type[Tie]) -> tuple[Tie, ...]:
-    """One or several constraints or springs, whose frames there are and move against each other."""
-    given = [ties] if isinstance(ties, kind) else list(ties) if isinstance(ties, (list, tuple)) else [ties]
+def checked_connections(
+    model: Model, connections: Sequence[Connection] | Connection, kind: type[Connection]
+) -> tuple[Connection, ...]:
+    """Return one or several constraints or springs; raise ArgumentError unless they connect frames of two links."""
     known = {frame.name: frame for frame in model.frames}
-    found: list[Tie] = []
-    for tie in given:
-        if not isinstance(tie, kind):
-            raise ArgumentError(
-                f"got {shown(tie)}, expected a {kind.__name__}: make it with linksweep.{kind.__name__}."
-            )
-        for name in (tie.a, *((tie.b,) if tie.b else ())):
+    checked: list[Connection] = []
+    for each in connections if isinstance(connections, (list, tuple)) else [connections]:
+        if not isinstance(each, kind):
+            raise ArgumentError(f"got {shown(each)}, expected a {kind.__name__} (linksweep.{kind.__name__}).")
+        for name in (each.a, *((each.b,) if each.b else ())):
             if name not in known:
                 raise ArgumentError(
                     f"{model.name} has no frame {shown(name)}{nearest(name, known)}: expected one of "
-                    f"{listing(known)} (robot.frame_names), or with_frame to name another."
+                    f"{listing(known)} (robot.frame_names); robot.with_frame adds one."
                 )
-        if known[tie.a].link == (known[tie.b].link if tie.b else -1):
+        if known[each.a].link == (known[each.b].link if each.b else -1):
             raise ArgumentError(
-                f"the frames {tie.a!r} and {tie.b or 'the world'!r} stand on one link of {model.name}, expected two "
-                f"that move against each other: remove this {kind.__name__.lower()}."
+                f"the frames {each.a!r} and {each.b or 'the world'!r} are on the same link of {model.name}; a "
+                f"{kind.__name__.lower()} needs frames of two links."
             )
-        found.append(tie)
-    return tuple(found)
+        checked.append(each)
+    return tuple(checked)
 
 
 class ClosedChain:
-    """Poses, rates, accelerations and torques of a robot under the constraints between its frames."""
+    """Configurations, velocities, accelerations and torques of a robot with constraints between its frames."""
 
     def __init__(self, core: Core):
         self.core = core
@@ -119,7 +137,7 @@ class ClosedChain:
         return project(self.core, q, tolerance, iterations)
 
     def mobility(self, q: ArrayLike, tolerance: float | None) -> Mobility:
-        """Rank, freedoms, redundant rows and singular poses of the constraints at one pose (nq,)."""
+        """See `Robot.mobility`."""
         core = self.core
         q = coordinates.normalize(core.canonical, q)
         K, labels = self._jacobian_of_one("mobility", q), row_labels(core)
@@ -139,7 +157,7 @@ class ClosedChain:
         return Mobility(core.nv - rank, rank, len(K), redundant, fixed, generic, tuple(labels[i] for i in uncertain))
 
     def _scaled(self, K: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """K with rows of lengths in units of the robot's size, and columns by the inertias that joints move."""
+        """Return K with lengths in units of the robot's size, and columns scaled by the Cholesky factor of M."""
         reach = sum(float(np.linalg.norm(link.joint.placement.position)) for link in self.core.model.links)
         reach = reach or 1.0
         lengths = [not name.startswith("r") for tie in self.core.model.constraints for name in NAMES[tie.kind]]
@@ -147,32 +165,28 @@ class ClosedChain:
         return np.linalg.solve(self._root(q), rows.T).T
 
     def _root(self, q: np.ndarray) -> np.ndarray:
-        """The Cholesky factor of M."""
+        """Return the Cholesky factor of M."""
         if not self.core.has_inertia:
             return np.eye(self.core.nv)
         return np.linalg.cholesky(self.core.call("mass_matrix", (q,)))
 
     def _null_space(self, scaled: np.ndarray, q: np.ndarray, rank: int) -> np.ndarray:
-        """An orthonormal basis (nv, nv - rank) of the velocities that constraints of this rank allow."""
+        """Return an orthonormal basis (nv, nv - rank) of the velocities that constraints of this rank allow."""
         basis = np.linalg.svd(scaled)[2][rank:].T
         return np.linalg.qr(np.linalg.solve(self._root(q).T, basis))[0]
 
-    def _jacobian_of_one(self, who: str, q: ArrayLike) -> np.ndarray:
-        """K (rows, nv) of the one pose that is allowed."""
+    def _jacobian_of_one(self, caller: str, q: ArrayLike) -> np.ndarray:
+        """Return K (rows, nv); raise ArgumentError unless q is one finite configuration."""
         K = self.jacobian(q)
         if K.ndim != 2:
-            raise ArgumentError(
-                f"{who} takes one pose ({self.core.nq},), got shape {np.shape(q)}: ask for them one by one."
-            )
+            raise ArgumentError(f"{caller}: q has shape {np.shape(q)}, expected one configuration ({self.core.nq},).")
         if not np.isfinite(K).all():
-            raise ArgumentError(
-                f"{who} takes one pose ({self.core.nq},), got {shown(q)}, expected finite numbers: correct them."
-            )
+            raise ArgumentError(f"{caller}: q is {shown(q)}, expected finite numbers.")
         return K
 
     def tangent_basis(self, q: ArrayLike, near: ArrayLike | None) -> np.ndarray:
-        """An orthonormal basis (nv, freedoms) of the rates that the constraints allow at one pose."""
-        K = self._jacobian_of_one("a tangent basis", q)
+        """See `Robot.tangent_basis`."""
+        K = self._jacobian_of_one("tangent_basis", q)
         q = coordinates.normalize(self.core.canonical, q)
         basis = self._null_space(self._scaled(K, q), q, int(ranks(self.core.call("constraint_redundancy", (q,)))))
         if near is None:
@@ -183,8 +197,8 @@ class ClosedChain:
         goal = as_array(near)
         if goal.shape != basis.shape or goal.dtype.kind not in "iufb" or not np.isfinite(goal).all():
             raise ArgumentError(
-                f"tangent_basis: near is {described(near, goal)}, expected finite real numbers of shape {basis.shape}: "
-                f"the pose has {basis.shape[1]} degrees of freedom."
+                f"tangent_basis: near is {described(near, goal)}, expected finite real numbers of shape {basis.shape} "
+                f"for {basis.shape[1]} degrees of freedom."
             )
         u, _, v = np.linalg.svd(basis.T @ goal)
         return basis @ (u @ v)
@@ -194,14 +208,12 @@ class ClosedChain:
     def forward_details(
         self, args: tuple[ArrayLike, ...], method: str | None, more: Extras | None, out: np.ndarray | None
     ) -> tuple[np.ndarray, Details]:
-        """Accelerations, with multipliers, forces, residual K qdd + k (..., rows) and rank of the constraints."""
+        """Return accelerations, and multipliers, forces, residuals K qdd + k (..., rows) and rank."""
         refuse_out("forward_dynamics", out)
         more = more or Extras()
         names = ("forward_dynamics", "multipliers", "constraint_forces", "constraint_jacobian", "constraint_bias")
-        requests = (*self.core.requests(names, method, more), REDUNDANCY)
-        qdd, multipliers, forces, K, k, redundancy = self.core.function(requests)(
-            *args, *more.arguments(self.core.model)
-        )
+        parts = (*self.core.parts(names, method, more), self.core.internal(REDUNDANCY))
+        qdd, multipliers, forces, K, k, redundancy = self.core.function(*parts)(*args, *more.arguments(self.core.model))
         warn_if_constraints_singular(self.core, "forward_dynamics", args[0], redundancy)
         residual = (K @ qdd[..., None])[..., 0] + k
         return qdd, Details(
@@ -209,64 +221,64 @@ class ClosedChain:
         )
 
     def tree_torques(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
-        """Inverse dynamics without the constraints."""
-        return self.core.function(self.core.requests(["tree_dynamics"], internal=True))(q, qd, qdd)
+        """Return the torques of the kinematic tree, without the constraints."""
+        return self.core.function(*self.core.parts(["tree_dynamics"], internal=True))(q, qd, qdd)
 
     def inverse_dynamics(
         self, args: tuple[ArrayLike, ...], more: Extras, actuated: Sequence[str] | None, weights: ArrayLike | None,
         preferred: ArrayLike | None, tolerance: float, method: str | None, out: np.ndarray | None,
     ) -> Details:  # fmt: skip
-        """Torques "tau" that produce args (q, qd, qdd) under the constraints, "multipliers", and "tree", the joint
-        forces that the motion needs without the constraints: tau = tree + K^T multipliers.
+        """Return torques "tau" that produce args (q, qd, qdd), "multipliers", and "tree", the torques of the tree.
 
-        method: of the tree's inverse dynamics. A sample that is not finite gives NaN.
+        tau = tree + K^T multipliers. method: of the tree's inverse dynamics. A sample that is not finite gives NaN.
         """
         core, nv = self.core, self.core.nv
         if not core.model.constraints:
-            raise ArgumentError(f"inverse_dynamics: {core.name} has no constraints: actuated, weights and preferred "
-                                f"are for closed chains.")  # fmt: skip
-        own = core.requests(["inverse_dynamics"], method, more)[0].method  # says what is wrong with it
-        requests = core.requests(("tree_dynamics", "constraint_jacobian", "constraint_bias"), own, more, internal=True)
-        tree, K, k = core.function(requests)(*args, *more.arguments(core.model))
-        batch, rows, digits = tree.shape[:-1], K.shape[-2], DIGITS[tree.dtype.name]
+            raise ArgumentError(f"inverse_dynamics: {core.name} has no constraints; actuated, weights and "
+                                f"preferred apply to closed chains only.")  # fmt: skip
+        method = core.part("inverse_dynamics", method, more).method  # raises ArgumentError if it is unknown
+        names = ("tree_dynamics", "constraint_jacobian", "constraint_bias")
+        parts = core.parts(names, method, more, internal=True)
+        tree, K, k = core.function(*parts)(*args, *more.arguments(core.model))
+        batch, rows, rounding = tree.shape[:-1], K.shape[-2], TOLERANCES[tree.dtype.name]
 
         def listed(array: np.ndarray, *one: int) -> np.ndarray:
             return np.broadcast_to(array, (*batch, *one)).reshape(-1, *one).astype(float)
 
         taus, qdds = listed(tree, nv), listed(np.asarray(args[2], float), nv)
         Ks, ks = listed(K, rows, nv), listed(k, rows)
-        sane = np.isfinite(taus).all(axis=-1) & np.isfinite(Ks).all(axis=(-2, -1)) & np.isfinite(ks).all(axis=-1)
-        off = np.abs(np.einsum("nij,nj->ni", Ks[sane], qdds[sane]) + ks[sane]).max(initial=0.0)
-        scale = 1.0 + np.abs(Ks[sane]).max(initial=0.0) * np.abs(qdds[sane]).max(initial=0.0)
-        if off > max(tolerance, digits.meets) * scale:
+        finite = np.isfinite(taus).all(axis=-1) & np.isfinite(Ks).all(axis=(-2, -1)) & np.isfinite(ks).all(axis=-1)
+        off = np.abs(np.einsum("nij,nj->ni", Ks[finite], qdds[finite]) + ks[finite]).max(initial=0.0)
+        scale = 1.0 + np.abs(Ks[finite]).max(initial=0.0) * np.abs(qdds[finite]).max(initial=0.0)
+        if off > max(tolerance, rounding.acceleration) * scale:
             raise ArgumentError(
-                f"inverse_dynamics: qdd breaks the constraints by {off:.3g}, expected K qdd + k = 0: take it from a "
-                f"motion that meets them, or project it (project_acceleration)."
+                f"inverse_dynamics: qdd violates the constraints, the residual of K qdd + k = 0 is {off:.3g}; "
+                f"robot.project_acceleration returns consistent accelerations."
             )
         driven = self._driven(actuated)
-        w = np.ones(nv) if weights is None else real_vectors("inverse_dynamics: weights", weights, nv)
-        goal = np.zeros(nv) if preferred is None else real_vectors("inverse_dynamics: preferred", preferred, nv)
+        w = np.ones(nv) if weights is None else real_array("inverse_dynamics: weights", weights, (..., nv))
+        goal = np.zeros(nv) if preferred is None else real_array("inverse_dynamics: preferred", preferred, (..., nv))
         if w.shape != (nv,) or not (w > 0).all() or goal.shape != (nv,) or not np.isfinite([w, goal]).all():
             raise ArgumentError(
                 f"inverse_dynamics: weights are {shown(weights)} and preferred {shown(preferred)}, expected ({nv},) "
                 f"finite numbers each, weights above 0."
             )
         tau, multipliers = np.full_like(taus, np.nan), np.full_like(ks, np.nan)
-        own = taus[sane]
-        entries = np.moveaxis(Ks[sane], 0, -1)
+        of_tree = taus[finite]
+        entries = np.moveaxis(Ks[finite], 0, -1)
         columns = [[x if x.any() else 0.0 for x in row] for row in entries]
-        found = motor_torques(
-            list(own.T), columns, driven, w.tolist(), goal.tolist(), self._passive(Ks[sane][:1], driven)
+        solution = motor_torques(
+            list(of_tree.T), columns, driven, w.tolist(), goal.tolist(), self._passive(Ks[finite][:1], driven)
         )
-        lacking = np.sqrt(np.broadcast_to(np.asarray(found.left, float), len(own)))
-        if (lacking > digits.left * (1.0 + np.abs(own).max(axis=-1, initial=0.0))).any():
+        residual = np.sqrt(np.broadcast_to(np.asarray(solution.left, float), len(of_tree)))
+        if (residual > rounding.torque * (1.0 + np.abs(of_tree).max(axis=-1, initial=0.0))).any():
             raise ArgumentError(
-                f"inverse_dynamics: joints of {core.name} without a motor would need a torque of {lacking.max():.3g} "
-                f"for these accelerations, expected 0: give other accelerations, or name them in actuated."
+                f"inverse_dynamics: the motors of {core.name} cannot produce these accelerations, passive joints would "
+                f"need a torque of {residual.max():.3g}; choose another qdd, or more joints in actuated="
             )
-        for target, values in ((tau, found.tau), (multipliers, found.multipliers)):
+        for target, values in ((tau, solution.tau), (multipliers, solution.multipliers)):
             for k, value in enumerate(values):
-                target[sane, k] = value
+                target[finite, k] = value
         tau, multipliers = tau.reshape(tree.shape), multipliers.reshape(*batch, rows)
         tau = tau.astype(tree.dtype)
         tau = tau if out is None else filled("inverse_dynamics", tau, out, tau.ndim - 1)
@@ -280,7 +292,7 @@ class ClosedChain:
         if not passive or not core.model.constraints:
             return tuple(name for name, _ in passive)
         columns = [j for _, link in passive for j in range(link.start, link.start + link.nv)]
-        found: tuple[str, ...] = ()
+        undriven: tuple[str, ...] = ()
         starts = [coordinates.neutral(core.canonical)]
         starts += [coordinates.random(core.canonical, core.model, rng) for _ in range(7)]
         for start in starts:
@@ -289,14 +301,14 @@ class ClosedChain:
             except ArgumentError:
                 continue
             moves = np.abs(_null_space(K, _rank(K, 1e-9))).max(axis=1, initial=0.0) > 1e-9
-            free = {j for j, own in zip(columns, moves.tolist(), strict=True) if own}
-            found = tuple(name for name, link in passive if free & set(range(link.start, link.start + link.nv)))
-            if not found:
+            free = {j for j, moving in zip(columns, moves.tolist(), strict=True) if moving}
+            undriven = tuple(name for name, link in passive if free & set(range(link.start, link.start + link.nv)))
+            if not undriven:
                 return ()
-        return found
+        return undriven
 
     def _passive(self, K: np.ndarray, driven: Sequence[bool]) -> list[int]:
-        """The rates without motors, independent columns of K (samples, rows, nv) first, as at its first sample."""
+        """Return the indices of velocities without motors, independent columns of K (samples, rows, nv) first."""
         passive = np.flatnonzero(~np.array(driven))
         if not len(K) or not len(passive):
             return passive.tolist()
@@ -305,7 +317,7 @@ class ClosedChain:
         return passive[np.asarray(qr(K[0][:, passive], mode="r", pivoting=True)[-1])].tolist()
 
     def _driven(self, actuated: Sequence[str] | None) -> list[bool]:
-        """Of each rate, whether a motor drives it."""
+        """Return for each velocity whether it has a motor."""
         model = canonical(with_actuated(self.core.model, actuated)) if actuated is not None else self.core.canonical
         driven = [False] * self.core.nv
         for link in model.joints:
@@ -314,7 +326,7 @@ class ClosedChain:
 
 
 def _rank(K: np.ndarray, tolerance: float) -> int:
-    """The rank of a matrix whose rows are scaled alike."""
+    """Return the rank of a matrix after normalizing its rows."""
     if not K.size:
         return 0
     sizes = np.linalg.norm(K, axis=1, keepdims=True)
@@ -329,7 +341,7 @@ def _null_space(K: np.ndarray, rank: int) -> np.ndarray:
 
 
 def _dependent(rows: np.ndarray, rank: int) -> list[int]:
-    """So many rows as there are beyond the rank: those of which the ones before them leave least."""
+    """Return the indices of the len(rows) - rank rows that depend most on the rows before them."""
     left = np.ones(len(rows))
     basis = np.zeros((0, rows.shape[1]))
     for i, row in enumerate(rows):

@@ -7,34 +7,34 @@ function from one Model to another (editing.py, joint_numbers.py). A Core knows 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..backends.threads import default_threads
-from ..catalogue.defaults import DETAILED, default_method
-from ..catalogue.details import Details
-from ..catalogue.functions import Request
-from ..catalogue.parameters import ParameterSet
-from ..catalogue.requests import make_requests
-from ..catalogue.table import Item
-from ..compiled.function import CompiledFunction, Recipe, builtin_of, chosen_backend, make_function
-from ..description.external_forces import link_forces
-from ..description.model import Model
 from ..errors import ArgumentError
+from ..functions.compiled import CompiledFunction, builtin_of, compiled
+from ..functions.computation import Computation, RobotFunction, Together, internal_function
+from ..functions.defaults import DETAILED, default_method
+from ..functions.details import Details, WithDetails
+from ..functions.items import RobotModel, computations
+from ..functions.table import Item
 from ..mechanism import coordinates
 from ..mechanism.canonical import CanonicalModel, canonical
+from ..model.model import Model
+from ..model.quantities import link_forces
 from ..support import settings
-from ..support.lazy import Once, lazy
-from ..support.numbers import Named, checked_flag
+from ..support.checks import Named, checked_flag
+from ..support.lazy import lazy
 from .singular import least_ratio, singular_joints, slide_of, warn_if_singular, watched
 
 Items = Item | Sequence[Item]  # one of them, or a list
 Run = Callable[..., np.ndarray]  # arrays in, an array out
-MOST_KEPT = 64  # functions of `compile`: one that is asked for again is there
+FLAGS = ("f_ext", "dissipation", "base_motion")
+RECENT = 64  # functions that `compile` returned last and that a robot holds
 
 
 def listed(functions: Items) -> list[Item]:
@@ -50,11 +50,14 @@ class Extras(NamedTuple):
     base_motion: ArrayLike | None = None
 
     def flags(self) -> dict[str, bool]:
-        """Which of them there are, as a Request wants to know."""
+        """Which of them there are."""
         dissipation = checked_flag("dissipation", self.dissipation)
         return {
             "f_ext": self.f_ext is not None, "dissipation": dissipation, "base_motion": self.base_motion is not None,
         }  # fmt: skip
+
+    def key(self) -> tuple[bool, ...]:
+        return tuple(self.flags().values())
 
     def arguments(self, model: Model) -> tuple[ArrayLike, ...]:
         """External forces by link, and the base's motion, where they are given."""
@@ -69,20 +72,16 @@ def extras(f_ext: Named | None, dissipation: bool, base_motion: ArrayLike | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Core:
-    """A Model, the canonical one, names, and functions by what they were asked for: each is compiled once."""
+class Core(RobotModel):
+    """A robot model, and the compiled functions that its Robot uses."""
 
-    model: Model
-    canonical: CanonicalModel
-    joint_names: tuple[str, ...]
-    link_names: tuple[str, ...]
-    frame_names: tuple[str, ...]
-    has_inertia: bool
-    singular_joints: tuple[str, ...]
-    functions: Once[CompiledFunction] = field(default_factory=Once)
-    watched: dict[object, Run] = field(default_factory=dict)  # functions behind methods; some look at poses
-    plain: defaultdict[str, dict[object, Run]] = field(default_factory=lambda: defaultdict(dict))  # by backend
-    compiled: dict[Hashable, CompiledFunction] = field(default_factory=dict)  # what `compile` gave last
+    # Functions live as long as someone holds them (functions/compiled.py): those of methods as long as the robot, of
+    # those that `compile` returned the last ones, so that what is compiled again and again is compiled once.
+    held: set[CompiledFunction] = field(default_factory=set)
+    recent: dict[CompiledFunction, None] = field(default_factory=dict)
+    # By backend: the call behind each method, by its item and options. A call of a control loop finds its machine code
+    # by one look-up: making its computation and asking the memo takes longer than the call (benchmarks/one_call.py).
+    calls: defaultdict[str, dict[object, Run]] = field(default_factory=lambda: defaultdict(dict))
     generic_ranks: set[int] = field(default_factory=set)  # of its constraints, see robot/constraints.py
 
     @classmethod
@@ -98,10 +97,6 @@ class Core:
         )  # fmt: skip
 
     @property
-    def name(self) -> str:
-        return self.model.name
-
-    @property
     def nq(self) -> int:
         return self.model.nq
 
@@ -110,61 +105,79 @@ class Core:
         return self.model.nv
 
     @lazy
+    def described(self) -> CanonicalModel:
+        """The model with links in the frames of the description, for details."""
+        return canonical(self.model, described_frames=True)
+
+    @lazy
     def least_ratio(self) -> float:
         """Below which the inertia that a joint moves does not fall, in any pose: see robot/singular.py."""
         slides = [slide_of(link.joint) for link in self.model.links]
         return least_ratio(self.canonical, coordinates.neutral(self.canonical), slides)
 
-    # from what is asked to a function
+    # ---- from items to functions
 
-    def requests(
-        self, items: Sequence[Item], method: str | None = None, more: Extras | None = None, *,
-        rolled: bool | None = None, parameters: Sequence[ParameterSet] = (), internal: bool = False,
-        f_ext: bool = False, dissipation: bool = False, base_motion: bool = False,
-    ) -> tuple[Request, ...]:  # fmt: skip
-        """Functions of one program, checked: see catalogue/requests.py."""
-        flags = {"f_ext": f_ext, "dissipation": dissipation, "base_motion": base_motion}
-        flags |= more.flags() if more else {}
-        return make_requests(self, items, method, rolled=rolled, parameters=parameters, internal=internal, **flags)
+    def parts(
+        self, items: Sequence[Item], method: str | None = None, more: Extras | None = None, *, internal: bool = False
+    ) -> tuple[Computation, ...]:
+        """The computation of each item of one program, checked: see functions/items.py."""
+        flags = more.flags() if more else dict.fromkeys(FLAGS, False)
+        return computations(
+            self, items, method, internal=internal, f_ext=flags["f_ext"], dissipation=flags["dissipation"],
+            base_motion=flags["base_motion"],
+        )  # fmt: skip
 
-    def function(self, requests: tuple[Request, ...]) -> CompiledFunction:
-        """The function of some requests, compiled at first use."""
+    def part(self, item: Item, method: str | None = None, more: Extras | None = None) -> RobotFunction:
+        """The computation of one item that is a function of the robot."""
+        (found,) = self.parts([item], method, more)
+        assert isinstance(found, RobotFunction)
+        return found
 
-        def make() -> CompiledFunction:
-            return make_function(Recipe(self.canonical, requests), None, default_threads(), chosen_backend(None))
+    def internal(self, function: str) -> RobotFunction:
+        """The computation of a function that is not public."""
+        return internal_function(self.canonical, function)
 
-        return self.functions.made((requests, settings.backend), make)
+    def function(self, *parts: Computation) -> CompiledFunction:
+        """The function of these computations in one program. It lives as long as the robot."""
+        function = compiled(Together(parts), None, default_threads())
+        self.held.add(function)
+        return function
+
+    def hold_recent(self, function: CompiledFunction) -> None:
+        """Hold one of the last functions that `compile` returned."""
+        self.recent.pop(function, None)
+        self.recent[function] = None
+        if len(self.recent) > RECENT:
+            self.recent.pop(next(iter(self.recent)), None)
 
     def call(
         self, item: Item, args: tuple[ArrayLike, ...], method: str | None = None, more: Extras | None = None,
         out: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
         """The result of one function, which is compiled at its first call."""
-        if method is None and more is None:
-            try:
-                plain = self.plain[settings.backend].get(item)
-            except TypeError:  # a name that cannot be hashed: the request says what is wrong with it
-                plain = None
-            if plain is not None:  # here come the calls of a control loop: benchmarks/one_call.py
-                return plain(*args) if out is None else plain(*args, out=out)
-        found = self._found(item, method, more)
+        key = item if method is None and more is None else (item, method, () if more is None else more.key())
+        try:
+            function = self.calls[settings.backend].get(key)
+        except TypeError:  # a name that cannot be hashed: an error message follows below
+            function = None
+        if function is None:
+            function = self.calls[settings.backend][key] = self._watched(item, method, more)
         if more is not None:
             args = (*args, *more.arguments(self.model))
-        return found(*args) if out is None else found(*args, out=out)
+        return function(*args) if out is None else function(*args, out=out)
 
-    def _found(self, item: Item, method: str | None, more: Extras | None) -> Run:
-        flags = () if more is None else tuple(more.flags().values())
-        backend = settings.backend
-        key = (item, backend, method, flags)
-        try:
-            found = self.watched.get(key)
-        except TypeError:
-            found = None
-        if found is None:
-            found = self.watched[key] = watched(self, self.requests([item], method, more)[0])
-        if method is None and more is None:
-            self.plain[backend][item] = builtin_of(found)
-        return found
+    def _watched(self, item: Item, method: str | None, more: Extras | None) -> Run:
+        """The call of an item, which warns where a pose is singular."""
+        (part,) = self.parts([item], method, more)
+        return builtin_of(watched(self, part))
+
+    def call_of(self, key: object, make: Callable[[], CompiledFunction]) -> Run:
+        """The call behind a method by this key, made at first use."""
+        table = self.calls[settings.backend]
+        function = table.get(key)
+        if function is None:
+            function = table[key] = builtin_of(make())
+        return function
 
     def details(
         self, item: str, args: tuple[ArrayLike, ...], method: str | None, more: Extras | None, out: np.ndarray | None
@@ -174,24 +187,12 @@ class Core:
         more = more or Extras()
         if method is None:
             method = default_method(item, self.canonical) if self.model.couplings else DETAILED[item]
-        request = self.requests([item], method, more)[0]
-
-        def make() -> CompiledFunction:
-            recipe = Recipe(canonical(self.model, described_frames=True), (request,), details=True)
-            return make_function(recipe, None, default_threads(), chosen_backend(None))
-
-        function = self.functions.made(("details", request, settings.backend), make)
+        described = replace(self.part(item, method, more), model=self.described)
+        function = self.function(WithDetails(described))
         arrays = function(*args, *more.arguments(self.model))
         if item == "forward_dynamics":
             warn_if_singular(self, item, args[0])
         return arrays[0], Details(zip(function.outputs, arrays, strict=True))
-
-    def keep(self, key: Hashable, made: CompiledFunction) -> None:
-        """Remember what `compile` gave, of the last so many; a key of None is none."""
-        if key is not None:
-            self.compiled[key] = made
-            if len(self.compiled) > MOST_KEPT:
-                self.compiled.pop(next(iter(self.compiled)), None)
 
 
 def refuse_out(item: str, out: np.ndarray | None) -> None:

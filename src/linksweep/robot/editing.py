@@ -1,7 +1,7 @@
-"""From one robot's description to another's: move it, set its base free, name frames, lock joints, cut out a chain.
+"""Modified copies of a Model: other gravity, base or motors, further frames, locked joints, subchains.
 
-Every function takes a Model and gives a new one. Links that stop moving are folded into what carries them, with their
-inertia and with their frames, which keep their names.
+Every function takes a Model and returns a new one. A link that no longer moves is merged into its parent, with its
+inertia and with its frames, which keep their names.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..description.assembly import check_body, find_frame
-from ..description.constraints import Constraint, Spring, as_placement
-from ..description.couplings import without
-from ..description.model import (
+from ..errors import ArgumentError
+from ..mechanism.canonical import aligning_rotation
+from ..model.assembly import check_body, find_frame
+from ..model.constraints import Constraint, Spring, as_placement, without
+from ..model.model import (
     BASE,
     Frame,
     Inertial,
@@ -36,13 +37,10 @@ from ..description.model import (
     snap,
     transpose,
 )
-from ..errors import ArgumentError
-from ..mechanism.canonical import aligning_rotation
 from ..spatial.algebra import Transform
 from ..spatial.transforms import WORLD as ORIGIN
-from ..support.foreign import refuse_foreign
-from ..support.messages import is_one_of, listing, nearest, shown
-from ..support.numbers import Named, as_list, checked_flag
+from ..support.checks import Named, as_list, checked_flag, one_of, refuse_foreign
+from ..support.messages import listing, nearest, shown
 
 WORLD = "world"
 ROOT_JOINT = "root_joint"
@@ -50,7 +48,7 @@ Tie = TypeVar("Tie", Constraint, Spring)
 
 
 def with_gravity(model: Model, gravity: Sequence[float]) -> Model:
-    """`model` under another gravity, an acceleration in the base frame."""
+    """Return `model` with another gravity, an acceleration in the base frame."""
     refuse_foreign("gravity", gravity)
     try:
         numbers = np.asarray(gravity)
@@ -66,15 +64,13 @@ def with_gravity(model: Model, gravity: Sequence[float]) -> Model:
 
 
 def with_base(model: Model, base: str) -> Model:
-    """`model` on a base that is "floating" or "fixed".
+    """Return `model` with a "floating" or a "fixed" base; unchanged if it has one.
 
-    Floating: the former base becomes the first moving link, with its inertia and its frames, on a free joint called
-    "root_joint" whose coordinates come first; the new fixed base is called "world". Gravity keeps its direction in the
-    world. Fixed: the reverse, for a robot whose only link on the base hangs on a free joint. A robot that is already so
-    is returned unchanged.
+    Floating: the former base becomes the first moving link, with its inertia and its frames, on a free joint
+    "root_joint" whose coordinates come first. The new fixed base is "world", in which gravity keeps its direction.
+    Fixed: the reverse, for a robot whose only link on the base has a free joint.
     """
-    if not is_one_of(base, ("fixed", "floating")):
-        raise ArgumentError(f"base is {shown(base)}, expected 'fixed' or 'floating': choose one of them.")
+    one_of("base", base, ("fixed", "floating"))
     on_base = [link for link in model.links if link.parent == BASE]
     floats = len(on_base) == 1 and on_base[0].joint.type.floats
     if floats == (base == "floating"):
@@ -98,10 +94,10 @@ def _on_floating_base(model: Model) -> Model:
 
 
 def _on_fixed_base(model: Model) -> Model:
-    """The link on the free joint becomes the base; the world stands where that joint is neutral."""
+    """Make the link on the free joint the base; the world is at the neutral position of that joint."""
     first, *others = model.links
     if not others:
-        raise ArgumentError(f"{model.name!r} is a single free body, expected more than its base to move: keep it free.")
+        raise ArgumentError(f"{model.name!r} is a single free body, expected further moving links for a fixed base.")
     at = first.joint.placement
     world = inverse(at)
     frames = [Frame(first.name, BASE, find_frame(model, first.name).placement)]
@@ -122,9 +118,9 @@ def _on_fixed_base(model: Model) -> Model:
 
 
 def placed(model: Model, pose: ArrayLike) -> Model:
-    """`model` with its base at `pose` (4, 4) in the world, which is its new base; gravity is the world's.
+    """Return `model` with its base at `pose` (4, 4) in the world, the new base frame in which gravity is given.
 
-    The former base stays as a frame.
+    The former base remains as a frame.
     """
     at = as_placement(pose, "the pose of the base")
     world = _unused(WORLD, [frame.name for frame in model.frames])
@@ -147,31 +143,33 @@ def placed(model: Model, pose: ArrayLike) -> Model:
 
 
 def with_actuated(model: Model, joints: str | Iterable[str]) -> Model:
-    """`model` with motors at these joints and at no others; of coupled joints any one may be named."""
-    given = as_list(joints)
+    """Return `model` with motors at these joints only; of mimic joints and their leader any one may be named."""
+    names = as_list(joints)
     kinds = {link.joint.name: link.joint.type for link in model.links}
-    for name in given:
+    for name in names:
         if not isinstance(name, str) or name not in kinds:
             raise ArgumentError(
                 f"actuated names {shown(name)}{nearest(name, kinds)}, expected joints of {model.name} "
                 f"(robot.joint_names): {listing(kinds)}."
             )
         if kinds[name].floats:
-            raise ArgumentError(f"actuated names {name!r}, which is a free joint of {model.name} and has no motor.")
-    links = (replace(link, joint=replace(link.joint, actuated=link.joint.name in given)) for link in model.links)
+            raise ArgumentError(
+                f"actuated names {name!r}, which is a free joint of {model.name} and cannot have a motor."
+            )
+    links = (replace(link, joint=replace(link.joint, actuated=link.joint.name in names)) for link in model.links)
     return replace(model, links=tuple(links))
 
 
 def with_frame(model: Model, name: str, on: str, pose: ArrayLike | None) -> Model:
-    """`model` with one named frame more, at `pose` (4, 4) in the frame `on`."""
+    """Return `model` with one more frame, at `pose` (4, 4) relative to the frame `on`."""
     known = {frame.name: frame for frame in model.frames}
     if not isinstance(name, str) or not name:
-        raise ArgumentError(f"the name of a frame is {shown(name)}, expected a text: give it one.")
+        raise ArgumentError(f"the name of a frame is {shown(name)}, expected a non-empty text.")
     if name in known:
-        raise ArgumentError(f"{model.name} has a frame {name!r} already, expected a new name: choose another.")
+        raise ArgumentError(f"{model.name} has a frame {name!r} already, expected a new name.")
     if not isinstance(on, str) or on not in known:
         raise ArgumentError(
-            f"{model.name} has no frame {shown(on)}{nearest(on, known)}: expected one of {listing(known)} to stand on."
+            f"{model.name} has no frame {shown(on)}{nearest(on, known)}, expected one of {listing(known)}."
         )
     host = known[on]
     placement = compose(host.placement, as_placement(pose, f"the pose of the frame {name!r}"))
@@ -179,7 +177,7 @@ def with_frame(model: Model, name: str, on: str, pose: ArrayLike | None) -> Mode
 
 
 def moved_ties(ties: Iterable[Tie], at: Placement, prefix: str) -> tuple[Tie, ...]:
-    """Constraints or springs, their frames with a prefix; what is tied to the base is tied to where it stands."""
+    """Return constraints or springs with prefixed frame names; `at` is the placement of the former base."""
     return tuple(
         replace(tie, a=prefix + tie.a, b=prefix + tie.b if tie.b else "", at=tie.at if tie.b else compose(at, tie.at))
         for tie in ties
@@ -189,52 +187,52 @@ def moved_ties(ties: Iterable[Tie], at: Placement, prefix: str) -> tuple[Tie, ..
 def lock(
     model: Model, joints: str | Iterable[str] | Mapping[str, ArrayLike], at: Named | Sequence[ArrayLike] | None = None
 ) -> Model:
-    """`model` with joints held where they are, their links folded into what carries them.
+    """Return `model` with locked joints, their links merged into their parents.
 
-    joints: a joint's name, or several, or {joint: coordinates}. at: where they stand, {joint: coordinates} or one entry
-    for each of `joints`, a number or as many numbers as the joint has coordinates; neutral where nothing is said.
+    joints: a joint name, several, or {joint: coordinates}. at: positions, {joint: coordinates} or one entry for each of
+    `joints`, with as many numbers as the joint has coordinates; neutral by default.
     """
     if isinstance(joints, Mapping):
         if at is not None:
-            raise ArgumentError("lock got places both in joints and in at=, expected them once: leave out at=.")
+            raise ArgumentError("lock got positions both in joints and in at=, expected one of them.")
         joints, at = list(joints), joints
-    given = as_list(joints)
-    names = [name for name in given if isinstance(name, str)]
-    if len(names) < len(given):
-        raise ArgumentError(f"joints is {shown(joints)}, expected names of joints: see robot.joint_names.")
+    listed = as_list(joints)
+    names = [name for name in listed if isinstance(name, str)]
+    if len(names) < len(listed):
+        raise ArgumentError(f"joints is {shown(joints)}, expected names of joints (robot.joint_names).")
     by_name = {link.joint.name: (index, link.joint) for index, link in enumerate(model.links)}
     for name in names:
         if name not in by_name:
             raise ArgumentError(
                 f"the robot {model.name!r} has no joint {shown(name)}{nearest(name, by_name)}, expected some of "
-                f"{listing(by_name)}: choose one of its joint names."
+                f"{listing(by_name)}."
             )
-    followers = {law.joint: law for law in model.couplings}
+    followers = {coupling.joint: coupling for coupling in model.couplings}
     for name in names:
         if name in followers:
             raise ArgumentError(
-                f"joint {name!r} of {model.name!r} follows {followers[name].leader!r}, expected joints that follow "
-                f"none: lock that one, and it stands still too."
+                f"joint {name!r} of {model.name!r} is a mimic joint of {followers[name].leader!r}; lock the leader."
             )
     positions = _positions(names, at)
-    for law in model.couplings:
-        if law.leader in names:
-            place = positions.get(law.leader)
-            _placement_at(by_name[law.leader][1], place)  # whatever is wrong with it is said of the leader
-            lead = 0.0 if place is None else float(np.ravel(np.asarray(place, dtype=float))[0])
-            names, positions[law.joint] = [*names, law.joint], law.multiplier * lead + law.offset
+    for coupling in model.couplings:
+        if coupling.leader in names:
+            position = positions.get(coupling.leader)
+            _placement_at(by_name[coupling.leader][1], position)  # raises errors about the leader first
+            lead = 0.0 if position is None else float(np.ravel(np.asarray(position, dtype=float))[0])
+            names, positions[coupling.joint] = [*names, coupling.joint], coupling.multiplier * lead + coupling.offset
     still = {by_name[name][0]: _placement_at(by_name[name][1], positions.get(name)) for name in names}
     if len(still) == len(model.links):
-        raise ArgumentError(f"all {len(still)} joints of {model.name!r} would be locked, expected one that moves.")
+        raise ArgumentError(
+            f"all {len(still)} joints of {model.name!r} would be locked, expected at least one moving joint."
+        )
     return _rebuilt(model, range(len(model.links)), still, Frame(model.base, BASE), lambda frame: True)
 
 
 def subchain(model: Model, base: str, tip: str, fold: bool = True) -> Model:
-    """The serial chain from the link or frame `base`, which becomes the fixed base, to the link or frame `tip`.
+    """Return the serial chain from the link or frame `base`, which becomes the fixed base, to the link or frame `tip`.
 
-    What branches off it, and what hangs beyond the tip's link, is locked at neutral and folded in with its inertia and
-    frames; with `fold=False` it is dropped. Gravity keeps the direction that it has in the frame `base` while the
-    joints before it are neutral.
+    Branches, and links beyond the tip's link, are locked at neutral and merged with their inertia and frames; with
+    `fold=False` they are dropped. Gravity has the direction that it has in the frame `base` at neutral coordinates.
     """
     first, last = find_frame(model, base), find_frame(model, tip)
     path = [last.link]
@@ -242,17 +240,17 @@ def subchain(model: Model, base: str, tip: str, fold: bool = True) -> Model:
         path.append(model.links[path[-1]].parent)
     if path[-1] != first.link or len(path) == 1:
         raise ArgumentError(
-            f"no joint leads from {base!r} outward to {tip!r}, expected a tip that moves against the base: choose "
-            f"two of its frame names, the one nearer to the robot's base first."
+            f"there is no joint between {base!r} and {tip!r}, expected two frames of one branch, the one nearer to the "
+            f"robot's base first."
         )
     moving = set(path[:-1])
     kept = [index for index, link in enumerate(model.links) if index in moving]
     inside_names = {model.links[index].joint.name for index in moving}
-    for law in model.couplings:
-        if law.joint in inside_names and law.leader not in inside_names:
+    for coupling in model.couplings:
+        if coupling.joint in inside_names and coupling.leader not in inside_names:
             raise ArgumentError(
-                f"joint {law.joint!r} of the chain follows {law.leader!r}, which is not in it, expected both: take the "
-                f"chain from robot.uncoupled."
+                f"joint {coupling.joint!r} of the chain mimics {coupling.leader!r}, which is not part of it; use "
+                f"robot.uncoupled.subchain."
             )
     still: dict[int, Placement] = {}
     if checked_flag("subchain: fold", fold):
@@ -273,10 +271,9 @@ def subchain(model: Model, base: str, tip: str, fold: bool = True) -> Model:
 def _rebuilt(
     model: Model, kept: Sequence[int], still: Mapping[int, Placement], base: Frame, keep: Callable[[Frame], bool]
 ) -> Model:
-    """The `kept` links (ascending) on the frame `base`, those in `still` folded at these placements."""
+    """Return a model of the `kept` links (ascending) on the frame `base`; those in `still` are merged at placements."""
     root = inverse(base.placement)
-    own = model.base_inertial if base.link == BASE else model.links[base.link].inertial
-    ground = moved(own, root)
+    ground = moved(model.base_inertial if base.link == BASE else model.links[base.link].inertial, root)
     carried: dict[int, tuple[int, Placement]] = {base.link: (BASE, root)}
     links: list[Link] = []
     for index in kept:
@@ -314,8 +311,8 @@ def _rebuilt(
 
 
 def _neutral_placement(model: Model, joint: Joint) -> Placement:
-    """Where the link stands in its parent while every joint that follows none is neutral."""
-    offset = next((law.offset for law in model.couplings if law.joint == joint.name), None)
+    """Return the placement of the link in its parent at neutral coordinates of all leaders."""
+    offset = next((coupling.offset for coupling in model.couplings if coupling.joint == joint.name), None)
     return _placement_at(joint, offset)
 
 
@@ -325,18 +322,16 @@ def _positions(names: Sequence[str], at: Named | Sequence[ArrayLike] | None) -> 
     if isinstance(at, Mapping):
         loose = [str(name) for name in at if name not in names]
         if loose:
-            raise ArgumentError(f"at= places {listing(loose)}, expected joints that are locked: lock them too.")
+            raise ArgumentError(f"at= names {listing(loose)}, expected only joints that are locked.")
         return dict(at)
     entries = list(at) if isinstance(at, (Sequence, np.ndarray)) and not isinstance(at, str) else [at]
     if len(entries) != len(names):
-        raise ArgumentError(
-            f"at= has {len(entries)} entries, expected one for each of the {len(names)} joints: add or remove some."
-        )
+        raise ArgumentError(f"at= has {len(entries)} entries, expected one for each of the {len(names)} joints.")
     return dict(zip(names, entries, strict=True))
 
 
 def _placement_at(joint: Joint, coordinates: ArrayLike | None) -> Placement:
-    """Where the link stands in its parent with these coordinates of its joint (None: neutral)."""
+    """Return the placement of the link in its parent at these coordinates of its joint (None: neutral)."""
     if coordinates is None:
         return joint.placement
     count = joint.type.nq
@@ -347,8 +342,8 @@ def _placement_at(joint: Joint, coordinates: ArrayLike | None) -> Placement:
         q = []
     if len(q) != count or not all(math.isfinite(x) for x in q):
         raise ArgumentError(
-            f"at= places joint {joint.name!r} at {shown(coordinates)}, expected {count} finite number"
-            f"{'s' if count > 1 else ''} for a {joint.kind} joint: correct it."
+            f"at= of joint {joint.name!r} is {shown(coordinates)}, expected {count} finite number"
+            f"{'s' if count > 1 else ''} for a {joint.kind} joint."
         )
     return compose(joint.placement, _motion(joint, q))
 
@@ -357,8 +352,7 @@ def _motion(joint: Joint, q: list[float]) -> Placement:
     kind = joint.type
     if kind.has_quaternion and not math.hypot(*q[:4]) > 0:
         raise ArgumentError(
-            f"at= places joint {joint.name!r} at a quaternion of length 0, expected xyzw of any other length: use "
-            "(0, 0, 0, 1) for no turn."
+            f"at= of joint {joint.name!r} has a quaternion of length 0, expected xyzw such as (0, 0, 0, 1)."
         )
     own = ORIGIN.through(Transform(kind.motion(kind.kept(q, 0.0), 0, (1.0, 0.0), 0.0, joint.pitch)))
     aligned = aligning_rotation(joint.axis)
@@ -368,7 +362,7 @@ def _motion(joint: Joint, q: list[float]) -> Placement:
 
 
 def _neutral_rotation(model: Model, frame: Frame) -> Matrix:
-    """The axes of a frame in the base while every joint is neutral."""
+    """Return the rotation of a frame in the base at neutral coordinates."""
     rotation, link = frame.placement.rotation, frame.link
     while link != BASE:
         rotation = multiply(_neutral_placement(model, model.links[link].joint).rotation, rotation)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..backends.threads import default_threads
 from ..errors import ArgumentError
-from ..support.foreign import refuse_foreign
+from ..functions.compiled import CompiledFunction, compiled
+from ..functions.computation import Together, internal_function
+from ..mechanism.canonical import CanonicalModel
+from ..support.checks import as_array, refuse_foreign
 from ..support.lazy import lazy
-from ..support.numbers import as_array
+from .core import Core
 from .singular import warn_if_singular
-
-if TYPE_CHECKING:
-    from .core import Core
 
 Run = Callable[..., np.ndarray]  # (function, q, vector), each with its batch
 
@@ -133,29 +133,33 @@ class Factor:
 
 
 class _Sweeps:
-    """The compiled sweeps of one robot, each made at first use; all of them when pickled, in place of the robot."""
+    """The compiled sweeps of one robot by name, each made at first use. They pickle without the robot.
 
-    def __init__(self, core: Core | None, functions: dict[str, Run] | None = None):
-        self._core, self._functions = core, functions or {}
+    held: functions that live as long as the robot.
+    """
+
+    def __init__(self, model: CanonicalModel, held: set[CompiledFunction] | None = None):
+        self._model, self._held = model, set() if held is None else held
+        self._functions: dict[str, CompiledFunction] = {}
 
     def __call__(self, name: str, *args: ArrayLike) -> np.ndarray:
         function = self._functions.get(name)
-        return (self._made(name) if function is None else function)(*args)
-
-    def _made(self, name: str) -> Run:
-        assert self._core is not None
-        self._functions[name] = self._core.function(self._core.requests([name], internal=True))
-        return self._functions[name]
+        if function is None:
+            function = compiled(Together((internal_function(self._model, name),)), None, default_threads())
+            self._held.add(function)
+            self._functions[name] = function
+        return function(*args)
 
     def __reduce__(self) -> tuple[object, ...]:
-        made = {name: self._functions.get(name) or self._made(name) for name in ("factor", "solve", "colour", "whiten")}
-        return _Sweeps, (None, made)
+        return _Sweeps, (self._model,)
 
 
 def factor(core: Core, q: ArrayLike) -> Factor:
     """The factors of the mass matrix in the poses q."""
     blocks = [link.rates for link in core.canonical.links]
-    found = Factor(q, core.nv, [block for block in blocks if block.stop - block.start > 1], _Sweeps(core))
+    core.parts(["factor"], internal=True)  # raises if the robot has no inertia, or a joint moves none
+    sweeps = _Sweeps(core.canonical, core.held)
+    found = Factor(q, core.nv, [block for block in blocks if block.stop - block.start > 1], sweeps)
     warn_if_singular(core, "factor", found.q)
     return found
 

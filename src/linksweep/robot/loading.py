@@ -1,58 +1,208 @@
-"""`load`: from a file or a name to a Robot, on a fixed or a floating base, its mimic joints free or coupled."""
+"""`load` makes a Robot from a file, text or a name, `scene` combines several robots and bodies into one Robot."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from ..errors import ArgumentError, DescriptionError
-from ..formats import bundled, load_model
-from ..support.messages import is_one_of, nearest, shown
-from .editing import with_actuated, with_base
+from ..model.assembly import check_body
+from ..model.constraints import as_placement
+from ..model.formats import Folder, Source, bundled, is_text, load_model
+from ..model.model import BASE, Frame, Inertial, Joint, Link, Model, Placement, compose, merge
+from ..model.quantities import from_ten
+from ..support.checks import one_of
+from ..support.messages import nearest, shown
+from .editing import WORLD, moved_ties, with_actuated, with_base
 from .robot import Robot
 
 
 def load(
-    path: str | os.PathLike[str],
+    path: Source,
     base: str = "fixed",
     mimic: str = "free",
     *,
-    root: str | os.PathLike[str] | None = None,
+    root: Folder | None = None,
     actuated: Sequence[str] | None = None,
+    xacro_args: Mapping[str, object] | None = None,
+    packages: Folder | Sequence[Folder] = (),
 ) -> Robot:
-    """A robot from a file (URDF, MJCF, or a DH table in TOML), or a bundled one by its name, such as "puma560".
+    """Load a robot from a file or text, or by its name.
 
-    base: "fixed", or "floating" to put a free joint under it, see `Robot.with_base`; a robot that floats already stays
-    as it is. mimic: joints that mimic others (URDF), or that an equality ties to others (MJCF), are "free" coordinates,
-    with a warning that names them; with "couple" they follow, and the robot has the coordinates of the joints that lead
-    (`Robot.with_couplings`). root: a folder that holds every file the description names; without it, an MJCF file may
-    include XML of its own folder only. actuated: the joints with motors, see `Robot.with_actuated`; None: all.
+    Parameters
+    ----------
+    path : path, str, bytes or open file
+        A URDF, xacro or MJCF file, or a DH table in TOML; URDF, xacro or MJCF text (str or bytes that begin with "<",
+        such as ROS's robot_description); the name of a bundled robot such as "puma560"; or a name of the package
+        robot_descriptions such as "panda_description" (extra `robots`).
+    base : "fixed" or "floating"
+        "floating" adds a free joint between the world and the base (`Robot.with_base`). A robot with a floating base
+        stays as it is.
+    mimic : "free" or "couple"
+        Mimic joints (URDF) and joints coupled by an equality (MJCF) are independent coordinates, with a warning that
+        names them; or they follow their leaders, and the robot has the coordinates of the leaders only
+        (`Robot.with_couplings`).
+    root : path
+        A folder that contains every file that the model refers to. By default an MJCF file may only include XML files
+        of its own folder.
+    actuated : names
+        The joints with motors (`Robot.with_actuated`). All but free joints by default.
+    xacro_args : mapping
+        Arguments of a xacro file, such as {"prefix": "left_"}. xacro needs the extra `ros` and evaluates Python
+        expressions of the file: load only files that you trust.
+    packages : folder or folders
+        Folders with ROS packages, in which `$(find package)` looks before ROS_PACKAGE_PATH and AMENT_PREFIX_PATH.
+
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    DescriptionError
+        If the file cannot be read or describes an invalid robot.
+
+    Examples
+    --------
+    >>> import linksweep as ls
+    >>> ls.load("puma560").nv
+    6
     """
-    for name, value, known in (("base", base, ("fixed", "floating")), ("mimic", mimic, ("free", "couple"))):
-        if not is_one_of(value, known):
-            raise ArgumentError(f"{name} is {shown(value)}, expected {known[0]!r} or {known[1]!r}: choose one of them.")
+    one_of("base", base, ("fixed", "floating"))
+    one_of("mimic", mimic, ("free", "couple"))
     floats = base == "floating"
     if isinstance(path, str) and path in bundled.names():
         model = bundled.model(path)
+    elif isinstance(path, str) and is_description_name(path) and not os.path.lexists(path):
+        from ..loaders import load_robot_description
+
+        options = {"base": base, "mimic": mimic, "root": root, "actuated": actuated}
+        return load_robot_description(path, **options, xacro_args=xacro_args, packages=packages)
     else:
-        _check_exists(path)
-        model = load_model(path, rigid=floats, root=root, couple=mimic == "couple")
-        model = replace(model, source=str(Path(path).resolve()))
+        file = Path(path) if isinstance(path, (str, os.PathLike)) and not is_text(path) else None
+        if file is not None:
+            _check_exists(path)
+        couple = mimic == "couple"
+        model = load_model(path, rigid=floats, root=root, couple=couple, xacro_args=xacro_args, packages=packages)
+        if file is not None:
+            model = replace(model, source=str(file.resolve()))
     model = with_base(model, base) if floats else model
     return Robot(model if actuated is None else with_actuated(model, actuated))
 
 
+def is_description_name(name: str) -> bool:
+    """Whether `name` has the form of a name of the package robot_descriptions."""
+    return name.endswith("_description") and name.isidentifier()
+
+
 def _check_exists(path: object) -> None:
-    """A word without an ending that is no file is a misspelt name of a robot; a folder is never one."""
+    """Raise DescriptionError for a folder, and for a word without a suffix that is not a bundled robot or a file."""
     if not isinstance(path, (str, os.PathLike)):
-        return  # which the reader says
+        return  # the reader raises the error
     if os.path.isdir(path):
-        raise DescriptionError(f"{path}: this is a directory, expected a file: name the description inside it.")
+        raise DescriptionError(f"{path}: this is a directory, expected a file with a robot model.")
     if isinstance(path, str) and not os.path.splitext(path)[1] and not os.path.lexists(path):
         known = bundled.names()
         raise DescriptionError(
             f"There is no robot {shown(path)}{nearest(path.lower(), known)}, expected a file or one of "
-            f"{', '.join(known)}: check the spelling."
+            f"{', '.join(known)}."
         )
+
+
+SEPARATOR = "/"
+Part = Robot | tuple[Robot, ArrayLike] | ArrayLike
+
+
+def scene(parts: Mapping[str, Part], *, gravity: Sequence[float] | None = None, name: str = "scene") -> Robot:
+    """Combine robots and bodies into one Robot whose base is the world.
+
+    Parameters
+    ----------
+    parts : mapping
+        {name: robot}, {name: (robot, pose)} with the pose (4, 4) of the robot's base in the world, or {name: body} with
+        the inertial parameters (10,) of `linksweep.body` for a free body. Names of a robot's joints, links and frames
+        get a prefix, as in "name/joint1". Link, frame and joint of a body have the body's name. Coordinates follow the
+        order of the parts.
+    gravity : (3,)
+        In the world frame (m/s^2). By default that of the robots, which must agree.
+    name : str
+
+    Returns
+    -------
+    Robot
+    """
+    if not isinstance(parts, Mapping) or not parts:
+        raise ArgumentError(f"scene got {shown(parts)}, expected a dict of robots and bodies by name.")
+    links: list[Link] = []
+    order: list[int] = []
+    frames: list[Frame] = [Frame(WORLD, BASE)]
+    ground, constraints, springs, couplings, gravities = Inertial(), [], [], [], {}
+    for key, entry in parts.items():
+        if not isinstance(key, str) or not key or key == WORLD:
+            raise ArgumentError(f"a part of the scene is named {shown(key)}, expected a name other than 'world'.")
+        part, at = _part(key, entry)
+        first = len(links)
+        if isinstance(part, Inertial):
+            links.append(Link(key, BASE, Joint(key, "free", placement=at), part))
+            frames.append(Frame(key, first))
+            order.append(first)
+            continue
+        model, prefix = part.model, key + SEPARATOR
+        gravities[key] = tuple(model.gravity)
+        for link in model.links:
+            placement = compose(at, link.joint.placement) if link.parent == BASE else link.joint.placement
+            joint = replace(link.joint, name=prefix + link.joint.name, placement=placement)
+            parent = BASE if link.parent == BASE else first + link.parent
+            links.append(replace(link, name=prefix + link.name, parent=parent, joint=joint))
+        for frame in model.frames:
+            placement = compose(at, frame.placement) if frame.link == BASE else frame.placement
+            host = BASE if frame.link == BASE else first + frame.link
+            frames.append(Frame(prefix + frame.name, host, placement, prefix + frame.on if frame.on else ""))
+        order += [first + index for index in model.document_order]
+        ground = merge(ground, model.base_inertial, at)
+        constraints += moved_ties(model.constraints, at, prefix)
+        springs += moved_ties(model.springs, at, prefix)
+        couplings += [replace(c, joint=prefix + c.joint, leader=prefix + c.leader) for c in model.couplings]
+    if gravity is None and len(set(gravities.values())) > 1:
+        raise ArgumentError(
+            f"the robots of the scene have different gravity vectors, {shown(gravities)}; pass gravity=."
+        )
+    model = Model(
+        name, tuple(links), tuple(order), tuple(frames), next(iter(gravities.values()), (0.0, 0.0, -9.81)), WORLD,
+        ground, tuple(constraints), tuple(springs), tuple(couplings),
+    )  # fmt: skip
+    robot = Robot(model)
+    return robot if gravity is None else robot.with_gravity(gravity)
+
+
+def _part(key: str, part: Part) -> tuple[Robot | Inertial, Placement]:
+    """Return a robot or an Inertial, and the placement of its base or free joint."""
+    pose = None
+    if isinstance(part, tuple) and len(part) == 2:
+        part, pose = part
+    at = as_placement(pose, f"the pose of {key!r}")
+    if isinstance(part, Robot):
+        return part, at
+    return body_inertial(part, f"the part {key!r}"), at
+
+
+def body_inertial(ten: ArrayLike, what: str) -> Inertial:
+    """Return mass, center of mass and inertia about it, from the inertial parameters (10,) of `linksweep.body`."""
+    try:
+        numbers = np.asarray(ten, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.zeros(0)
+    if numbers.shape != (10,) or not np.isfinite(numbers).all():
+        raise ArgumentError(
+            f"{what} is {shown(ten)}, expected a Robot, (Robot, pose) or inertial parameters (10,), see linksweep.body."
+        )
+    if not numbers[0] > 0:
+        raise ArgumentError(f"{what} has mass {numbers[0]}, expected a positive mass for a free body.")
+    inertial = from_ten(numbers)
+    check_body(what, inertial)
+    return inertial

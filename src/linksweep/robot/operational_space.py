@@ -1,4 +1,4 @@
-"""The operational space: the robot as a task at a frame sees it."""
+"""Operational-space dynamics of frames (Khatib), and manipulability."""
 
 from __future__ import annotations
 
@@ -8,23 +8,40 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ArgumentError, SingularError
-from ..support.messages import is_one_of, shown
+from ..errors import SingularError
+from ..support.checks import one_of, real_number
+from ..support.messages import shown
 from .core import Core, Item
 from .singular import warn_if_singular
 
-RANK = 1e-12  # of the largest eigenvalue of Omega with a unit diagonal; below, its inverse has no digits left
+RANK = 1e-12  # relative eigenvalue of Omega with unit diagonal, below which its inverse has no correct digits
 ROWS = {"all": slice(0, 6), "angular": slice(0, 3), "linear": slice(3, 6)}
 
 
 @dataclass(frozen=True)
 class OperationalSpace:
-    """The robot at some frames: m rows, six [angular; linear] for each frame in their order.
+    """Operational-space dynamics of frames, with m rows: six [angular; linear] for each frame.
 
-    omega (..., m, m) is J M^-1 J^T; inertia, its inverse Lambda (where damping was asked for, that of Omega +
-    damping); rank (...) of omega. A task force F = inertia @ a + bias + gravity gives the frames the acceleration a,
-    with tau = jacobian^T F; what (1 - jacobian^T consistent_inverse^T) leaves of other torques does not accelerate
-    them. Where the rank is not full, what needs Lambda is NaN; where omega is not finite, the rank is 0.
+    A task force F = inertia @ a + bias + gravity gives the frames the acceleration a, with tau = jacobian^T F. Other
+    torques projected by 1 - jacobian^T consistent_inverse^T do not accelerate the frames. Without damping, quantities
+    that need Lambda are NaN where the rank is not full.
+
+    Attributes
+    ----------
+    frames : names
+    omega : (..., m, m)
+        J M^-1 J^T.
+    inertia : (..., m, m)
+        Lambda, the inverse of omega (of omega + damping, if there is damping).
+    bias, gravity : (..., m)
+        Task-space Coriolis and centrifugal forces, and gravity.
+    jacobian : (..., m, nv)
+    consistent_inverse : (..., nv, m)
+        Dynamically consistent inverse of the Jacobian, M^-1 J^T Lambda.
+    null_space : (..., nv, nv)
+        1 - consistent_inverse @ jacobian.
+    rank : (...)
+        Rank of omega; 0 where omega is not finite.
     """
 
     frames: tuple[str, ...]
@@ -39,17 +56,18 @@ class OperationalSpace:
 
 
 def operational_inertia(omega: np.ndarray, frame: str | Sequence[str], damping: float | None) -> np.ndarray:
-    """Lambda, the inverse of Omega (..., m, m); an error where there is none, unless Omega is damped."""
+    """Return Lambda, the inverse of Omega (..., m, m); raise SingularError if there is none and no damping."""
     if damping is not None:
         return of_finite(np.linalg.inv, _damped(omega, damping))
     finite = np.isfinite(omega).all(axis=(-2, -1))
-    rank = np.where(finite, rank_of(omega), omega.shape[-1])  # what is not finite gives NaN, and is no reason to stop
+    rank = np.where(finite, rank_of(omega), omega.shape[-1])  # samples that are not finite give NaN, not an error
     least = int(rank.min()) if rank.size else omega.shape[-1]
     if least < omega.shape[-1]:
-        where = f" at sample {np.unravel_index(int(rank.argmin()), rank.shape)}" if rank.ndim else ""
+        sample = tuple(map(int, np.unravel_index(int(rank.argmin()), rank.shape)))
+        where = f" at sample {sample}" if rank.ndim else ""
         raise SingularError(
-            f"operational_inertia of {shown(frame)}: J M^-1 J^T has rank {least}{where}, expected "
-            f"{omega.shape[-1]}: use operational_inertia_inverse, which is right there too, or give a damping."
+            f"operational_inertia of {shown(frame)}: singular configuration{where}, J M^-1 J^T has rank {least}, "
+            f"expected {omega.shape[-1]}; use operational_inertia_inverse, or pass damping=."
         )
     return of_finite(_inverse, omega)
 
@@ -57,14 +75,14 @@ def operational_inertia(omega: np.ndarray, frame: str | Sequence[str], damping: 
 def operational_space(
     core: Core, q: ArrayLike, qd: ArrayLike, frames: str | Sequence[str], damping: float | None, reference: str
 ) -> OperationalSpace:
-    """The operational space of one or several frames, in one compiled function and some products of matrices."""
-    wanted = as_key(frames)
-    names = wanted if isinstance(wanted, tuple) else (wanted,)
-    items: list[Item] = [("operational_inertia_inverse", wanted, reference), "mass_matrix_inverse"]
+    """See `Robot.operational_space`; computed by one compiled function and a few matrix products."""
+    key = as_key(frames)
+    names = key if isinstance(key, tuple) else (key,)
+    items: list[Item] = [("operational_inertia_inverse", key, reference), "mass_matrix_inverse"]
     items += ["bias_forces", "gravity_forces"]
     for kind in ("jacobian", "jacobian_bias"):
         items += [(kind, name, reference) for name in names]
-    omega, M_inv, h, g, *rest = core.function(core.requests(items))(q, qd)
+    omega, M_inv, h, g, *rest = core.function(*core.parts(items))(q, qd)
     warn_if_singular(core, "operational_space", q)
     batch, count = h.shape[:-1], len(names)
     omega, M_inv, g = _spread(omega, batch, 2), _spread(M_inv, batch, 2), _spread(g, batch, 1)
@@ -81,7 +99,7 @@ def operational_space(
     def at_task(force: np.ndarray) -> np.ndarray:
         return (np.swapaxes(spread, -1, -2) @ force[..., None])[..., 0]
 
-    with np.errstate(invalid="ignore"):  # an infinite M^-1 of a singular pose, of which it was warned
+    with np.errstate(invalid="ignore"):  # an infinite M^-1 at a singular configuration, for which a warning was issued
         spread = M_inv @ np.swapaxes(J, -1, -2)
         consistent = spread @ inertia
         projector = np.eye(J.shape[-1], dtype=J.dtype) - consistent @ J
@@ -91,9 +109,8 @@ def operational_space(
 
 
 def manipulability(jacobian: np.ndarray, rows: str) -> np.ndarray:
-    """sqrt(det(J J^T)) of these rows of Jacobians (..., 6, nv)."""
-    if not is_one_of(rows, ROWS):
-        raise ArgumentError(f"rows is {shown(rows)}, expected 'all', 'angular' or 'linear': choose one of them.")
+    """Return sqrt(det(J J^T)) of these rows of Jacobians (..., 6, nv)."""
+    one_of("rows", rows, ROWS)
 
     def measure(jacobian: np.ndarray) -> np.ndarray:
         J = jacobian[..., ROWS[rows], :]
@@ -105,10 +122,7 @@ def manipulability(jacobian: np.ndarray, rows: str) -> np.ndarray:
 
 
 def rank_of(omega: np.ndarray, tolerance: float | None = None) -> np.ndarray:
-    """The rank (...) of symmetric matrices (..., m, m), their rows scaled alike: units do not matter.
-
-    0 where a matrix is not finite.
-    """
+    """Return the rank (...) of symmetric matrices (..., m, m) with normalized rows; 0 where a matrix is not finite."""
     if not omega.shape[-1]:
         return np.zeros(omega.shape[:-2], int)
     eigenvalues = of_finite(_scaled_eigenvalues, omega)
@@ -117,14 +131,14 @@ def rank_of(omega: np.ndarray, tolerance: float | None = None) -> np.ndarray:
 
 
 def of_finite(function: Callable[[np.ndarray], np.ndarray], matrices: np.ndarray) -> np.ndarray:
-    """The function of the matrices (..., m, n) that are finite, NaN for the others: LAPACK would refuse them all."""
+    """Apply a function to the finite matrices (..., m, n); the others, which LAPACK rejects, give NaN."""
     finite = np.isfinite(matrices).all(axis=(-2, -1))
     if finite.all():
         return function(matrices)
-    found = function(matrices[finite])
-    everywhere = np.full((*finite.shape, *found.shape[1:]), np.nan, found.dtype)
-    everywhere[finite] = found
-    return everywhere
+    values = function(matrices[finite])
+    results = np.full((*finite.shape, *values.shape[1:]), np.nan, values.dtype)
+    results[finite] = values
+    return results
 
 
 def _scaled_eigenvalues(omega: np.ndarray) -> np.ndarray:
@@ -140,13 +154,12 @@ def _inverse(omega: np.ndarray) -> np.ndarray:
 
 
 def _damped(omega: np.ndarray, damping: float) -> np.ndarray:
-    if isinstance(damping, bool) or not isinstance(damping, (int, float, np.number)) or not 0 < damping < np.inf:
-        raise ArgumentError(f"damping is {shown(damping)}, expected a positive number, added to the diagonal of Omega.")
+    real_number("damping", damping, above=0.0)
     return omega + np.eye(omega.shape[-1], dtype=omega.dtype) * omega.dtype.type(damping)
 
 
 def as_key(frames: str | Sequence[str]) -> str | tuple[str, ...]:
-    """One frame, or several, as they stand in a request."""
+    """Return one frame, or several as a tuple, as in a request."""
     return tuple(frames) if isinstance(frames, list) else frames  # pyright: ignore[reportReturnType]
 
 

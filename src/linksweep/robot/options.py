@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from ..description.model import Inertial, Placement
+    from ..model.model import Inertial, Placement
     from ..simulation.options import Torque
-    from ..support.numbers import Named
+    from ..support.checks import Named
 
 Row = Mapping[str, object] | Sequence[float]  # of a DH table
 

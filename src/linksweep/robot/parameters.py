@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..catalogue.parameters import TEN, body
-from ..compiled.function import CompiledFunction, Recipe, chosen_backend, make_function
-from ..description.model import BASE, Model, inverse, moved
 from ..errors import ArgumentError
+from ..functions.parameters import TEN, body
 from ..mechanism.canonical import CanonicalModel
-from ..support.lazy import lazy
-from ..support.numbers import checked_flag
-from ..tracing.places import parameter_places
+from ..model.model import BASE, Model, inverse, moved
+from ..support.checks import checked_flag
+from ..tracing.tracer import parameter_places
 from .core import Core
 
 
@@ -31,32 +29,16 @@ def standard_parameter_names(model: Model) -> tuple[str, ...]:
     return (*inertial, *(f"{link.joint.name}.armature" for link in links))
 
 
-class Regressor:
+def regressor(
+    core: Core, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, out: np.ndarray | None, packed: bool
+) -> np.ndarray:
     """Y (..., nv, 11 links): joint forces are Y @ standard_parameters."""
-
-    def __init__(self, core: Core):
-        self.core = core
-
-    def __call__(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, out: np.ndarray | None, packed: bool) -> np.ndarray:
-        if checked_flag("regressor: packed", packed) and self.core.canonical.is_coupled:
-            raise ArgumentError(
-                f"{self.core.name}: regressor(packed=True) got a robot whose joints follow others, expected one whose "
-                f"rows are of one joint each: leave packed to False, or take robot.uncoupled."
-            )
-        compiled = self.packed if packed else self.dense
-        return compiled(q, qd, qdd) if out is None else compiled(q, qd, qdd, out=out)
-
-    @lazy
-    def dense(self) -> CompiledFunction:
-        return self._made("regressor")
-
-    @lazy
-    def packed(self) -> CompiledFunction:
-        return self._made("packed_regressor")
-
-    def _made(self, function: str) -> CompiledFunction:
-        recipe = Recipe(self.core.canonical, self.core.requests([function]))
-        return make_function(recipe, None, 1, chosen_backend(None))
+    if checked_flag("regressor: packed", packed) and core.canonical.is_coupled:
+        raise ArgumentError(
+            f"{core.name}: regressor(packed=True) got a robot whose joints follow others, expected one whose "
+            f"rows are of one joint each: leave packed to False, or take robot.uncoupled."
+        )
+    return core.call("packed_regressor" if packed else "regressor", (q, qd, qdd), out=out)
 
 
 def regressor_places(model: CanonicalModel) -> tuple[np.ndarray, np.ndarray]:

@@ -1,16 +1,21 @@
-"""Bundled robots. Each function gives a Robot; the `*_model` ones give its frozen description."""
+"""Bundled and generated robots. Functions return a Robot; those named `*_model` return its Model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from linksweep.formats.bundled import model, names
+from ..model.formats.bundled import model, names
 
 if TYPE_CHECKING:
-    from linksweep.description.model import Model
-    from linksweep.robot.robot import Robot
-    from linksweep.robots.general_arm import GeneralArm
+    from ..model.model import Model
+    from ..robot.robot import Robot
+    from .general_arm import GeneralArm
+    from .mechanisms import andrews as andrews
+    from .mechanisms import chain_model as chain_model
+    from .mechanisms import four_bars as four_bars
+    from .mechanisms import planar_model as planar_model
 
 __all__ = [
     "andrews",
@@ -31,113 +36,79 @@ __all__ = [
 ]
 
 
+if not TYPE_CHECKING:  # `names` needs no NumPy: the module of mechanisms is imported when it is first used
+
+    def __getattr__(name):
+        if name in ("andrews", "chain_model", "four_bars", "planar_model"):
+            return getattr(import_module(".mechanisms", __name__), name)
+        raise AttributeError(f"module 'linksweep.robots' has no attribute {name!r}")
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)
 
 
 def puma560() -> Robot:
-    """PUMA 560, six revolute joints, with motor inertias (Armstrong, Khatib & Burdick 1986)."""
+    """Return the PUMA 560: six revolute joints, with motor inertias (Armstrong, Khatib & Burdick 1986)."""
     return _robot(puma560_model())
 
 
 def stanford() -> Robot:
-    """Stanford arm, RRPRRR (Angeles, Ma & Rojas 1988, section 7.1, reconstructed)."""
+    """Return the Stanford arm, RRPRRR (Angeles, Ma & Rojas 1988, section 7.1, reconstructed)."""
     return _robot(stanford_model())
 
 
 def six_axis() -> Robot:
-    """Six-axis industrial arm (Angeles, Ma & Rojas 1988, section 7.2); warns of a published odd inertia."""
+    """Return a six-axis industrial arm (Angeles, Ma & Rojas 1988, section 7.2); warns about a published inertia."""
     return _robot(six_axis_model())
 
 
 def planar(n: int, *, length: float = 1.0, mass: float = 1.0, gravity: float = 9.81) -> Robot:
-    """`n` equal rods in the x-y plane, see `planar_model`."""
+    """Return a chain of `n` equal rods in the x-y plane: see `planar_model`."""
+    from .mechanisms import planar_model
+
     return _robot(planar_model(n, length=length, mass=mass, gravity=gravity))
 
 
 def chain(n: int, seed: int = 0, joints: str = "R") -> Robot:
-    """A random chain of general geometry; `joints` is "R" or "mixed"."""
+    """Return a random chain of general geometry: see `chain_model`."""
+    from .mechanisms import chain_model
+
     return _robot(chain_model(n, seed, joints))
 
 
 def general(joints: str = "RRRRRR", twist: str | Sequence[int | None] = "any") -> GeneralArm:
-    """An arm of revolute (R) and prismatic (P) joints with its geometry and inertia as parameters, not numbers.
+    """Return an arm of revolute (R) and prismatic (P) joints with symbolic geometry and inertia.
 
-    twist: "any" angles between neighbouring axes, "right" ones, or one of None, 0, 90, -90, 180 degrees for each joint.
+    Parameters
+    ----------
+    joints : str
+        One letter for each joint, R or P.
+    twist : "any", "right" or a sequence
+        Angles between neighbouring axes: arbitrary, right angles, or one of None (arbitrary), 0, 90, -90 and 180
+        degrees for each joint.
     """
-    from linksweep.robots.general_arm import GeneralArm
+    from .general_arm import GeneralArm
 
     return GeneralArm(joints, twist)
 
 
-def four_bars(windows: int = 1, *, length: float = 1.0, mass: float = 1.0, gravity: float = 9.81) -> Robot:
-    """Rods in a row that form closed windows, see `linksweep.robots.closed_chains.four_bars`."""
-    from linksweep.robots.closed_chains import four_bars
-
-    return four_bars(windows, length=length, mass=mass, gravity=gravity)
-
-
-def andrews() -> Robot:
-    """Andrews' squeezing mechanism, see `linksweep.robots.closed_chains.andrews`."""
-    from linksweep.robots.closed_chains import andrews
-
-    return andrews()
-
-
 def puma560_model() -> Model:
-    """The description of `puma560`."""
+    """Return the Model of `puma560`."""
     return model("puma560")
 
 
 def stanford_model() -> Model:
-    """The description of `stanford`."""
+    """Return the Model of `stanford`."""
     return model("stanford")
 
 
 def six_axis_model() -> Model:
-    """The description of `six_axis`."""
+    """Return the Model of `six_axis`."""
     return model("six_axis")
 
 
-def planar_model(n: int, *, length: float = 1.0, mass: float = 1.0, gravity: float = 9.81) -> Model:
-    """Rodriguez 1987, section XII: `n` equal links in a plane.
+def _robot(model: Model) -> Robot:
+    from ..robot.robot import Robot
 
-    Uniform rods along x at q = 0, turning about z; gravity pulls along -y. "tool" is the free end of the last
-    rod.
-    """
-    from linksweep.description.assembly import Part, assemble
-    from linksweep.description.model import Inertial, Joint, Placement
-    from linksweep.description.quantities import as_number
-    from linksweep.robots.random_chains import check_count
-
-    check_count(n, "n")
-    length, mass, gravity = (
-        as_number(value, what) for value, what in ((length, "length"), (mass, "mass"), (gravity, "gravity"))
-    )
-    across = mass * length**2 / 12
-    rod = Inertial(mass, (length / 2, 0.0, 0.0), ((0.0, 0.0, 0.0), (0.0, across, 0.0), (0.0, 0.0, across)))
-    end = Placement(position=(length, 0.0, 0.0))
-    parts = [
-        Part(
-            f"link{i + 1}",
-            f"link{i}" if i else "base",
-            Joint(f"joint{i + 1}", placement=end if i else Placement()),
-            rod,
-        )
-        for i in range(n)
-    ]
-    parts.append(Part("tool", f"link{n}", Joint("tool mount", "fixed", placement=end)))
-    return assemble(f"planar{n}", parts, base="base", gravity=(0.0, -gravity, 0.0))
-
-
-def chain_model(n: int, seed: int = 0, joints: str = "R") -> Model:
-    """See `linksweep.robots.random_chains.chain_model`."""
-    from linksweep.robots import random_chains
-
-    return random_chains.chain_model(n, seed, joints)
-
-
-def _robot(description: Model) -> Robot:
-    from linksweep.robot.robot import Robot
-
-    return Robot(description)
+    return Robot(model)

@@ -12,19 +12,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from linksweep.backends.symbolic import LIMIT, Options, Symbolic
-from linksweep.catalogue.parameters import Gravity, with_body
-from linksweep.catalogue.requests import make_requests, methods_of
-from linksweep.compiled.function import CompiledFunction, Recipe, make_function
-from linksweep.description.model import IDENTITY3, ZERO3, Frame
 from linksweep.errors import ArgumentError
+from linksweep.functions.compiled import CompiledFunction, compiled
+from linksweep.functions.computation import Together
+from linksweep.functions.items import program
+from linksweep.functions.parameters import Gravity, with_body
 from linksweep.mechanism.canonical import CanonicalModel
+from linksweep.model.model import IDENTITY3, ZERO3, Frame
 from linksweep.robot.core import Item, Items, listed
 from linksweep.robot.formulas import numbered, shortest
 from linksweep.robot.robot import Robot
 from linksweep.spatial.algebra import Inertia, Sym, Vec
 from linksweep.spatial.scalars import Scalar, cos, sin
 from linksweep.spatial.transforms import Screw
-from linksweep.support.foreign import refuse_foreign
+from linksweep.support.checks import refuse_foreign
 from linksweep.support.lazy import lazy
 from linksweep.tracing.count import Counts, count
 from linksweep.tracing.program import Array, Program
@@ -120,14 +121,14 @@ class GeneralArm:
         return Robot.from_dh(rows, "modified", name=f"general{self.joints}", gravity=gravity)
 
     def methods(self, function: str) -> tuple[str, ...]:
-        return methods_of(self._example, function)
+        return self._example.methods(function)
 
     def compile(
         self, functions: Items, *, method: str | None = None, base_parameters: bool | None = None,
         dtype: str | None = None,
     ) -> CompiledFunction:  # fmt: skip
         """A function of (q, ...), then `parameters` (links, 13) and `gravity` (3), for any arm of these joints."""
-        return make_function(self.recipe(functions, method, base_parameters), dtype, 1, "llvm")
+        return compiled(self.recipe(functions, method, base_parameters), dtype, 1, "llvm")
 
     def operation_count(
         self, function: Items, method: str | None = None, base_parameters: bool | None = None
@@ -135,11 +136,12 @@ class GeneralArm:
         """Operations for one sample; those among parameters are done beforehand and not counted."""
         return count(self.recipe(function, method, base_parameters).trace())
 
-    def recipe(self, functions: Items, method: str | None = None, base_parameters: bool | None = None) -> Recipe:
+    def recipe(self, functions: Items, method: str | None = None, base_parameters: bool | None = None) -> Together:
         wanted = listed(functions)
         sets = (Geometry(self.twists, (self.nv, 13)), Gravity())
-        requests = make_requests(self._example, wanted, method, parameters=sets)
-        return Recipe(self._example.canonical, requests, False, base_parameters=base_parameters, parameters=sets)
+        return program(
+            self._example._core, wanted, method, rolled=False, base_parameters=base_parameters, parameters=sets
+        )
 
     def symbolic(
         self, function: Item, method: str | None = None, *, simplify: bool = False, numbers: str = "rational",

@@ -1,45 +1,67 @@
 """Integrating forward dynamics in time: `simulate`, the laws that drive the joints, and what comes out."""
 
-from .answers import LimitExcess, Table, TrackingError, compare
-from .control.composed import (
-    Admittance,
+from .contacts import Disturbance, JointStops, Push, Surface
+from .controllers import (
+    PD,
+    ComputedTorque,
+    Constant,
+    Controller,
+    FeedForward,
     FrictionCompensation,
     GravityCompensation,
-    OperationalSpace,
-    Push,
-    Surface,
+    Sampled,
+    Signal,
+    Zero,
     saturated,
 )
-from .control.motor import Motor
-from .control.sampled import Sampling
-from .ensembles import Ensemble, ensemble
+from .ensembles import Ensemble, Rollouts, ensemble
 from .gradient import Rollout, rollout
-from .laws import PD, ComputedTorque, Constant, FeedForward, Sampled, Zero
-from .result import Event, LimitCrossing, Simulation, SimulationWarning
-from .rollouts import Rollouts
+from .options import RK4, Adaptive, Integrator, SemiImplicitEuler
+from .result import (
+    Event,
+    LimitCrossing,
+    LimitExcess,
+    Simulation,
+    SimulationWarning,
+    Table,
+    TrackingError,
+    compare,
+    load,
+)
 from .run import simulate
+from .sampled_control import Motor, Policy, SampledController, Sampling
 from .stepper import State, Stepper, stepper
-from .storage import load
+from .task_space import Admittance, OperationalSpace
 
 __all__ = [
     "PD",
+    "RK4",
+    "Adaptive",
     "Admittance",
     "ComputedTorque",
     "Constant",
+    "Controller",
+    "Disturbance",
     "Ensemble",
     "Event",
     "FeedForward",
     "FrictionCompensation",
     "GravityCompensation",
+    "Integrator",
+    "JointStops",
     "LimitCrossing",
     "LimitExcess",
     "Motor",
     "OperationalSpace",
+    "Policy",
     "Push",
     "Rollout",
     "Rollouts",
     "Sampled",
+    "SampledController",
     "Sampling",
+    "SemiImplicitEuler",
+    "Signal",
     "Simulation",
     "SimulationWarning",
     "State",

@@ -11,10 +11,8 @@ import numpy as np
 from ..errors import ArgumentError
 from ..robot.constraints import FEW, interpreted
 from ..robot.robot import Robot
-from ..support.foreign import refuse_foreign
-from ..support.memory import check_memory
+from ..support.checks import as_array, check_memory, refuse_foreign
 from ..support.messages import shown
-from ..support.numbers import as_array
 
 CLOSED = 1e-6  # metres and radians: a start that leaves more is no start on the constraints
 MOST_STEPS = 10**9  # of one simulation: minutes of machine code

@@ -7,6 +7,7 @@ and the fingerprint of what made it, and is verified before it is used. Anything
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -14,25 +15,28 @@ import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
+from ..files.reading import arrow_module
+from ..files.writing import check_output, write_table
+from ..robot.robot import Robot
+from ..support.checks import as_array, check_memory, refuse_foreign
+from ..support.display import ProgressBar
 from ..support.files import write_atomically
 from ..support.fingerprint import fingerprint
-from ..support.foreign import refuse_foreign
-from ..support.memory import check_memory
-from ..support.messages import listing, shown
-from ..support.numbers import as_array
-from ..support.progress import ProgressBar
-from ..support.version import __version__
-from ..tables.arrow import arrow_module
-from ..tables.writing import check_output, write_table
+from ..support.messages import is_one_of, listing, nearest, shown
+from ..support.settings import __version__
+from .checks import positive, real_array, whole
+from .controllers import Controller, Saturated, Sum
+from .options import SimulateOptions, Torque, as_integrator
+from .sampled_control import SampledController
 
 CHUNK = 10_000
 ABOUT = "ensemble.json"
@@ -81,16 +85,41 @@ def ensemble(
     experiment: Callable[..., Mapping[str, ArrayLike]], samples: int, folder: str | os.PathLike[str], *,
     client: Executor | Client | None = None, seed: int = 0, chunk: int = CHUNK, progress: bool = True,
 ) -> Ensemble:  # fmt: skip
-    """Run experiment(rng, first, count) for all samples; resume or extend what is in the folder already.
+    """Run an experiment many times, in chunks, into a folder that can be resumed and extended.
 
-    experiment: a function of a NumPy Generator, the number of the first sample and how many there are, that returns
-    columns {name: (count,) or (count, k)}; `Rollouts` is one. Processes and clusters need one that can be pickled.
-    samples: more than in an earlier call extends the ensemble; its last chunk, if incomplete, is computed again.
-    folder: for the results, one file per chunk. It belongs to one experiment, seed and chunk size. The experiment is
-    recognized by its code and all values it uses, or by an attribute `fingerprint` (a text), if it has one. client: a
-    dask.distributed Client, or any concurrent.futures Executor; None: this process. Lost workers of Dask are replaced
-    by others, and no chunk is lost or comes twice. seed: every chunk has a generator by seed and number. chunk: samples
-    in each. progress: show a bar on long runs.
+    Parameters
+    ----------
+    experiment : callable
+        experiment(rng, first, count) of a NumPy Generator, the number of the first sample and their count. It returns
+        columns {name: (count,) or (count, k)}. `Rollouts` is one. Processes and clusters need one that can be pickled.
+    samples : int
+        Number of samples. More than in an earlier call extends the ensemble; an incomplete last chunk is repeated.
+    folder : path
+        For the results, one file per chunk. It belongs to one experiment, seed and chunk size. The experiment is
+        recognized by its code and all values it uses, or by an attribute `fingerprint` (a text), if it has one.
+    client : dask.distributed.Client or concurrent.futures.Executor, optional
+        Where chunks are computed; this process if omitted. Dask replaces lost workers without losing chunks.
+    seed : int
+        Each chunk has a generator by seed and chunk number.
+    chunk : int
+        Number of samples in each chunk.
+    progress : bool
+        Show a bar on long runs.
+
+    Returns
+    -------
+    Ensemble
+        The files, with `table()` to read all columns.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is invalid, the folder holds another ensemble, or the experiment returns unsuitable columns.
+
+    Examples
+    --------
+    >>> rollouts = ls.simulation.Rollouts(robot, q0, vary={"q0": ("normal", 0.05)})
+    >>> ls.ensemble(rollouts, 1000, "results").table()
     """
     if not callable(experiment):
         raise ArgumentError(f"experiment is {shown(experiment)}, expected a function of rng, first and count.")
@@ -382,3 +411,163 @@ def _whole(name: str, value: object, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ArgumentError(f"{name} is {shown(value)}, expected a whole number from {least} on.")
     return int(value)
+
+
+IN_MEMORY = 1 << 26  # bytes of records at a time
+VARIED = ("q0", "qd0", "kp", "kd")
+TIMES = {"duration": 1.0, "dt": 1e-3}  # as in `simulate`
+SPREADS = ("normal", "uniform")
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """simulate(robot, q0, qd0, law, **options) from scattered starts, with scattered gains and one of several payloads.
+
+    vary: for any of q0, qd0 (added to the start), kp, kd (factors of the law's gains; of a sum or a
+    saturated law, those of the one inside that has them), ("normal" or "uniform", size):
+    its standard deviation, or the most that it goes either way; one number, or one for each joint. payloads: masses
+    (kg) held in `frame` with their mass centre in its origin; sample i has the i-th of them, again and again. The
+    columns of a sample are what was drawn, q and qd in the end, and the largest recorded torque of each joint.
+    """
+
+    robot: Robot
+    q0: ArrayLike
+    qd0: ArrayLike | None = None
+    law: Torque = None
+    options: SimulateOptions = field(default_factory=SimulateOptions)
+    vary: Mapping[str, tuple[str, ArrayLike]] = field(default_factory=dict)
+    payloads: tuple[float, ...] = ()
+    frame: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in self.vary.items():
+            if not is_one_of(name, VARIED):
+                raise ArgumentError(f"vary has {shown(name)}{nearest(name, VARIED)}, expected {', '.join(VARIED)}.")
+            if not isinstance(value, (tuple, list)) or len(value) != 2 or value[0] not in SPREADS:
+                raise ArgumentError(f"vary: {name} is {shown(value)}, expected ('normal' or 'uniform', size).")
+            size = _from_zero(f"vary: {name}", value[1])
+            if size is None or size.shape not in ((), (self.robot.nv,)):
+                raise ArgumentError(
+                    f"vary: {name} has size {shown(value[1])}, expected numbers from 0 on: one, or {self.robot.nv} of "
+                    f"them."
+                )
+            if name in ("kp", "kd"):
+                _check_gain(self.law, name)
+        masses = _from_zero("payloads", self.payloads)
+        if masses is None or masses.ndim != 1:
+            raise ArgumentError(f"payloads is {shown(self.payloads)}, expected masses (kg) from 0 on.")
+        object.__setattr__(self, "payloads", tuple(masses.tolist()))
+        if masses.any():
+            self._robot(int(masses.argmax()))  # whether there is such a frame
+        one_start(self.robot, self.q0, self.qd0)
+        self._at_once()
+
+    def __call__(self, rng: np.random.Generator, first: int, count: int) -> dict[str, np.ndarray]:
+        check_memory("a chunk", (count, 2 * self.robot.nv), advice="choose a smaller chunk")
+        drawn = {name: self._drawn(rng, name, count) for name in VARIED if name in self.vary}
+        columns: dict[str, np.ndarray] = {"sample": first + np.arange(count), **drawn}
+        numbers, kinds = first + np.arange(count), max(len(self.payloads), 1)
+        if self.payloads:
+            columns["payload"] = np.asarray(self.payloads, float)[numbers % kinds]
+        for kind in range(kinds):
+            every = np.flatnonzero(numbers % kinds == kind)
+            robot, at_once = self._robot(kind), self._at_once()
+            for start in range(0, len(every), at_once):
+                which = every[start : start + at_once]
+                for name, values in self._simulated(robot, which, drawn).items():
+                    columns.setdefault(name, np.empty((count, *values.shape[1:])))[which] = values
+        return columns
+
+    def _at_once(self) -> int:
+        """So many rollouts that their records fit into memory; a rollout does not depend on those beside it."""
+        duration, dt = (positive(name, self.options.get(name, default)) for name, default in TIMES.items())
+        steps = duration / dt / whole("every", self.options.get("every", 1))
+        return max(int(IN_MEMORY / (8 * (steps + 1) * (self.robot.nq + 3 * self.robot.nv))), 64)
+
+    def _drawn(self, rng: np.random.Generator, name: str, count: int) -> np.ndarray:
+        spread, size = self.vary[name]
+        shape = (count, self.robot.nv)
+        values = rng.normal(size=shape) if spread == "normal" else rng.uniform(-1.0, 1.0, shape)
+        return values * np.asarray(size, float) + (1.0 if name in ("kp", "kd") else 0.0)
+
+    def _simulated(self, robot: Robot, which: np.ndarray, drawn: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        from .run import simulate
+
+        law, count = self.law, len(which)
+        q0 = np.broadcast_to(np.asarray(self.q0, float), (count, robot.nq))
+        qd0 = np.broadcast_to(0.0 if self.qd0 is None else np.asarray(self.qd0, float), (count, robot.nv))
+        if "q0" in drawn:
+            q0 = robot.integrate(q0, drawn["q0"][which], 1.0)
+        if "qd0" in drawn:
+            qd0 = qd0 + drawn["qd0"][which]
+        for name in ("kp", "kd"):
+            if law is not None and name in drawn:
+                inner = law.controller if isinstance(law, SampledController) else law
+                scaled = _scaled(cast(Controller, inner), name, drawn[name][which])
+                law = replace(law, controller=scaled) if isinstance(law, SampledController) else scaled
+        integrator = as_integrator(self.options.get("integrator", "rk4"))
+        integrator = replace(integrator, limits="ignore", progress=False)
+        options: SimulateOptions = {**self.options, "integrator": integrator}
+        found = simulate(robot, q0, qd0, law, **options)
+        return {"q": found.q[-1], "qd": found.qd[-1], "tau_peak": np.abs(found.tau).max(axis=0)}
+
+    def _robot(self, kind: int) -> Robot:
+        if not self.payloads or self.payloads[kind] == 0.0:
+            return self.robot
+        try:
+            frame = self.robot.ee if self.frame is None else self.frame
+        except ArgumentError as error:
+            raise ArgumentError(f"payloads have no frame, and {error}") from None
+        return self.robot.with_payload(frame, self.payloads[kind], (0.0, 0.0, 0.0))
+
+
+def one_start(robot: Robot, q0: ArrayLike, qd0: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """q0 (nq,) and qd0 (nv,), checked: one rollout, not a batch."""
+    found = real_array("q0", q0, robot.nq), None if qd0 is None else real_array("qd0", qd0, robot.nv)
+    for name, start in zip(("q0", "qd0"), found, strict=True):
+        if start is not None and start.ndim > 1:
+            raise ArgumentError(
+                f"{name} has shape {start.shape}, expected {start.shape[-1:]}: give one start, vary scatters it."
+            )
+    return found
+
+
+def _from_zero(name: str, value: ArrayLike) -> np.ndarray | None:
+    """Finite numbers from 0 on, or None."""
+    refuse_foreign(name, value)
+    array = as_array(value)
+    real = array.dtype.kind in "fiu" and bool(np.isfinite(array).all())
+    return array if real and (array >= 0).all() else None
+
+
+def _parts(controller: Torque) -> list[Controller]:
+    """The controllers of which one is made."""
+    if isinstance(controller, Sum):
+        return [part for one in controller.parts for part in _parts(one)]
+    if isinstance(controller, (Saturated, SampledController)):
+        return _parts(controller.controller)
+    return [controller] if isinstance(controller, Controller) else []
+
+
+def _check_gain(controller: Torque, name: str) -> None:
+    """Raise ArgumentError unless exactly one part of the controller has this gain."""
+    parts = [part for part in _parts(controller) if hasattr(part, name)]
+    if not parts:
+        raise ArgumentError(f"vary: {name} is a gain, expected a controller that has it, such as PD.")
+    if len(parts) > 1:
+        names = ", ".join(type(part).__name__ for part in parts)
+        raise ArgumentError(
+            f"vary: {name} is a gain of {len(parts)} controllers ({names}), expected one that has it: leave {name} out."
+        )
+
+
+def _scaled(controller: Controller, name: str, factors: np.ndarray) -> Controller:
+    """A copy of the controller with this gain multiplied."""
+    controller = copy.copy(controller)
+    if isinstance(controller, Sum):
+        controller.parts = tuple(_scaled(part, name, factors) for part in controller.parts)
+    elif isinstance(controller, Saturated):
+        controller.controller = _scaled(controller.controller, name, factors)
+    elif hasattr(controller, name):
+        setattr(controller, name, getattr(controller, name) * factors)
+    return controller

@@ -5,28 +5,27 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..algorithms.closed_chain.swept import can_be_swept
 from ..backends.rollout import STATES, Feed, Recording, run
-from ..catalogue.defaults import ROLL_ABOVE, predicted_operations
-from ..catalogue.functions import Request
-from ..compiled.function import CompiledFunction
 from ..errors import ArgumentError
+from ..functions.computation import RobotFunction
+from ..functions.defaults import ROLL_ABOVE, predicted_operations
 from ..mechanism.canonical import CanonicalModel
 from ..robot.robot import Robot
-from ..support.memory import check_memory
+from ..support.checks import check_memory
 from .checks import broadcast_batch
-from .columns import ColumnKernel, Kernel
-from .control.forms import Form
-from .control.signals import Grid
-from .laws import Constant, Function, Law
-from .resting import Rest
-from .step_program import StepRecipe, traced_loops
-from .stepping import EVALUATIONS, STAGES
+from .controllers import ControlLaw, Controller, Function, Grid, Signal
+from .dynamics import CompiledDynamics, checked_torque, stacked
+from .friction import Rest
+from .integrators import EVALUATIONS, STAGES, Values
+from .step_program import TimeStep, traced_loops
 
 STEP_WRITTEN_OUT = 60_000  # predicted operations of all stages; LLVM takes a minute for twice as many
 SMALL_STEP, FOLDS = 12_000, 0.8  # up to so many, or where no more than this share is left of what loops would run,
@@ -37,32 +36,109 @@ LOOPED_UP_TO = 300  # links; what joins the stages is written out, and beyond ta
 _PIECE = 0.1  # seconds of work between two looks at the clock, and at whether the user wants to stop
 
 
-def step_kernel(
-    robot: Robot, law: Law, integrator: str, request: Request, dtype: str, backend: str, rest: Rest | None = None,
-    push: Law | None = None, gains: tuple[float, float] | None = None,
-) -> Kernel:  # fmt: skip
-    """The kernel of one step: machine code or interpreter, or Python around compiled dynamics."""
-    recipe = StepRecipe(
-        robot.canonical, (request,), integrator=integrator, law=law.form(robot), rest=rest, push=_form(push, robot),
-        gains=gains,
-    )  # fmt: skip
-    if isinstance(law, Function):
-        return ColumnKernel(recipe, dtype, backend, law.function)
-    return _compiled_step(recipe, dtype, backend)
+Kernel = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None]  # rows in, rows out: one step
 
 
-@functools.lru_cache(maxsize=32)
-def _compiled_step(recipe: StepRecipe, dtype: str, backend: str) -> Kernel:
-    links = len(recipe.model.links)
-    if recipe.model.ties and _closed_step(recipe) > CLOSED_SMALL and _loops_serve(recipe):
-        return CompiledFunction(replace(recipe, loops=True), dtype, 1, backend).kernel(dtype)
-    if written_out(recipe.model, recipe.integrator):
-        return CompiledFunction(recipe, dtype, 1, backend).kernel(dtype)
-    if links <= LOOPED_UP_TO and _loops_serve(recipe):
-        return CompiledFunction(replace(recipe, loops=True), dtype, 1, backend).kernel(dtype)
-    if links <= ROLL_ABOVE or (recipe.model.ties and _closed_step(recipe) <= CLOSED_WRITTEN_OUT):
-        return CompiledFunction(recipe, dtype, 1, backend).kernel(dtype)
-    return ColumnKernel(recipe, dtype, backend)
+class ColumnKernel:
+    """A step as a kernel over 2-D arrays: inputs (n or 1, size), outputs (n, size)."""
+
+    def __init__(self, step: TimeStep, dtype: str, backend: str, function: Callable[..., ArrayLike] | None = None):
+        self.step = step
+        self.dynamics = CompiledDynamics(step.forward_dynamics, dtype, backend)
+        self.function = function
+
+    def __call__(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+        columns = [[x[:, i] for i in range(x.shape[1])] for x in inputs]
+        with np.errstate(all="ignore"):
+            results = self.step.step(self.dynamics, columns, self._torque if self.function else None)
+        for output, result in zip(outputs, results, strict=True):
+            for i, column in enumerate(result):
+                output[:, i] = column
+
+    def _torque(self, q: Values, qd: Values, given: dict[str, Values]) -> Values:
+        """The user's torques, called once for each rollout."""
+        states = stacked(q), stacked(qd)
+        tau = np.empty_like(states[1])
+        t = float(np.asarray(given["t"][0])[0])
+        for k, (own_q, own_qd) in enumerate(zip(*states, strict=True)):
+            tau[k] = checked_torque(self.function, t, own_q, own_qd)
+        return [tau[:, i] for i in range(tau.shape[1])]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A fixed step of a robot under a controller: its compiled kernel, and the inputs of all steps of a run.
+
+    forward_dynamics: with its method and dissipation. gains: Baumgarte's of the constraints; None: projection.
+    """
+
+    robot: Robot
+    controller: Controller
+    integrator: str
+    forward_dynamics: RobotFunction
+    rest: Rest | None = None
+    disturbance: Controller | None = None
+    gains: tuple[float, float] | None = None
+
+    @functools.cached_property
+    def computation(self) -> TimeStep:
+        push = ControlLaw() if self.disturbance is None else self.disturbance.control_law(self.robot)
+        return TimeStep(
+            self.forward_dynamics, integrator=self.integrator,
+            law=self.controller.control_law(self.robot), rest=self.rest, push=push, gains=self.gains,
+        )  # fmt: skip
+
+    def kernel(self, dtype: str, backend: str) -> Kernel:
+        """Machine code or interpreter, or Python around compiled dynamics."""
+        if isinstance(self.controller, Function):
+            return ColumnKernel(self.computation, dtype, backend, self.controller.function)
+        chosen = _unrolled_or_looped(self.computation)
+        if chosen is None:
+            return ColumnKernel(self.computation, dtype, backend)
+        return self.robot.compile(chosen, dtype=dtype, threads=1, backend=backend).kernel(dtype)
+
+    def feeds(self, grid: Grid, batch: tuple[int, ...], dtype: str) -> list[Feed]:
+        """dt, the signals of the controller at each stage, and its constants, in the order of the step's inputs."""
+        feeds = [Feed(np.full((1, 1, 1), grid.dt, dtype))]
+        inputs = self.controller.inputs(self.robot)
+        if self.disturbance is not None:
+            inputs |= {f"push_{name}": x for name, x in self.disturbance.inputs(self.robot).items()}
+        step = self.computation
+        for name in step.signals():
+            samples = cast(Signal, inputs[name]).sampled(grid)
+            values = _rows(name, samples.values, batch, dtype)
+            offsets = (0, 1, 2) if samples.rows == 2 else (0, 0, 0)
+            feeds += [Feed(values, offset, samples.rows) for offset in offsets[: grid.stages]]
+        feeds += [Feed(_rows(name, cast(np.ndarray, inputs[name])[None], batch, dtype)) for name in step.constants()]
+        for feed, array in zip(feeds, step.inputs[STATES:], strict=True):  # machine code reads without checking
+            last = feed.first + feed.advance * (grid.steps - 1)
+            if feed.values.shape[2] != array.size or len(feed.values) <= last:
+                raise ArgumentError(
+                    f"{self.controller!r} gives {array.name} of shape {feed.values.shape[::2]}, expected {array.size} "
+                    f"numbers at each of {last + 1} times."
+                )
+        return feeds
+
+    def held_feeds(self, grid: Grid, batch: tuple[int, ...], dtype: str) -> tuple[list[Feed], np.ndarray]:
+        """The feeds with a constant torque, and that torque (1, n, nv), to be written between two runs."""
+        feeds, held = self.feeds(grid, batch, dtype), np.zeros((1, math.prod(batch), self.robot.nv), dtype)
+        feeds[[array.name for array in self.computation.inputs[STATES:]].index("tau")] = Feed(held)
+        return feeds, held
+
+
+@functools.lru_cache(maxsize=32)  # of choices, for some of which the step is traced
+def _unrolled_or_looped(step: TimeStep) -> TimeStep | None:
+    """Return the step unrolled or with loops over the links, or None if Python runs it around compiled dynamics."""
+    links, looped = len(step.model.links), replace(step, loops=True)
+    if step.model.ties and _closed_step(step) > CLOSED_SMALL and _loops_serve(step):
+        return looped
+    if written_out(step.model, step.integrator):
+        return step
+    if links <= LOOPED_UP_TO and _loops_serve(step):
+        return looped
+    if links <= ROLL_ABOVE or (step.model.ties and _closed_step(step) <= CLOSED_WRITTEN_OUT):
+        return step
+    return None
 
 
 def written_out(model: CanonicalModel, integrator: str) -> bool:
@@ -75,69 +151,22 @@ def written_out(model: CanonicalModel, integrator: str) -> bool:
     return operations <= SMALL_STEP or operations <= FOLDS * in_loops
 
 
-def _closed_step(recipe: StepRecipe) -> float:
+def _closed_step(step: TimeStep) -> float:
     """Predicted operations of a step with constraints: its stages, and the way back onto them, pose and rates."""
-    solves = EVALUATIONS[recipe.integrator] + 2
-    return solves * predicted_operations(recipe.model, "forward_dynamics", 0)
+    solves = EVALUATIONS[step.integrator] + 2
+    return solves * predicted_operations(step.model, "forward_dynamics", 0)
 
 
-def _loops_serve(recipe: StepRecipe) -> bool:
+def _loops_serve(step: TimeStep) -> bool:
     """Whether every function that the step asks for has a number for each rate, and can be a loop."""
-    model = recipe.model
-    if recipe.rest is not None or model.springs or model.is_coupled or not can_be_swept(model):
+    model = step.model
+    if step.rest is not None or model.springs or model.is_coupled or not can_be_swept(model):
         return False
     try:
-        traced_loops(replace(recipe, loops=True))
-    except ArgumentError:  # a law that asks for poses, Jacobians or matrices
+        traced_loops(replace(step, loops=True))
+    except ArgumentError:  # a controller that asks for poses, Jacobians or matrices
         return False
     return True
-
-
-def _form(law: Law | None, robot: Robot) -> Form:
-    return Form() if law is None else law.form(robot)
-
-
-def feeds_of(
-    robot: Robot, law: Law, integrator: str, request: Request, grid: Grid, batch: tuple[int, ...], dtype: str,
-    push: Law | None = None,
-) -> list[Feed]:  # fmt: skip
-    """dt, the signals of the law at each stage, and its constants, in the order of the step's inputs."""
-    feeds = [Feed(np.full((1, 1, 1), grid.dt, dtype))]
-    recipe = StepRecipe(
-        robot.canonical, (request,), integrator=integrator, law=law.form(robot), push=_form(push, robot)
-    )
-    given, fixed = law.signals(robot, grid), law.constants(robot)
-    if push is not None:
-        given |= {f"push_{name}": signal for name, signal in push.signals(robot, grid).items()}
-        fixed |= {f"push_{name}": values for name, values in push.constants(robot).items()}
-    for name in recipe.signals():
-        signal = given[name]
-        values = _rows(name, signal.values, batch, dtype)
-        offsets = (0, 1, 2) if signal.rows == 2 else (0, 0, 0)
-        feeds += [Feed(values, offset, signal.rows) for offset in offsets[: grid.stages]]
-    feeds += [Feed(_rows(name, fixed[name][None], batch, dtype)) for name in recipe.constants()]
-    for feed, array in zip(feeds, recipe.inputs()[STATES:], strict=True):  # machine code reads them without looking
-        last = feed.first + feed.advance * (grid.steps - 1)
-        if feed.values.shape[2] != array.size or len(feed.values) <= last:
-            raise ArgumentError(
-                f"{law!r} gives {array.name} of shape {feed.values.shape[::2]}, expected {array.size} numbers for each "
-                f"of {last + 1} moments: correct its signals and constants."
-            )
-    return feeds
-
-
-def held_feeds(
-    robot: Robot, integrator: str, request: Request, grid: Grid, batch: tuple[int, ...], dtype: str, push: Law | None
-) -> tuple[list[Feed], np.ndarray]:
-    """The feeds of a step with a constant torque, and that torque (1, n, nv), to be written between two runs."""
-    law = Constant(np.zeros(robot.nv))
-    feeds = feeds_of(robot, law, integrator, request, grid, batch, dtype, push)
-    recipe = StepRecipe(
-        robot.canonical, (request,), integrator=integrator, law=law.form(robot), push=_form(push, robot)
-    )
-    held = np.zeros((1, math.prod(batch), robot.nv), dtype)
-    feeds[[array.name for array in recipe.inputs()[STATES:]].index("tau")] = Feed(held)
-    return feeds, held
 
 
 def _rows(name: str, values: np.ndarray, batch: tuple[int, ...], dtype: str) -> np.ndarray:

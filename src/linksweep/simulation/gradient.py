@@ -9,85 +9,87 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..backends.rollout import STATES, Feed, Recording, run, staying
 from ..backends.threads import checked_threads
-from ..catalogue.defaults import ROLL_ABOVE
-from ..catalogue.requests import make_request
-from ..compiled.arrays import Argument, Signature
-from ..compiled.function import CompiledFunction, chosen_backend
 from ..errors import ArgumentError
-from ..mechanism.moving import Values
+from ..functions.compiled import chosen_backend, compiled
+from ..functions.computation import Computation, Tracing, Vjp
+from ..functions.defaults import ROLL_ABOVE
+from ..mechanism.canonical import CanonicalModel
+from ..mechanism.coordinates import Values
 from ..robot.robot import Robot, checked_robot
-from ..support.memory import check_memory
+from ..support.checks import check_memory
 from ..support.messages import is_one_of, nearest, shown
-from ..support.numbers import checked_flag
-from ..tracing.differentiate import adjoints
-from ..tracing.expression import Graph
-from ..tracing.passes import optimise
-from ..tracing.program import Array, Program, block_program
+from ..tracing.program import Array
 from .checks import broadcast_batch, positive, real_array
-from .columns import Kernel
-from .control.forms import Dynamics
-from .control.traced import TracedDynamics
-from .laws import Constant
-from .resting import rest_of
-from .step_program import StepRecipe, Torque
-from .stepping import STAGES
+from .controllers import Constant
+from .dynamics import Dynamics, forward_dynamics_of
+from .fixed_step import Kernel
+from .friction import rest_of
+from .integrators import STAGES, added
+from .step_program import TimeStep, Torque
 
 Shape = tuple[int, ...]
 KEPT = 1 << 27  # numbers: a gibibyte of states
 
 
 @dataclass(frozen=True)
-class BareStepRecipe(StepRecipe):
-    """The states alone: nobody asks for the accelerations and torques of a step."""
+class BareStep(TimeStep):
+    """A step that returns the states alone, without accelerations and torques."""
 
+    @property
     def outputs(self) -> tuple[Array, ...]:
-        return super().outputs()[:STATES]
+        return super().outputs[:STATES]
 
     def step(self, dynamics: Dynamics, columns: Sequence[Values], torque: Torque | None = None) -> tuple[Values, ...]:
         return super().step(dynamics, columns, torque)[:STATES]
 
 
 @dataclass(frozen=True)
-class StepAdjointRecipe(StepRecipe):
-    """lambda after the step, the step's inputs, the loss's own slopes -> lambda before it, slopes by the torques."""
+class StepAdjoint(Computation):
+    """The `Vjp` of a step, to which the loss's own gradients with respect to the states are added.
 
+    lambda after the step, the step's inputs, the loss's own gradients -> lambda before it, the gradient of the torques.
+    """
+
+    step: BareStep
+
+    @property
+    def model(self) -> CanonicalModel:
+        return self.step.model
+
+    @property
+    def name(self) -> str:
+        return "step_adjoint"
+
+    @property
+    def vjp(self) -> Vjp:
+        return Vjp(self.step, ("q", "qd", "tau"), coordinates=True, weights=("after_q", "after_qd"))
+
+    @property
+    def components(self) -> tuple[Computation, ...]:
+        return (self.step,)
+
+    @property
     def inputs(self) -> tuple[Array, ...]:
-        step = self._forward().inputs()
+        step = self.step.inputs
         q, qd = (array.shape for array in step[:2])
         return Array("after_q", q), Array("after_qd", qd), *step, Array("own_q", q), Array("own_qd", qd)
 
+    @property
     def outputs(self) -> tuple[Array, ...]:
-        q, qd = (array.shape for array in self._forward().inputs()[:2])
+        q, qd = (array.shape for array in self.step.inputs[:2])
         return Array("by_q", q), Array("by_qd", qd), Array("by_tau", qd)
 
-    def trace(self) -> Program:
-        inputs, graph = self.inputs(), Graph()
-        leaves = [[graph.leaf("input", (k, i)) for i in range(array.size)] for k, array in enumerate(inputs)]
-        request, named = self.requests[0], {array.name: leaves[k] for k, array in enumerate(inputs)}
-        q, qd = self._forward().step(TracedDynamics(self.model, request.dissipation, request), leaves[2:-2])[:2]
-        weights = (*named["after_q"], *named["after_qd"])
-        found = adjoints((*q, *qd), weights, (*named["q"], *named["qd"], *named["tau"]))
-        slopes = {name: [found[leaf] for leaf in named[name]] for name in ("q", "qd", "tau")}
-        for name in ("q", "qd"):
-            slopes[name] = [a + b for a, b in zip(slopes[name], named[f"own_{name}"], strict=True)]
-        outputs = list(zip(self.outputs(), slopes.values(), strict=True))
-        return optimise(block_program("step_adjoint", inputs, outputs))
-
-    def signature(self) -> Signature:
-        inputs, outputs = (
-            tuple(Argument(array.name, array.shape) for array in side) for side in (self.inputs(), self.outputs())
-        )
-        return Signature("step_adjoint", inputs, outputs)
-
-    def _forward(self) -> StepRecipe:
-        return StepRecipe(**{field.name: getattr(self, field.name) for field in fields(StepRecipe)})
+    def values(self, tracing: Tracing) -> tuple[Values, ...]:
+        by_q, by_qd, by_tau = tracing.values(self.vjp)
+        own_q, own_qd = (tracing.leaves[name] for name in ("own_q", "own_qd"))
+        return added(list(by_q), own_q), added(list(by_qd), own_qd), list(by_tau)
 
 
 class Rollout:
@@ -97,9 +99,17 @@ class Rollout:
     first. Leading axes of q0 and qd0 broadcast with those of tau between.
     """
 
-    def __init__(self, robot: Robot, dt: float, recipe: StepRecipe, backend: str, threads: int):
-        self.robot, self.dt, self.recipe, self.backend, self.threads = robot, dt, recipe, backend, threads
-        self._functions: dict[type[StepRecipe], CompiledFunction] = {}
+    def __init__(self, robot: Robot, dt: float, step: BareStep, backend: str, threads: int):
+        self.robot, self.dt, self.step, self.backend, self.threads = robot, dt, step, backend, threads
+        self.functions = {  # by name
+            "step": compiled(step, "float64", 1, backend, at_once=False),
+            "adjoint": compiled(StepAdjoint(step), "float64", 1, backend, at_once=False),
+        }
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """All that determines what it computes, and how."""
+        return self.dt, self.step, self.backend, self.threads
 
     def __call__(self, q0: ArrayLike, qd0: ArrayLike, tau: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """The states before the first step and after each."""
@@ -172,19 +182,12 @@ class Rollout:
             feeds += [Feed(np.full((1, 1, 1), self.dt)), _backward(torques[span])]
             feeds += [_backward(w[span]) for w in weights]
             recording = Recording([staying(x, count + 1) for x in after], [slopes[span.start : span.stop + 1][::-1]], 1)
-            run(self._kernel(StepAdjointRecipe), recording, feeds, 0, count, self.threads)
+            run(self._kernel("adjoint"), recording, feeds, 0, count, self.threads)
         by_q, by_qd = (x.reshape(*batch, x.shape[-1]) for x in after)
         return by_q, by_qd, slopes[1:].reshape(steps, *batch, slopes.shape[-1])
 
-    def function(self, kind: type[StepRecipe]) -> CompiledFunction:
-        """A step, or its adjoint."""
-        if kind not in self._functions:
-            recipe = kind(**{field.name: getattr(self.recipe, field.name) for field in fields(StepRecipe)})
-            self._functions[kind] = CompiledFunction(recipe, "float64", 1, self.backend)
-        return self._functions[kind]
-
-    def _kernel(self, kind: type[StepRecipe]) -> Kernel:
-        return self.function(kind).kernel("float64")
+    def _kernel(self, name: str) -> Kernel:
+        return self.functions[name].kernel("float64")
 
     def _states(self, start: list[np.ndarray], torques: np.ndarray, every: int) -> list[np.ndarray]:
         """The states of every so many steps, the start among them."""
@@ -193,7 +196,7 @@ class Rollout:
         for x, value in zip(states, start, strict=True):
             x[0] = value
         feeds = [Feed(np.full((1, 1, 1), self.dt)), Feed(torques, 0, 1)]
-        run(self._kernel(BareStepRecipe), Recording(states, (), every), feeds, 0, records, self.threads)
+        run(self._kernel("step"), Recording(states, (), every), feeds, 0, records, self.threads)
         return states
 
     def _checked(self, q0: ArrayLike, qd0: ArrayLike, tau: ArrayLike) -> list[np.ndarray]:
@@ -227,31 +230,58 @@ def rollout(
     robot: Robot, dt: float, *, integrator: str = "rk4", dissipation: bool = False, method: str | None = None,
     threads: int = 1, backend: str | None = None,
 ) -> Rollout:  # fmt: skip
-    """Steps of dt with given torques, as a function with gradients; options are those of `simulate`.
+    """Return a differentiable simulation: a function of the start and the torques of each step.
 
-    dt: seconds of a step. integrator: "rk4" or "semi_implicit_euler". dissipation: with damping and Coulomb friction.
-    method: of forward dynamics. threads: how many a batch is split over.
+    Parameters
+    ----------
+    robot : Robot
+        A robot without constraints and without Coulomb friction.
+    dt : float
+        Length of a step in seconds.
+    integrator : str
+        "rk4" or "semi_implicit_euler".
+    dissipation : bool
+        Include joint damping.
+    method : str, optional
+        Algorithm of forward dynamics.
+    threads : int
+        Native threads that share a batch.
+    backend : str, optional
+        Backend of the compiled step.
 
-    roll = ls.rollout(robot, 0.01); q, qd = roll(q0, qd0, tau); by_q0, by_qd0, by_tau = roll.vjp(q0, qd0, tau, w_q).
+    Returns
+    -------
+    Rollout
+        Called with q0 (..., nq), qd0 (..., nv) and tau (steps, ..., nv), it returns the states (steps + 1, ..., size).
+        `vjp` returns the gradients of a loss with respect to the three arguments.
+
+    Raises
+    ------
+    ArgumentError
+        If an option is invalid, or the robot has constraints, Coulomb friction or too many links.
+
+    Examples
+    --------
+    >>> roll = ls.rollout(robot, 0.01)
+    >>> q, qd = roll(q0, qd0, tau)
+    >>> by_q0, by_qd0, by_tau = roll.vjp(q0, qd0, tau, w_q)
     """
     checked_robot(robot, "rollout")
     if not is_one_of(integrator, STAGES):
         raise ArgumentError(
             f"integrator is {shown(integrator)}{nearest(integrator, STAGES)}, expected one of {', '.join(STAGES)}."
         )
-    request = make_request(robot, "forward_dynamics", method, dissipation=checked_flag("dissipation", dissipation))
+    forward_dynamics = forward_dynamics_of(robot, method, dissipation)
     reason = (
         "Coulomb friction, which holds a joint and has no slope there: use with_dissipation to set it to 0"
-        if rest_of(robot, request.dissipation, None) is not None
+        if rest_of(robot, forward_dynamics.dissipation, None) is not None
         else f"more than {ROLL_ABOVE} links" if len(robot.canonical.links) > ROLL_ABOVE
         else "constraints" if robot.model.constraints else ""
     )  # fmt: skip
     if reason:
         raise ArgumentError(f"rollout got {robot.name} with {reason}, expected a robot without.")
-    recipe = StepRecipe(
-        robot.canonical, (request,), integrator=integrator, law=Constant(np.zeros(robot.nv)).form(robot)
-    )
-    return Rollout(robot, positive("dt", dt), recipe, chosen_backend(backend), checked_threads(threads))
+    step = BareStep(forward_dynamics, integrator, Constant(np.zeros(robot.nv)).control_law(robot))
+    return Rollout(robot, positive("dt", dt), step, chosen_backend(backend), checked_threads(threads))
 
 
 def _in_rows(x: np.ndarray, batch: tuple[int, ...]) -> np.ndarray:

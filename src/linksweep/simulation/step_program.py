@@ -6,18 +6,16 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ..compiled.arrays import Argument, Signature
-from ..compiled.function import Recipe
-from ..mechanism.moving import Values, moved, normalized
-from ..tracing.expression import Graph
+from ..functions.computation import Computation, RobotFunction, Tracing
+from ..mechanism.canonical import CanonicalModel
+from ..mechanism.coordinates import Values, moved, normalized
 from ..tracing.passes import optimise
-from ..tracing.program import Array, Program, block_program
-from ..tracing.rolled_stage import Stages
-from .control.forms import Dynamics, Form, Sizes, added
-from .control.traced import LoopedDynamics, TracedDynamics
-from .resting import Rest
-from .resting_step import resting_step
-from .stepping import INTEGRATORS, STAGES
+from ..tracing.program import Array, Program
+from ..tracing.rolled import Stages
+from .controllers import ControlLaw
+from .dynamics import Dynamics, LoopedDynamics, TracedDynamics
+from .friction import Rest, resting_step
+from .integrators import INTEGRATORS, STAGES, added
 
 QUICK = (
     30_000  # operations of a step with constraints: beyond, 4 % fewer are not worth an eighth of the time to compile
@@ -27,16 +25,29 @@ Torque = Callable[[Values, Values, dict[str, Values]], Values]
 
 
 @dataclass(frozen=True)
-class StepRecipe(Recipe):
-    """A step: `requests` holds forward dynamics with its options."""
+class TimeStep(Computation):
+    """A time step: q, qd, dt, signals and constants of the controller -> q_next, qd_next, qdd, tau.
 
+    forward_dynamics: with its method and dissipation.
+    """
+
+    forward_dynamics: RobotFunction
     integrator: str = "rk4"
-    law: Form = field(default_factory=Form)
+    law: ControlLaw = field(default_factory=ControlLaw)
     rest: Rest | None = None
-    push: Form = field(default_factory=Form)  # of the world: felt in every stage, and no driving torque
+    push: ControlLaw = field(default_factory=ControlLaw)  # of the world: felt in every stage, and no driving torque
     gains: tuple[float, float] | None = None  # Baumgarte's of the constraints, in the place of projection
     loops: bool = False  # dynamics as loops over the links
 
+    @property
+    def model(self) -> CanonicalModel:
+        return self.forward_dynamics.model
+
+    @property
+    def name(self) -> str:
+        return "step"
+
+    @property
     def inputs(self) -> tuple[Array, ...]:
         """q, qd, dt, then each signal at each moment of the step, then the constants."""
         nq, nv = self.model.nq, self.model.nv
@@ -53,31 +64,35 @@ class StepRecipe(Recipe):
             *(Array(name, (size if isinstance(size, int) else sizes[size],)) for name, size in constants.items()),
         )
 
-    def signals(self) -> Sizes:
+    def signals(self) -> dict[str, int]:
         return self.law.signals() | {f"push_{name}": size for name, size in self.push.signals().items()}
 
-    def constants(self) -> Sizes:
+    def constants(self) -> dict[str, int]:
         return self.law.constants() | {f"push_{name}": size for name, size in self.push.constants().items()}
 
+    @property
     def outputs(self) -> tuple[Array, ...]:
-        q, qd = self.inputs()[:2]
+        q, qd = self.inputs[:2]
         return Array("q_next", q.shape), Array("qd_next", qd.shape), Array("qdd", qd.shape), Array("tau", qd.shape)
 
     def trace(self) -> Program:
         if self.loops:
             return traced_loops(self)
-        inputs, graph = self.inputs(), Graph()
-        columns = [[graph.leaf("input", (k, i)) for i in range(array.size)] for k, array in enumerate(inputs)]
-        request = self.requests[0]
-        results = self.step(TracedDynamics(self.model, request.dissipation, request), columns)
-        program = block_program("step", inputs, list(zip(self.outputs(), results, strict=True)))
-        return optimise(program, quick=bool(self.model.ties) and len(graph.nodes) > QUICK)
+        return super().trace()
+
+    @property
+    def quick_above(self) -> int | None:
+        return QUICK if self.model.ties else None
+
+    def values(self, tracing: Tracing) -> tuple[Values, ...]:
+        columns = [tracing.leaves[array.name] for array in self.inputs]
+        return self.step(TracedDynamics(self.forward_dynamics), columns)
 
     def step(self, dynamics: Dynamics, columns: Sequence[Values], torque: Torque | None = None) -> tuple[Values, ...]:
         """The outputs from the inputs, over any scalar. `torque`: in the place of the law's."""
-        named = dict(zip((array.name for array in self.inputs()), columns, strict=True))
+        named = dict(zip((array.name for array in self.inputs), columns, strict=True))
 
-        def given(form: Form, stage: int, prefix: str) -> dict[str, Values]:
+        def given(form: ControlLaw, stage: int, prefix: str) -> dict[str, Values]:
             found = {name: named[f"{prefix}{name}_at{stage}"] for name in form.signals()}
             return found | {name: named[f"{prefix}{name}"] for name in form.constants()}
 
@@ -86,7 +101,7 @@ class StepRecipe(Recipe):
             return torque(q, qd, own) if torque else self.law.torque(dynamics, q, qd, own)
 
         def pushed(stage: int, q: Values, qd: Values, tau: Values) -> Values:
-            if type(self.push) is Form:
+            if self.push.controller is None:
                 return tau
             return added(tau, self.push.torque(dynamics, q, qd, given(self.push, stage, "push_")))
 
@@ -106,19 +121,12 @@ class StepRecipe(Recipe):
             qd = dynamics.allowed(q, qd)
         return q, qd, qdd, tau
 
-    def signature(self) -> Signature:
-        return Signature(
-            "step",
-            tuple(Argument(array.name, array.shape) for array in self.inputs()),
-            tuple(Argument(array.name, array.shape) for array in self.outputs()),
-        )
-
 
 @functools.lru_cache(maxsize=2)
-def traced_loops(recipe: StepRecipe) -> Program:
+def traced_loops(step: TimeStep) -> Program:
     """The step with its dynamics as loops over the links; an ArgumentError where they cannot be."""
-    stages, request = Stages(recipe.inputs()), recipe.requests[0]
+    stages = Stages(step.inputs)
     columns = [[stages.graph.leaf("input", (k, i)) for i in range(x.size)] for k, x in enumerate(stages.inputs)]
-    results = recipe.step(LoopedDynamics(recipe.model, request.dissipation, request, stages), columns)
-    program = stages.program("step", list(zip(recipe.outputs(), results, strict=True)))
+    results = step.step(LoopedDynamics(step.forward_dynamics, stages), columns)
+    program = stages.program("step", list(zip(step.outputs, results, strict=True)))
     return optimise(program)

@@ -10,20 +10,17 @@ from numpy.typing import ArrayLike
 
 from ..backends.llvm import MachineKernel
 from ..backends.threads import checked_threads, run_shared
-from ..catalogue.requests import make_request
-from ..compiled.function import chosen_backend
 from ..errors import ArgumentError
+from ..functions.compiled import chosen_backend
 from ..robot.robot import Robot, checked_robot
-from ..support.foreign import refuse_foreign
-from ..support.memory import check_memory
+from ..support.checks import check_memory, checked_dtype, refuse_foreign
 from ..support.messages import is_one_of, nearest, shown
-from ..support.numbers import checked_dtype, checked_flag
 from .checks import broadcast_batch, check_closed, positive, real_array
-from .columns import Kernel
-from .fixed_step import step_kernel
-from .laws import Constant
-from .resting import Rest, Stops, check_inside, rest_of
-from .stepping import STAGES
+from .controllers import Constant
+from .dynamics import forward_dynamics_of
+from .fixed_step import Kernel, Step
+from .friction import Rest, Stops, check_inside, rest_of
+from .integrators import STAGES
 
 _BLOCK = 512  # samples that a thread takes at a time
 
@@ -211,13 +208,44 @@ def stepper(
     robot: Robot, dt: float, *, integrator: str = "rk4", dissipation: bool = False, method: str | None = None,
     dtype: str = "float64", threads: int = 1, backend: str | None = None, stops: Stops | None = None,
 ) -> Stepper:  # fmt: skip
-    """A step of dt for batches of states, with torques that hold for the step; options are those of `simulate`.
+    """Return a function that advances a batch of states by one time step, in place, for simulation loops of your own.
 
-    dt: seconds of a step. integrator: "rk4" or "semi_implicit_euler". dissipation: with damping and Coulomb friction.
-    method: of forward dynamics. threads: how many a batch is split over. stops: what ends joints at their limits:
-    "inelastic", or (stiffness, damping) of springs.
+    Parameters
+    ----------
+    robot : Robot
+        The robot to simulate.
+    dt : float
+        Length of a step in seconds. Torques hold for the step.
+    integrator : str
+        "rk4" or "semi_implicit_euler".
+    dissipation : bool
+        Include joint damping and Coulomb friction.
+    method : str, optional
+        Algorithm of forward dynamics.
+    dtype : str
+        "float64" or "float32".
+    threads : int
+        Native threads that share a batch.
+    backend : str, optional
+        Backend of the compiled step.
+    stops : str or (stiffness, damping), optional
+        Joint limit stops: "inelastic", or springs.
 
-    step = ls.stepper(robot, 0.01); state = step.start(q0); step(state, tau) moves the state on, in place.
+    Returns
+    -------
+    Stepper
+        `start(q0, qd0)` makes a state, and calling the stepper with a state and torques (..., nv) advances it.
+
+    Raises
+    ------
+    ArgumentError
+        If an option is invalid, or no joint has limits for `stops`.
+
+    Examples
+    --------
+    >>> step = ls.stepper(robot, 0.01)
+    >>> state = step.start(q0)
+    >>> step(state, tau).q
     """
     checked_robot(robot, "stepper")
     if not is_one_of(integrator, STAGES):
@@ -227,14 +255,13 @@ def stepper(
     name = checked_dtype(dtype)
     if name is None:
         raise ArgumentError("dtype is None, expected 'float64' or 'float32'.")
-    request = make_request(robot, "forward_dynamics", method, dissipation=checked_flag("dissipation", dissipation))
-    law = Constant(np.zeros(robot.nv))
-    rest = rest_of(robot, request.dissipation, stops)
+    forward_dynamics = forward_dynamics_of(robot, method, dissipation)
+    rest = rest_of(robot, forward_dynamics.dissipation, stops)
     own_backend = chosen_backend(backend)
-    kernel = step_kernel(robot, law, integrator, request, name, own_backend, rest)
+    kernel = Step(robot, Constant(np.zeros(robot.nv)), integrator, forward_dynamics, rest).kernel(name, own_backend)
     springs = None if rest is None else rest.spring
     options: dict[str, object] = {
-        "integrator": integrator, "dissipation": request.dissipation, "method": request.method, "dtype": name,
-        "backend": own_backend, "stops": None if stops is None else springs or "inelastic",
+        "integrator": integrator, "dissipation": forward_dynamics.dissipation, "method": forward_dynamics.method,
+        "dtype": name, "backend": own_backend, "stops": None if stops is None else springs or "inelastic",
     }  # fmt: skip
     return Stepper(robot, positive("dt", dt), kernel, name, checked_threads(threads), rest, options)

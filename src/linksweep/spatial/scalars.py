@@ -41,7 +41,7 @@ _PLAIN: set[type] = {float, int}
 
 
 class Number:
-    """The base of numbers that are not floats (exact/field.py): known while an algorithm is written out, they fold."""
+    """Base class of scalars that are not floats (papers/exact/field.py): constants while tracing, so they fold."""
 
     __slots__ = ()
 

@@ -1,1 +1,1 @@
-"""What every room needs and no room owns: messages, files, signals, the version."""
+"""Shared by all packages: argument checks, messages, files, signals, caches, display, settings."""

@@ -5,7 +5,7 @@ Two kinds of entry are stored, each under a key of its own.
 - An *object* is machine code, under a hash of the LLVM IR it was compiled from (`backends/llvm.py`). Editing a source
   file that does not change the IR recompiles nothing.
 - A *function* names the object of a function of a robot, under a hash of everything that tracing depends on, all
-  sources included (`compiled/function.py`). It saves tracing.
+  sources included (`functions/function.py`). It saves tracing.
 
 Code that is read back is executed, so it must be complete (SHA-256 over everything) and only this user can have
 written it (private folder, no symbolic links). Anything else is a cache miss, never an exception. `LINKSWEEP_CACHE`
@@ -28,7 +28,7 @@ from functools import cache, lru_cache
 
 from .files import Table
 from .interrupts import Uninterrupted
-from .version import __version__
+from .settings import __version__
 
 Meta = Table  # as JSON has it
 _HEADER = struct.Struct("<8sIIQQ")  # magic, format version, lengths of key, meta and payload
@@ -314,7 +314,9 @@ def canonical(value: object) -> str:
         return "set{" + ",".join(sorted(map(canonical, value))) + "}"
     if isinstance(value, bytes):
         return f"bytes({value.hex()})"
-    if not isinstance(value, type) and dataclasses.is_dataclass(value):
+    if isinstance(value, type):
+        return f"class {value.__module__}.{value.__qualname__}"
+    if dataclasses.is_dataclass(value):
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         return f"{type(value).__qualname__}({canonical(fields)})"
     dtype, tobytes = getattr(value, "dtype", None), getattr(value, "tobytes", None)

@@ -1,8 +1,8 @@
-"""Signals that wait until nothing is left half done.
+"""Work that must not be interrupted: by signals half way through a clean-up, or by Python's garbage collector.
 
-Python runs the handler of a signal in the main thread, between any two instructions, and what it raises (Ctrl-C:
-KeyboardInterrupt) comes out there: between making a file and remembering its name, or in the very lines that remove
-it. Within `with Uninterrupted()` handlers wait, but for the part of the work that is meant to be interrupted:
+Python runs the handler of a signal in the main thread, between any two instructions, and raises its exception there
+(Ctrl-C: KeyboardInterrupt). That may be between creating a file and storing its name, or inside the clean-up itself.
+Within `with Uninterrupted()`, handlers wait, except in the part of the work that may be interrupted:
 
     with Uninterrupted() as signals:
         file = make()
@@ -15,6 +15,7 @@ it. Within `with Uninterrupted()` handlers wait, but for the part of the work th
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 import sys
 import threading
@@ -29,21 +30,21 @@ _handler_of = getattr(sys.modules.get("_signal"), "getsignal", signal.getsignal)
 
 
 class Uninterrupted:
-    """Handlers of signals wait until the block ends. In other threads than the main one none ever runs."""
+    """Delay signal handlers until the block ends. Only the main thread runs handlers, so elsewhere nothing changes."""
 
     def __init__(self) -> None:
         self._handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
         self._waiting: list[int] = []
         self._thread = threading.get_ident()
-        self._holds = False  # unless it holds, our handler only hands on, and does no harm where it is left
+        self._holds = False  # while False our handler only forwards, and may stay installed
         self._over = False
 
     def __enter__(self) -> Uninterrupted:
         try:
             if self._thread == threading.main_thread().ident:
-                # all are read before one is set: Python 3.14 leaves a loop's way back from an `if` out of its `try`
+                # read all before setting one: Python 3.14 leaves the jump back of a loop with an `if` out of its `try`
                 self._handlers = {number: handler for number in _NUMBERS if callable(handler := _handler_of(number))}
-                with contextlib.suppress(ValueError):  # a subinterpreter has no signals
+                with contextlib.suppress(ValueError):  # subinterpreters have no signals
                     for number in self._handlers:
                         signal.signal(number, self._handle)
             self._holds = True
@@ -60,25 +61,25 @@ class Uninterrupted:
         self._deliver()
 
     def interruptible(self, function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """function(*args), in which signals arrive as ever, those that wait already first."""
+        """Return function(*args), in which signals arrive as usual; delayed ones are delivered first."""
         self._deliver()
         return function(*args, **named)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        here = threading.get_ident() == self._thread  # not where another thread forked, and is the child's main thread
+        here = threading.get_ident() == self._thread  # False in a child forked by another thread
         if self._holds and here and not self._is_inside(frame):
             self._waiting.append(number)
             return
-        if self._over:  # an interrupt kept us from it: a second one would go through two of us, and so on
+        if self._over:  # __exit__ was interrupted before it restored this handler
             self._restore(number)
         self._handlers[number](number, frame)
 
     def _restore(self, number: int) -> None:
-        if _handler_of(number) == self._handle:  # else somebody has set another one meanwhile
+        if _handler_of(number) == self._handle:  # else another one was installed meanwhile
             signal.signal(number, self._handlers[number])
 
     def _is_inside(self, frame: FrameType | None) -> bool:
-        """Whether the interrupted frame runs within `interruptible`. A flag would be set an instruction too late."""
+        """Whether the interrupted frame runs inside `interruptible`. A flag would be set one instruction too late."""
         while frame is not None:
             if frame.f_code is Uninterrupted.interruptible.__code__ and frame.f_locals.get("self") is self:
                 return True
@@ -89,3 +90,39 @@ class Uninterrupted:
         while self._waiting:
             number = self._waiting.pop(0)
             self._handlers[number](number, sys._getframe())
+
+
+_lock = threading.Lock()
+_uncollected_calls = 0  # running now, in all threads
+_was_enabled = False  # the collector, before the first of them
+
+
+def uncollected(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return work(...), run without Python's garbage collector, for work that creates many objects and no cycles.
+
+    Each collection would visit all nodes of a trace, which is two fifths of the time that tracing Talos' derivatives
+    takes (7.2 s with, 4.3 s without).
+    """
+    with Uninterrupted() as signals:
+        _pause_collector()
+        try:
+            return signals.interruptible(work, *args, **kwargs)
+        finally:
+            _resume_collector()
+
+
+def _pause_collector() -> None:
+    global _uncollected_calls, _was_enabled
+    with _lock:
+        if _uncollected_calls == 0:
+            _was_enabled = gc.isenabled()
+            gc.disable()
+        _uncollected_calls += 1
+
+
+def _resume_collector() -> None:
+    global _uncollected_calls
+    with _lock:
+        _uncollected_calls -= 1
+        if _uncollected_calls == 0 and _was_enabled:
+            gc.enable()

@@ -1,4 +1,4 @@
-"""What is computed at first use, once: a property, and values by key that several threads may want at once."""
+"""Values computed once, at first use: a cached property, and values by key that several threads may request."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class lazy(Generic[T]):
-    """functools.cached_property without the lock that Python 3.11 has in it, one for all instances.
+    """functools.cached_property without the lock of Python 3.11, which all instances share.
 
-    A process forked while another thread holds that lock would wait for it for ever. Without it, two threads may
-    compute the same value at once; the last one stays. Arrays become read-only.
+    A process forked while another thread holds that lock would wait forever. Without it, two threads may compute the
+    same value at the same time; the last one is kept. Arrays become read-only.
     """
 
     def __init__(self, compute: Callable[[Any], T]):
@@ -34,14 +34,14 @@ class lazy(Generic[T]):
         if instance is None:
             return self
         value = self._compute(instance)
-        if hasattr(value, "setflags"):  # an array: whoever changed it would change it for all
+        if hasattr(value, "setflags"):  # an array: a change would be seen by all users
             value.setflags(write=False)  # pyright: ignore[reportAttributeAccessIssue]
         instance.__dict__[self._name] = value
         return value
 
 
-class _Maker(Generic[T]):
-    """A thread that makes a value, and the value once it is there."""
+class _Worker(Generic[T]):
+    """A thread that computes a value, and the value when it is done."""
 
     def __init__(self) -> None:
         self.thread, self.process = threading.get_ident(), os.getpid()
@@ -51,46 +51,47 @@ class _Maker(Generic[T]):
 
 
 class Making(Generic[T]):
-    """Of threads that want to make the same thing at the same time, one makes it and the others wait for it."""
+    """Of threads that request the same value at the same time, one computes it and the others wait for it."""
 
     def __init__(self) -> None:
-        self._makers: dict[Hashable, _Maker[T]] = {}
+        self._workers: dict[Hashable, _Worker[T]] = {}
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """make(), or what another thread's make() gives that is under way for this key."""
+        """Return make(), or the result of another thread's make() that is running for this key."""
         while True:
-            own = _Maker[T]()
-            with Uninterrupted() as signals:  # nobody waits for ever for a thread that was interrupted
-                maker = self._makers.setdefault(key, own)
-                if maker is own:
+            own = _Worker[T]()
+            with Uninterrupted() as signals:  # no thread waits forever for one that was interrupted
+                worker = self._workers.setdefault(key, own)
+                if worker is own:
                     try:
                         own.values.append(signals.interruptible(make))
                     finally:
-                        self._makers.pop(key, None)
+                        self._workers.pop(key, None)
                         own.busy.release()
-            if maker.process != own.process:  # a fork left it behind, its thread is not here
-                self._makers.pop(key, None)
-            elif maker is not own and maker.thread == own.thread:  # a signal's handler, in the midst of making
+            if worker.process != own.process:  # left by the parent of a fork: its thread does not exist here
+                self._workers.pop(key, None)
+            elif worker is not own and worker.thread == own.thread:  # a signal handler that interrupted make()
                 return make()
             else:
-                with maker.busy:
-                    if maker.values:  # else it failed, and this thread tries
-                        return maker.values[0]
+                with worker.busy:
+                    if worker.values:  # otherwise it failed, and this thread tries
+                        return worker.values[0]
 
 
 class Once(dict[Hashable, T]):
-    """Values by key, each made at first use and by one thread only."""
+    """Values by key, each computed at first use and by one thread only."""
 
     def __init__(self) -> None:
         super().__init__()
         self._making = Making[T]()
 
     def made(self, key: Hashable, make: Callable[[], T]) -> T:
-        found = self.get(key)
-        return self._making.get(key, lambda: self._make(key, make)) if found is None else found
+        """Return the value for `key`; if there is none yet, store and return make()."""
+        value = self.get(key)
+        return self._making.get(key, lambda: self._make(key, make)) if value is None else value
 
     def _make(self, key: Hashable, make: Callable[[], T]) -> T:
-        found = self.get(key)  # another thread may have been quicker than this one came here
-        if found is None:
-            found = self[key] = make()
-        return found
+        value = self.get(key)  # another thread may have stored it meanwhile
+        if value is None:
+            value = self[key] = make()
+        return value

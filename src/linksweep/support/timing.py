@@ -1,4 +1,4 @@
-"""How long calls take, measured so that they can be compared."""
+"""Run times of calls, measured so that they can be compared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def best_seconds(calls: Sequence[Callable[[], object]], seconds: float = 0.01, rounds: int = 5) -> list[float]:
-    """The best time of each call. They take turns, about `seconds` each, so that a busy machine is busy for all."""
+    """Return the best time of each call in s. Calls alternate, about `seconds` each, so that other load affects all."""
     repeats = []
     for call in calls:
         call()  # the first one may compile
@@ -27,7 +27,7 @@ def best_seconds(calls: Sequence[Callable[[], object]], seconds: float = 0.01, r
 
 
 def machine() -> str:
-    """The processor's name and Python's version."""
+    """Return the processor's name and the version of Python."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -7,9 +7,9 @@ import functools
 from collections.abc import Sequence
 from typing import overload
 
-from ..compiled.function import CompiledFunction, make_function
 from ..errors import ArgumentError
-from ..interop.derived import by_products, checked, in_order, jacobian, product, product_arguments, unique_name
+from ..functions.compiled import CompiledFunction, compiled
+from ..functions.frameworks import by_products, checked, in_order, jacobian, product, product_arguments, unique_name
 from ..simulation.gradient import Rollout
 
 try:
@@ -19,7 +19,7 @@ except ImportError as error:
         "linksweep.torch needs the package torch, which is not installed: pip install linksweep[torch]"
     ) from error
 
-from ..interop.rollouts import Array as Tensor
+from ..simulation.rollout_axes import Array as Tensor
 from .operators import Operator, check_tensor, plain_arrays
 from .rollouts import TorchRollout
 
@@ -72,7 +72,7 @@ class TorchFunction:
 
 
 def _rules(function: CompiledFunction) -> _Function:
-    name = unique_name(function)
+    name = unique_name(function.name, function.computation)
     if name not in _known:
         _known[name] = _Function(function, name)
     return _known[name]
@@ -83,7 +83,7 @@ class _Function:
 
     def __init__(self, function: CompiledFunction, name: str):
         self.function = function
-        self.fast = make_function(function.recipe, function.dtype, 1, "llvm")
+        self.fast = compiled(function.computation, function.dtype, 1, function.backend)
         self.single = len(function.outputs) == 1
         self.cores = [len(argument.shape) for argument in function.signature.inputs]
         self.operator = Operator(name, len(function.inputs), self)

@@ -16,7 +16,7 @@ from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
 from ..errors import ArgumentError
-from ..interop.rollouts import Array as Tensor
+from ..simulation.rollout_axes import Array as Tensor
 from ..support.messages import shown
 
 LIBRARY = torch.library.Library("linksweep", "FRAGMENT")

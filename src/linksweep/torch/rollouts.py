@@ -10,10 +10,10 @@ import numpy as np
 import torch
 
 from ..errors import ArgumentError
-from ..interop.derived import unique_name
-from ..interop.rollouts import FIRST, NAMES, mapped_first, pulled_back, result_shapes, summed
-from ..interop.rollouts import Array as Tensor
+from ..functions.frameworks import unique_name
 from ..simulation.gradient import Rollout
+from ..simulation.rollout_axes import FIRST, NAMES, mapped_first, pulled_back, result_shapes, summed
+from ..simulation.rollout_axes import Array as Tensor
 from .operators import Operator, check_tensor
 
 _known: dict[str, _States] = {}  # operators stay registered as long as the process lives
@@ -30,7 +30,7 @@ class TorchRollout:
         self.rollout = roll
         self.__name__ = self.__qualname__ = "rollout"
         self.__doc__ = f"{roll!r} in PyTorch."
-        name = unique_name(roll)
+        name = unique_name("rollout", roll.content)
         if name not in _known:
             _known[name] = _States(roll, name)
         self._operator = _known[name].operator

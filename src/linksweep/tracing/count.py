@@ -1,8 +1,8 @@
 """Operation counts of a Program, by the papers' convention.
 
-Sines and cosines are listed apart, negation is free, and work among parameters is done off-line and free. A fused
-multiply-add is a multiplication and an addition. A loop's body counts once for every link that runs it, and so does
-each addition to the parent's sum.
+Sines and cosines are listed separately, negation is free, and operations on parameters are done offline and free. A
+fused multiply-add is a multiplication and an addition. A loop's body counts once for every link that runs it, and so
+does each addition to the parent's sum.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from ..support.notebook import html_table
+from ..support.display import html_table
 from .expression import ONLINE
-from .program import Add, Block, Body, Loop, Program
+from .program import Add, Block, Body, Loop, PairLoop, Program
 
 _MUL = ("mul", "fma", "fms", "fnma")
 _ADD = ("add", "sub", "fma", "fms", "fnma")
@@ -20,7 +20,7 @@ _ADD = ("add", "sub", "fma", "fms", "fnma")
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Multiplications, additions (or subtractions), divisions, square roots, and angles of which a sine is taken."""
+    """Multiplications, additions or subtractions, divisions, square roots, and angles whose sine or cosine is taken."""
 
     mul: int = 0
     add: int = 0
@@ -49,21 +49,31 @@ class Counts:
 
 
 def count(program: Program) -> Counts:
-    """What one sample costs."""
-    total = Counts()
-    runs = Counter(program.kinds)
+    """Return the operations of one sample."""
+    total, links = Counts(), Counter(program.kinds)
     for step in program.steps:
         if isinstance(step, Block):
             total = total + _count_body(step.body)
         elif isinstance(step, Loop):
             for kind, body in enumerate(step.bodies):
-                total = total + _count_body(body).times(runs[kind])
+                total = total + _count_body(body).times(links[kind])
         else:
-            links = [i for i, kind in enumerate(program.kinds) if kind in step.kinds]
-            above = Counter(program.kinds[j] for i in links for j in _ancestors(program, i))
+            pairs = _pairs_by_kind(program, step)
             for kind, (start, later) in enumerate(zip(step.starts, step.steps, strict=True)):
-                total = total + _count_body(start).times(runs[kind]) + _count_body(later).times(above[kind])
+                total = total + _count_body(start).times(links[kind]) + _count_body(later).times(pairs[kind])
     return total
+
+
+def _pairs_by_kind(program: Program, step: PairLoop) -> Counter[int]:
+    """Return how often the pair loop visits ancestors of each kind: once for each of their descendants in it."""
+    own = [int(kind in step.kinds) for kind in program.kinds]
+    subtree = list(own)
+    pairs: Counter[int] = Counter()
+    for link in reversed(range(len(own))):
+        pairs[program.kinds[link]] += subtree[link] - own[link]
+        if program.parents[link] >= 0:
+            subtree[program.parents[link]] += subtree[link]
+    return pairs
 
 
 def _count_body(body: Body) -> Counts:
@@ -72,10 +82,3 @@ def _count_body(body: Body) -> Counts:
     sums = sum(isinstance(effect, Add) for effect in body.effects)
     additions = sums + sum(ops[op] for op in _ADD)
     return Counts(sum(ops[op] for op in _MUL), additions, ops["div"], ops["sqrt"], len(angles))
-
-
-def _ancestors(program: Program, link: int) -> list[int]:
-    found: list[int] = []
-    while (link := program.parents[link]) >= 0:
-        found.append(link)
-    return found

@@ -1,9 +1,9 @@
-"""Differentiation of traced values: forward along directions, and in reverse from weighted results.
+"""Differentiation of traced values: forward mode along directions, and reverse mode from weighted results.
 
-Forward, every node gets a tangent for each direction that it depends on. In reverse, every node gets its adjoint: what
-the weighted sum of all results changes by when it does. Zeros fold and equal terms are shared by the same rules as
-everywhere, so a derivative is as customised as what it comes from, and shares its work. Outputs of equations
-(`Graph.solutions`) are differentiated by solving these once more; what is between inputs and outputs is not looked at.
+In forward mode every node gets a tangent for each direction that it depends on. In reverse mode every node gets its
+adjoint, the derivative of the weighted sum of all results with respect to it. Zeros fold and equal terms are shared by
+the rules of the graph, so a derivative is as customised as the function, and shares its work. Outputs of equations
+(`Graph.solutions`) are differentiated by implicit differentiation, without the operations that solve them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ..spatial.scalars import Solution, cos, is_zero, sin, where
 from .expression import Node, Operand
 from .program import Array, Block, Output, Program, block_program
 
-Tangent = dict[int, Operand]  # by direction; what is not there is 0
+Tangent = dict[int, Operand]  # by direction; missing entries are 0
 
 
 def tangents(values: Sequence[Operand], seeds: Mapping[Node, Tangent]) -> list[Tangent]:
-    """The tangent of each value, `seeds` being those of the nodes that are moved.
+    """Return the tangent of each value. `seeds` are the tangents of the nodes that vary.
 
-    A seed may stand for a node further on, as an entry of a rotation matrix: then what is below is not looked at.
+    A seed may be given for an intermediate node, such as an entry of a rotation matrix: its operands are not visited.
     """
     found: dict[Node, Tangent] = {}
     for node in _below(values):
@@ -37,7 +37,7 @@ def tangents(values: Sequence[Operand], seeds: Mapping[Node, Tangent]) -> list[T
 
 
 def _below(values: Sequence[Operand]) -> list[Node]:
-    """Every node that these values are made of, and not how equations are solved, in the order of their making."""
+    """Return every node that these values depend on, in order, without the operations that solve equations."""
     found: set[Node] = set()
     entered: set[int] = set()
     stack = [value for value in values if isinstance(value, Node)]
@@ -57,7 +57,7 @@ def _below(values: Sequence[Operand]) -> list[Node]:
 
 
 def _solution_tangents(solution: Solution, tangents: Mapping[Node, Tangent]) -> dict[Node, Tangent]:
-    """The tangents of all outputs of equations."""
+    """Return the tangents of all outputs of equations."""
     outputs = solution.outputs
     directions = {k for value in solution.inputs if isinstance(value, Node) for k in tangents[value]}
     own: dict[Node, Tangent] = {
@@ -73,7 +73,7 @@ def _solution_tangents(solution: Solution, tangents: Mapping[Node, Tangent]) -> 
 
 
 def derivative(values: Sequence[Operand], seeds: Mapping[Node, Tangent], width: int) -> list[Operand]:
-    """d values / d directions, (values, width), row by row."""
+    """Return d values / d directions, (values, width), row by row."""
     entries: list[Operand] = [0.0] * (len(values) * width)
     for row, tangent in enumerate(tangents(values, seeds)):
         for column, value in tangent.items():
@@ -82,14 +82,15 @@ def derivative(values: Sequence[Operand], seeds: Mapping[Node, Tangent], width: 
 
 
 def adjoints(values: Sequence[Operand], weights: Sequence[Operand], wanted: Collection[Node]) -> dict[Node, Operand]:
-    """The derivative of sum weights * values by each of the wanted nodes; what is below those is not looked at.
+    """Return the derivative of sum(weights * values) with respect to each of the `wanted` nodes.
 
-    A small multiple of the operations of `values`, whatever the number of wanted nodes.
+    It takes a small multiple of the operations of `values`, independent of the number of nodes. Operands of `wanted`
+    nodes are not visited.
     """
     found: dict[Node, Operand] = dict.fromkeys(wanted, 0.0)
     below = _below(values)
     moved = set(wanted)
-    waiting: dict[int, int] = {}  # of equations, the outputs that are still to come
+    waiting: dict[int, int] = {}  # outputs of equations that are not visited yet
     for node in below:
         solution = node.graph.solutions.get(node)
         if any(arg in moved for arg in (solution[0].inputs if solution else node.args) if isinstance(arg, Node)):
@@ -132,11 +133,11 @@ def adjoints(values: Sequence[Operand], weights: Sequence[Operand], wanted: Coll
 
 
 def differentiate(program: Program, by: str) -> Program:
-    """d result / d input, (result size, input size), of a program of one block."""
+    """Return the program of d result / d input, (result size, input size), of a program of one block."""
     if program.rolled or len(program.steps) != 1 or len(program.outputs) != 1:
         raise ArgumentError(
-            f"{program.name} cannot be differentiated: expected a program written out for one result, got loops or "
-            f"several results; ask for one function with rolled=False."
+            f"{program.name} cannot be differentiated: expected an unrolled program with one result, got loops or "
+            f"several results; compile one function with rolled=False."
         )
     block = program.steps[0]
     assert isinstance(block, Block)
@@ -154,7 +155,7 @@ def differentiate(program: Program, by: str) -> Program:
 
 
 def differentiated(output: Array, by: str, directions: tuple[int, ...]) -> Array:
-    """What the derivative of a result is called, and its shape."""
+    """Return the name and shape of the derivative of a result."""
     return Array(f"d{output.name}_d{by}", (*output.shape, *directions))
 
 

@@ -4,7 +4,7 @@
 A `Node` is one operation. Its operands are nodes or plain floats: numbers stay Python floats until they meet a node,
 and whatever folds to a number becomes a float again. The `Graph` belongs to one trace; nodes of two graphs never mix.
 
-Every node knows its level: PARAMETER work is done once per call, ONLINE work for every sample.
+Every node has a level: PARAMETER operations run once per call, ONLINE operations for every sample.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ PARAMETER, ONLINE = 1, 2
 UNARY = ("neg", "sqrt", "sin", "cos")
 BINARY = ("add", "sub", "mul", "div", "lt")
 TERNARY = ("where", "fma", "fms", "fnma")  # a*b + c, a*b - c, c - a*b
-LEAVES = ("input", "table", "load")  # data says which element of what; see program.py
+LEAVES = ("input", "table", "load")  # `data` is an address; see program.py
 COMMUTATIVE = ("add", "mul")
 
 Operand = Scalar  # a Node or a number
-Value = Any  # an Operand that was just made: a Node, unless it folded
-Data = tuple[Any, ...]  # which element of what, see program.py: places, and of a load the name of its row
+Value = Any  # an Operand that an operation returns: a Node, unless it folded
+Data = tuple[Any, ...]  # the address of a leaf, see program.py: indices, and for a load the name of its row
 
 
 class Node:
@@ -93,7 +93,7 @@ class Node:
         return f"%{self.order}"
 
 
-graph_class: ContextVar[type[Graph] | None] = ContextVar("graph_class", default=None)  # labels.py sets it for a while
+graph_class: ContextVar[type[Graph] | None] = ContextVar("graph_class", default=None)  # set by labels.py
 
 
 class Graph:
@@ -107,7 +107,7 @@ class Graph:
         self.solutions: dict[Node, tuple[Solution, int]] = {}  # outputs of equations, see tracing/differentiate.py
 
     def add_solution(self, solution: Solution, first: int) -> None:
-        """Note how outputs that were made from the node `first` on are to be differentiated."""
+        """Record how to differentiate the outputs of equations, which are nodes from `first` on."""
         for i, value in enumerate(solution.outputs):
             if isinstance(value, Node) and value.order >= first:
                 self.solutions.setdefault(value, (solution, i))
@@ -120,7 +120,7 @@ class Graph:
         return node
 
     def make(self, op: str, *args: Operand, order: int | None = None) -> Node:
-        """The node of this operation, as it is: no rule is applied. `order` places it before later work."""
+        """Return the node of this operation without applying rules. `order`: its position, by default the last."""
         key = (op, *args)
         node = self.nodes.get(key)
         if node is None:
@@ -132,7 +132,7 @@ class Graph:
         return node
 
     def apply(self, op: str, *args: Operand) -> Value:
-        """The operation after every rule that fits: a node, or a float."""
+        """Return the operation after all rules that match: a node, or a float."""
         if op not in UNMATCHED or not self._is_plain(op, *args):
             for rule in RULES[op]:
                 found = rule(self, *args)
@@ -143,23 +143,23 @@ class Graph:
         return self.make(op, *args)
 
     def _is_plain(self, op: str, a: Operand, b: Operand) -> bool:
-        """Whether no rule can fit, seen at once: most products and sums of a long program are of this kind."""
+        """Return whether it is certain that no rule matches, as for most products and sums of a long program."""
         if type(a) is not Node or type(b) is not Node or a is b or a.level != ONLINE or b.level != ONLINE:
             return False
         return a.op in UNMATCHED[op] and b.op in UNMATCHED[op] and (op != "sub" or ("sub", b, a) not in self.nodes)
 
 
 def number(x: Operand) -> float:
-    """An operand that is no node, in a program over floats."""
+    """Return an operand that is not a node as a float."""
     if not isinstance(x, (float, int)):
-        raise TypeError(f"{x!r} is no number")
+        raise TypeError(f"{x!r} is not a number")
     return x
 
 
 def measured_angle(angle: Operand) -> tuple[Operand, Operand]:
-    """An angle as what was measured and what the robot adds to it: a number, a table's entry, or 0 for nothing.
+    """Split an angle into the measured angle and the robot's offset: a number, an entry of a table, or 0.
 
-    Backends reduce the former to a turn, at the latest beyond LARGE, before they add the latter: the last place of a
+    Backends reduce a measured angle above LARGE to one turn before they add the offset, because the last place of a
     large sum would round the offset away.
     """
     if isinstance(angle, Node) and angle.op == "add":
@@ -170,7 +170,7 @@ def measured_angle(angle: Operand) -> tuple[Operand, Operand]:
 
 
 def _comes_first(a: Operand, b: Operand) -> bool:
-    """Numbers before nodes, older nodes before younger ones."""
+    """Return whether a is before b: numbers before nodes, older nodes before younger ones."""
     if not isinstance(a, Node):
         return isinstance(b, Node)
     return isinstance(b, Node) and a.order < b.order

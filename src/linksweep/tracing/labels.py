@@ -1,13 +1,14 @@
-"""Readable names for the values of a Program: a second, slower trace that watches the algorithm at work.
+"""Readable names for the values of a Program, by a second and slower trace that observes the algorithm.
 
-Only C export and printing ask for it; an ordinary trace pays nothing. While `labelled` runs, a node that is made
-remembers the line of the algorithm that made it, whose trailing comment names the equation; and whenever a function of
-an algorithm returns, its local variables and the fields of what it returns name the nodes in them: the `angular.x` of
-the local `alpha` of link 3 is `alpha_angular_x` of that link.
+Only source export, printing and count tables use it; an ordinary trace pays nothing. While `labelled` runs, each new
+node records the line of the algorithm that computes it, whose trailing comment is the equation. When a function of an
+algorithm returns, its local variables and the fields of its result name the nodes in them: `angular.x` of the local
+variable `alpha` of link 3 becomes `alpha_angular_x` of that link. A name cannot be recorded when the node is made,
+because the variable is assigned afterwards; this is why returns are observed by `sys.setprofile`.
 """
 
 # pyright: reportPrivateUsage=false
-# (frames of callers are how a node learns which line made it)
+# (the frames of callers show which line makes a node)
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ from typing import cast
 from .expression import ONLINE, Data, Graph, Node, Operand, graph_class
 from .program import Label, Program
 
-_ROOMS = Path(__file__).parent.parent
-_ALGORITHM, _HELPER, _ARGUMENT, _NEGATED = range(4)  # how good a name is: the smaller the better
+_PACKAGES = Path(__file__).parent.parent
+_ALGORITHM, _HELPER, _ARGUMENT, _NEGATED = range(4)  # quality of a name, best first
 _EQUATION = re.compile(r"\([0-9][0-9A-Za-z.]*'?\)")
 
 
@@ -38,12 +39,12 @@ class _Statement:
 
 
 class _Labelling(Graph):
-    """A Graph that remembers, for each node, where it was made, and which node of before a pass it stands for."""
+    """A Graph that records for each node its origin, and the node that it replaces after a pass."""
 
     def __init__(self) -> None:
         super().__init__()
         self.origins: dict[Node, Label] = {}
-        self.after: dict[Node, Node] = {}  # of a node before a pass
+        self.after: dict[Node, Node] = {}  # the node after a pass, by the node before it
         self.before: dict[Node, Node] = {}  # the reverse
 
     def leaf(self, op: str, data: Data, level: int = ONLINE) -> Node:
@@ -72,7 +73,7 @@ class _Labelling(Graph):
 
 
 class _Watch:
-    """Names found so far; `see` is the profile function that finds them."""
+    """Names by node. `see` is the profile function that collects them."""
 
     def __init__(self) -> None:
         self.names: dict[Node, tuple[int, Label]] = {}
@@ -103,10 +104,10 @@ class _Watch:
         for path, node in _walk(name, record):
             if node.op == "input" or (node.op == "load" and node.data[2] == "parent") or only not in ("", node.op):
                 continue
-            # what comes in is best called by the argument that brings it, a number of a link by its place there
+            # a load is named after the argument that passes it, a table after the property of the link
             known_elsewhere = (node.op == "load" and rank != _ARGUMENT) or (node.op == "table" and name != "link")
             self._name(node, _NEGATED if known_elsewhere else rank, Label(path, link=link, of=of))
-            if node.op == "neg":  # signs are folded into what uses the value, and the value without it is left
+            if node.op == "neg":  # signs fold into the operations that use the value; the value itself is left
                 self._name(node.args[0], _NEGATED, Label(f"minus_{path}", link=link, of=of))
 
     def _name(self, node: Operand, rank: int, label: Label) -> None:
@@ -118,7 +119,7 @@ class _Watch:
 
 
 def labelled(trace: Callable[[], Program]) -> Program:
-    """The Program that `trace` makes, with a Label for every node that an algorithm made."""
+    """Return the Program of `trace()`, with a Label for every node that an algorithm computes."""
     watch, profile = _Watch(), sys.getprofile()
     token = graph_class.set(_Labelling)
     sys.setprofile(watch.see)
@@ -144,7 +145,7 @@ def _label(node: Node, watch: _Watch) -> Label:
 
 
 def _renewed(frame: FrameType | None) -> Node | None:
-    """The node that a pass works on while it makes another one."""
+    """Return the node that a pass works on while it makes another one."""
     while frame is not None and _of_tracing(frame.f_code.co_filename):
         if "node" in frame.f_code.co_varnames and isinstance(node := frame.f_locals.get("node"), Node):
             return node
@@ -153,7 +154,7 @@ def _renewed(frame: FrameType | None) -> Node | None:
 
 
 def _origin(frame: FrameType | None) -> Label:
-    """What the line that makes a node says about it: the innermost line of an algorithm, then what is around it."""
+    """Return the origin of a node: the innermost line of an algorithm, then the functions around it."""
     helper = statement = None
     link = of = step = equation = ""
     while frame is not None:
@@ -180,7 +181,7 @@ def _origin(frame: FrameType | None) -> Label:
 
 
 def _equation(code: CodeType, statement: _Statement | None) -> str:
-    """The comment of the statement, or the equations in the description of its function."""
+    """Return the comment of the statement, or the equation numbers in the docstring of its function."""
     if statement is not None and statement.comment:
         return statement.comment
     description = code.co_consts[0] if code.co_consts and isinstance(code.co_consts[0], str) else ""
@@ -189,7 +190,7 @@ def _equation(code: CodeType, statement: _Statement | None) -> str:
 
 
 def _links(frame: FrameType) -> tuple[str, str]:
-    """The link that a frame, or one around it, works on, and in a sweep over pairs the link that it started from."""
+    """Return the link of a frame or of a caller, and in a sweep over pairs the link where the pair begins."""
     at = frame
     link = _name_of(at)
     while at.f_back is not None and _rank(at) is not None:
@@ -206,31 +207,31 @@ def _name_of(frame: FrameType) -> str:
 
 
 @functools.cache
-def _room(filename: str) -> str:
-    """The folder of linksweep in which a line of code stands, wherever in it."""
+def _package(filename: str) -> str:
+    """Return the package of linksweep that a file belongs to."""
     path = Path(filename)
-    return path.relative_to(_ROOMS).parts[0] if path.is_relative_to(_ROOMS) else ""
+    return path.relative_to(_PACKAGES).parts[0] if path.is_relative_to(_PACKAGES) else ""
 
 
 def _of_tracing(filename: str) -> bool:
-    return _room(filename) == "tracing"
+    return _package(filename) == "tracing"
 
 
 def _rank(frame: FrameType) -> int | None:
-    """What algorithms call, and what calls them, names what they do not: modules that say NAMES_VALUES."""
-    if _room(frame.f_code.co_filename) == "algorithms":
+    """Return the rank of names in a frame. Modules with NAMES_VALUES name values that algorithms do not name."""
+    if _package(frame.f_code.co_filename) == "algorithms":
         return _ALGORITHM
     return _HELPER if "NAMES_VALUES" in frame.f_globals else None
 
 
 @functools.cache
 def _statements(filename: str) -> dict[int, _Statement]:
-    """Each line's statement; nothing where the source is not there to be read."""
+    """Return the statement of each line; {} if the source is not available."""
     lines = linecache.getlines(filename)
     found: dict[int, _Statement] = {}
     parts = (part for node in ast.walk(ast.parse("".join(lines))) for _, part in ast.iter_fields(node))
     for block in parts:
-        below = ""  # what has no comment feeds what follows it
+        below = ""  # a statement without a comment belongs to the next one that has one
         nodes = cast("list[object]", block) if isinstance(block, list) else []
         for node in reversed(nodes):
             if not isinstance(node, ast.stmt) or hasattr(node, "body"):
@@ -267,7 +268,7 @@ def _target(statement: ast.stmt) -> str:
 
 
 def _walk(path: str, record: object) -> Iterator[tuple[str, Node]]:
-    """The nodes in a record, each with the fields that lead to it; the only entry of a row needs no number."""
+    """Yield the nodes in a record with the path of fields to each; the only entry of a row has no index."""
     kind = type(record)
     if isinstance(record, Node):
         yield path, record

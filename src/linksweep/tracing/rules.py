@@ -1,7 +1,7 @@
-"""The rewrite rules, one commented line each, tried in order; the first that fits replaces the operation.
+"""The rewrite rules, one commented line each, tried in order; the first that matches replaces the operation.
 
-A rule sees the operands (nodes or floats) and answers with what replaces the operation, or None. None of them changes
-a result by more than rounding for finite values; `tests/tracing/test_rules.py` fires each one and compares numerically.
+A rule takes the operands (nodes or floats) and returns the replacement of the operation, or None. For finite values no
+rule changes a result by more than rounding; `tests/tracing/test_rules.py` applies each one and compares numerically.
 """
 
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false, reportUnknownArgumentType=false
@@ -26,7 +26,7 @@ RULES: dict[str, list[Rule]] = {}
 
 
 def rule(op: str, comment: str) -> Callable[[Rule], Rule]:
-    """Enter a rule for `op` into the table."""
+    """Add a rule for `op` to the table."""
 
     def enter(function: Rule) -> Rule:
         function.comment = comment  # type: ignore[attr-defined]
@@ -45,12 +45,12 @@ def _is(x: Any, op: str) -> TypeGuard[Node]:
 
 
 def _scaled(x: Operand) -> bool:
-    """A node c * y with a number c (numbers stand first)."""
+    """Return whether x is a node c * y with a number c (numbers are first)."""
     return _is(x, "mul") and _number(x.args[0])
 
 
 def _offline(x: Any) -> bool:
-    """A number or a parameter: work among those is free."""
+    """Return whether x is a number or a parameter: operations among those are free."""
     return _number(x) or x.level < ONLINE
 
 
@@ -59,13 +59,13 @@ def _online(x: Operand) -> bool:
 
 
 def _other(x: Node, part: Operand) -> Operand | None:
-    """The operand of the sum x beside `part`; None if `part` is not one of its operands."""
+    """Return the other operand of the sum x; None if `part` is not one of its operands."""
     a, b = x.args
     return b if a is part else a if b is part else None
 
 
 def _same_pair(total: Operand, difference: Operand) -> bool:
-    """Whether these are x + y and x - y."""
+    """Return whether these are x + y and x - y."""
     if not (_is(total, "add") and _is(difference, "sub")):
         return False
     x, y = difference.args
@@ -73,12 +73,12 @@ def _same_pair(total: Operand, difference: Operand) -> bool:
 
 
 def _by_parameter(x: Operand) -> bool:
-    """A product of a parameter and something computed for each sample."""
+    """Return whether x is a product of a parameter and a value of the sample."""
     return _is(x, "mul") and _online(x) and not all(_online(arg) for arg in x.args)
 
 
 def _twice(x: Operand) -> bool:
-    """A node y + y."""
+    """Return whether x is a node y + y."""
     return _is(x, "add") and x.args[0] is x.args[1]
 
 

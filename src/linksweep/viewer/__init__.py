@@ -1,14 +1,13 @@
-"""Robots in the browser, on viser (extra `viewer`): poses, motions, live simulations, and scenes of several robots.
+"""Robots in the browser, with viser (extra `viewer`): configurations, motions, live simulations, several robots.
 
-`show` and `show_run` are behind `robot.show` and `run.show`. `Scene` is for pictures of one's own: robots at their
-placements, arrows, cones, lines and solids.
+`show` and `show_run` implement `robot.show` and `run.show`. `Scene` is for custom scenes: robots at their placements,
+arrows, cones, lines and solids.
 """
 
 from .app import Viewer, show, show_run
 from .geometry import Box, Capsule, Cylinder, Ellipsoid, Sphere, Triangles
 from .overlays import LAYERS
-from .scene import Scene
-from .shown_robot import ShownRobot
+from .scene import Scene, ShownRobot
 
 __all__ = [
     "LAYERS",

@@ -1,8 +1,8 @@
-"""The web server behind a scene: viser, on this machine alone by default, behind a token in the address.
+"""The web server behind a scene: viser, by default for this machine only, protected by a token in the address.
 
 Any web page in the user's browser can send requests to local servers, and any process of the machine can connect to
-them. So a request must name a token, which only the printed address has. Its Origin must be the host it was sent to,
-and a server for this machine alone answers only to names of this machine.
+them. So a request must contain the token, which only the printed address has. Its Origin must be the host it was sent
+to, and a server for this machine only answers to names of this machine.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from linksweep.errors import ArgumentError, BackendError
+from linksweep.support.display import in_notebook
 from linksweep.support.messages import shown
-from linksweep.support.notebook import in_notebook
 
-Handle = Any  # what viser makes: a server, an item of the page, an event; it comes with an extra, its types too
+Handle = Any  # an object of viser, which is optional: a server, an element of the page, an event
 LOCAL = "127.0.0.1"
-FIRST_PORT = 8080  # where the search for a free one begins
+FIRST_PORT = 8080  # the search for a free port starts here
 BRAND = (0, 114, 178)
 TOKEN = 16  # random bytes in an address
 OWN_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -36,25 +36,25 @@ _starting = threading.Lock()
 
 
 def start_server(host: str = LOCAL, port: int | None = None) -> Handle:
-    """A running viser.ViserServer; without `port` the first free one from 8080 on."""
+    """Start a viser.ViserServer; by default on the first free port from 8080."""
     viser = viser_module()
     _check_address(host, port)
-    logging.getLogger("websockets.server").addFilter(_unimportant)
+    logging.getLogger("websockets.server").addFilter(_is_relevant)
     guard = Guard(host)
     with quiet(), _guarded_by(guard):
         server = viser.ViserServer(host=host, port=FIRST_PORT if port is None else port, verbose=False)
     if not guard.in_place:
         with quiet():
             server.stop()
-        raise BackendError("This version of viser starts its server in a way that cannot be protected: install 1.1.")
+        raise BackendError("This version of viser cannot be protected by a token: install viser 1.1.")
     server.linksweep_token = guard.token
-    server.request_share_url = _refuse_sharing  # a page must not be able to publish what is meant for this machine
+    server.request_share_url = _refuse_sharing  # a page must not be able to publish the scene
     server.gui.configure_theme(show_logo=False, show_share_button=False, control_width="large", brand_color=BRAND)
     return server
 
 
 class Guard:
-    """Decides which requests reach the server: those with the token, from a page of the server itself."""
+    """Access control: only requests with the token, from a page of the server itself, reach the server."""
 
     def __init__(self, host: str):
         self.token = secrets.token_urlsafe(TOKEN)
@@ -63,10 +63,10 @@ class Guard:
         self.in_place = False
 
     def refusal(self, path: str, hosts: list[str], origins: list[str]) -> str:
-        """Why a request for this path, with these headers Host and Origin, is refused; or nothing."""
+        """Return why a request with this path and these Host and Origin headers is refused, or "" if it is allowed."""
         first = path.partition("?")[0].strip("/").partition("/")[0]
         if not secrets.compare_digest(first.encode(), self.token.encode()):
-            return "open the address that linksweep printed: it ends in a token"
+            return "open the address that linksweep printed, which ends in a token"
         if len(hosts) != 1 or len(origins) > 1:
             return "the request names several hosts or origins"
         try:
@@ -83,7 +83,7 @@ class Guard:
         return ""
 
     def guarded(self, answer: Callable[[Handle, Handle], Handle]) -> Callable[[Handle, Handle], Handle]:
-        """`answer(connection, request)` of viser behind this guard; the token is cut off the path."""
+        """Wrap viser's `answer(connection, request)` with this check; the token is removed from the path."""
         self.in_place = True
 
         def checked(connection: Handle, request: Handle) -> Handle:
@@ -93,7 +93,7 @@ class Guard:
             path = request.path.removeprefix(f"/{self.token}") or "/"
             response = answer(connection, replace(request, path=path))
             if response is not None:
-                response.headers["Referrer-Policy"] = "no-referrer"  # or the token would go to linked pages
+                response.headers["Referrer-Policy"] = "no-referrer"  # keeps the token from linked pages
                 response.headers["X-Content-Type-Options"] = "nosniff"
             return response
 
@@ -102,9 +102,9 @@ class Guard:
 
 @contextlib.contextmanager
 def _guarded_by(guard: Guard) -> Iterator[None]:
-    """While viser starts its server, the handler of requests that it passes to websockets goes behind the guard.
+    """Protect the server that viser starts in this context: viser has no parameter for a request handler.
 
-    viser has no place for one of ours. Servers that others start meanwhile are left alone.
+    The handler that viser passes to `websockets.serve` is wrapped. Servers of other packages are left alone.
     """
     from websockets.asyncio import server as websockets  # pyright: ignore[reportMissingImports]
 
@@ -125,7 +125,7 @@ def _guarded_by(guard: Guard) -> Iterator[None]:
 
 
 def viser_module() -> Handle:
-    """viser, or one sentence that says what to install."""
+    """Return the module viser; raise BackendError if it is not installed."""
     try:
         import viser  # pyright: ignore[reportMissingImports]
     except ImportError as missing:
@@ -135,8 +135,8 @@ def viser_module() -> Handle:
     return viser
 
 
-def _unimportant(record: logging.LogRecord) -> bool:
-    """Browsers open connections that they then do not use; that is no error, though websockets logs it as one."""
+def _is_relevant(record: logging.LogRecord) -> bool:
+    """Filter messages about connections that browsers open and do not use, which websockets logs as errors."""
     return record.getMessage() not in ("opening handshake failed", "connection rejected (200 OK)")
 
 
@@ -145,13 +145,11 @@ def _refuse_sharing(*args: object, **options: object) -> None:
 
 
 def _check_address(host: object, port: object) -> None:
-    """Refuse what cannot be bound: viser would try a thousand other ports, or wait for ever."""
+    """Raise if the address cannot be bound: viser would try a thousand other ports, or wait forever."""
     if not isinstance(host, str) or not host:
         raise ArgumentError(f"host is {shown(host)}, expected a name or address, such as '127.0.0.1' or '0.0.0.0'.")
     if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 65536):
-        raise ArgumentError(
-            f"port is {shown(port)}, expected a whole number from 1 to 65535, or None for any free one."
-        )
+        raise ArgumentError(f"port is {shown(port)}, expected an integer from 1 to 65535, or None for any free port.")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port or 0, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as trial:
@@ -161,17 +159,13 @@ def _check_address(host: object, port: object) -> None:
         reason = getattr(error, "strerror", None) or error
         where = f"host {shown(host)}" + ("" if port is None else f", port {port}")
         raise ArgumentError(
-            f"the viewer cannot listen on {where} ({reason}), expected an address of this machine and a free port: "
-            f"choose another."
+            f"the viewer cannot listen on {where} ({reason}), expected an address of this machine and a free port."
         ) from None
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without what viser prints when it starts and stops: a library prints nothing unasked.
-
-    rich, by which it prints, goes past the standard output in a notebook.
-    """
+    """Suppress what viser prints when it starts and stops, also in notebooks, where rich bypasses stdout."""
     import rich
 
     console = rich.get_console()
@@ -184,27 +178,27 @@ def quiet() -> Iterator[None]:
 
 
 def address_of(server: Handle) -> str:
-    """What to type into a browser on this machine."""
+    """Return the address of the page for a browser on this machine."""
     host = server.get_host()
     host = "localhost" if host in ("0.0.0.0", "::", "") else host
     return f"http://{f'[{host}]' if ':' in host else host}:{server.get_port()}/{server.linksweep_token}/"
 
 
 def directions(server: Handle) -> str:
-    """One or two sentences that say where the page is, also to somebody who came over SSH."""
+    """Return instructions for opening the page, including a tunnel for users connected by SSH."""
     port = server.get_port()
     text = f"Viewer: {address_of(server)}"
     if server.get_host() != LOCAL:
-        return f"{text} (open to everybody who reaches {server.get_host()} and has this address)"
+        return f"{text} (open to everyone who can reach {server.get_host()} and has this address)"
     if os.environ.get("SSH_CONNECTION"):
-        there = os.environ["SSH_CONNECTION"].split()
-        machine = there[2] if len(there) > 2 else socket.gethostname()
-        text += f"\nFrom your own machine first run: ssh -L {port}:{LOCAL}:{port} {machine}"
+        connection = os.environ["SSH_CONNECTION"].split()
+        machine = connection[2] if len(connection) > 2 else socket.gethostname()
+        text += f"\nFirst run on your own machine: ssh -L {port}:{LOCAL}:{port} {machine}"
     return text
 
 
 def open_browser(server: Handle, wanted: bool | None) -> None:
-    """Open the page; unless told, only where there is a screen and no notebook that shows it anyway."""
+    """Open the page in a browser; by default only if there is a display and no notebook that shows the page."""
     if wanted is None:
         screen = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
         wanted = bool(screen) and not os.environ.get("SSH_CONNECTION") and not in_notebook()

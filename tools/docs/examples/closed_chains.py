@@ -27,7 +27,7 @@ tied.constraint_jacobian(q)
 # %% Robot.constraints
 tied.constraints[0].kind
 # %% Robot.mobility
-tied.mobility(q).freedoms
+tied.mobility(q).degrees_of_freedom
 # %% Robot.project
 near = tied.project(q + 0.05)
 np.abs(tied.constraint_error(near)).max() < 1e-9
@@ -47,7 +47,7 @@ driven = tied.with_actuated(["joint1"])  # one motor for one degree of freedom
 torques = driven.compile("inverse_dynamics")
 torques(q, qd, driven.forward_dynamics(q, qd, np.ones(3)))
 # %% Robot.with_constraints
-arm.with_constraints([ls.Constraint("point", "tool", at=arm.pose(q, "tool"))]).mobility(q).freedoms
+arm.with_constraints([ls.Constraint("point", "tool", at=arm.pose(q, "tool"))]).mobility(q).degrees_of_freedom
 # %% Robot.with_springs
 wall = np.eye(4)
 wall[:3, 3] = 2.0, 1.0, 0.0

@@ -9,10 +9,18 @@ q, qd, qdd = np.array([0.3, 0.5]), np.array([1.0, 2.0]), np.zeros(2)
 # %% CompiledFunction
 print(f)
 f(q, qd, qdd)
+# %% CompiledFunction.computation
+type(f.computation.parts[0]).__name__
+# %% CompiledFunction.dtype, CompiledFunction.threads, CompiledFunction.backend
+f.dtype, f.threads, f.backend
+# %% CompiledFunction.signature
+f.signature.inputs
 # %% CompiledFunction.c_header
 print(f.c_header("torques")[:200])
 # %% CompiledFunction.c_source
 print(len(f.c_source("torques").splitlines()), "lines of C99")
+# %% CompiledFunction.source
+print(f.source("javascript", "torques").splitlines()[-1])
 # %% CompiledFunction.counts
 f.counts
 # %% CompiledFunction.derivative

@@ -50,7 +50,7 @@ with tempfile.TemporaryDirectory() as folder:
 plots.sketch(arm, [0.3, 0.8])
 # %% plots.spectra
 frequencies = np.linspace(0.1, 10, 40)
-plots.spectra(arm, frequencies, {"left over": np.ones((40, 2)) / frequencies[:, None]}, cutoff=5.0)
+plots.spectra(arm, frequencies, {"residual": np.ones((40, 2)) / frequencies[:, None]}, cutoff=5.0)
 # %% plots.time_series
 plots.time_series(arm, t, tau)
 # %% plots.torque_figure

@@ -191,6 +191,8 @@ type(space).__name__
 stand = np.eye(4)
 stand[2, 3] = 0.8
 arm.placed(stand).pose([0.0, 0.0], "tool")[:3, 3]
+# %% Robot.forward_kinematics
+arm.forward_kinematics([0.0, np.pi / 2], "tool")
 # %% Robot.pose
 arm.pose([0.0, np.pi / 2], "tool")
 # %% Robot.poses

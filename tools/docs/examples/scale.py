@@ -67,5 +67,70 @@ by_q0, by_qd0, by_tau = roll.vjp(np.zeros(3), np.zeros(3), np.ones((10, 3)), w_q
 by_q0
 # %% simulation.Surface
 table = simulation.Surface("tool", point=(0, -1.0, 0), normal=(0, 1, 0), damping=50.0)
-run = ls.simulate(full, np.zeros(3), duration=0.2, disturbance=table, progress=False)
+run = ls.simulate(full, np.zeros(3), duration=0.2, disturbance=table)
 run.q[-1]
+
+
+# %% simulation.Controller, simulation.Signal
+class Wave(simulation.Controller):
+    """tau = amplitude sin(phase) - damping qd: a formula over any scalar, with a signal and two constants."""
+
+    def __init__(self, amplitude, damping):
+        self.amplitude, self.damping = amplitude, damping
+
+    def inputs(self, robot):
+        return {
+            "sine": simulation.Signal(1, lambda t, grid: np.sin(5.0 * t)[:, None]),
+            "amplitude": np.full(robot.nv, self.amplitude),
+            "damping": np.full(robot.nv, self.damping),
+        }
+
+    def formula(self, dynamics, q, qd, x):
+        return [a * x["sine"][0] - d * v for a, d, v in zip(x["amplitude"], x["damping"], qd)]
+
+
+wave = Wave(0.2, 0.1) + simulation.GravityCompensation()
+run = ls.simulate(full, np.zeros(3), None, wave, 0.1)
+assert np.allclose(run.tau[-1], wave.torque(0.1, run.q[-1], run.qd[-1], full))
+wave.to_c("wave.c", full)[1].name
+# %% simulation.Disturbance
+from linksweep.spatial.scalars import where
+
+
+class Ceiling(simulation.Disturbance):
+    """A contact model: a spring that acts on a frame above y = height."""
+
+    def __init__(self, frame, height, stiffness):
+        self.frame, self.height, self.stiffness = frame, height, stiffness
+
+    def inputs(self, robot):
+        return {"height": np.array([self.height]), "stiffness": np.array([self.stiffness])}
+
+    def formula(self, dynamics, q, qd, x):
+        depth = dynamics.pose(self.frame, q)[1][3] - x["height"][0]
+        force = where(depth > 0.0, -x["stiffness"][0] * depth, 0.0)
+        return [row * force for row in dynamics.jacobian(self.frame, q)[4]]
+
+
+run = ls.simulate(full, np.zeros(3), np.ones(3), duration=0.2, disturbance=Ceiling("tool", 0.1, 1e3))
+run.q[-1]
+# %% simulation.Integrator, simulation.RK4, simulation.SemiImplicitEuler
+run = ls.simulate(full, np.zeros((64, 3)), duration=0.1, integrator=simulation.RK4(threads=2, dtype="float32"))
+run.q.dtype, ls.simulate(full, np.zeros(3), duration=0.1, integrator=simulation.SemiImplicitEuler()).q[-1]
+
+
+# %% simulation.Adaptive
+def swing(t, q, qd):
+    return q[0] + 0.1  # crosses 0 where the first joint passes -0.1 rad
+
+
+run = ls.simulate(full, np.zeros(3), duration=0.5, integrator=simulation.Adaptive(rtol=1e-10, events=[swing]))
+run.events[0].t
+# %% simulation.JointStops
+limited = ls.robots.puma560()
+stops = simulation.JointStops()  # hard; JointStops(stiffness, damping) are springs
+ls.simulate(limited, limited.neutral(), duration=0.1, disturbance=stops).limit_crossings
+# %% simulation.Policy, simulation.SampledController
+policy = simulation.Policy(lambda t, q, qd: -0.5 * qd)  # of a whole batch
+digital = simulation.SampledController(policy, 0.01, simulation.Sampling(delay=0.005))
+ls.simulate(full, np.zeros((8, 3)), torque=digital, duration=0.1).tau.shape

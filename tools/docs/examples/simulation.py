@@ -10,7 +10,7 @@ home = np.array([0.3, 0.4])
 
 
 def moved(law, **options):
-    return ls.simulate(arm, home, torque=law, duration=0.2, progress=False, **options)
+    return ls.simulate(arm, home, torque=law, duration=0.2, **options)
 
 
 # %% simulation.ComputedTorque
@@ -18,11 +18,12 @@ moved(simulation.ComputedTorque(home + 0.1, kp=400.0, kd=40.0)).q[-1]
 # %% simulation.Constant
 moved(simulation.Constant(arm.gravity_forces(home))).q[-1]
 # %% simulation.Event
-run = moved(None, integrator="adaptive", events=[lambda t, q, qd: q[0] - 0.2])
+event = simulation.Adaptive(events=[lambda t, q, qd: q[0] - 0.2])
+run = moved(None, integrator=event)
 type(run.events[0]).__name__
 # %% simulation.FeedForward
 law = simulation.FeedForward(path)
-run = ls.simulate(arm, [0.0, 0.0], torque=law, duration=0.5, progress=False)
+run = ls.simulate(arm, [0.0, 0.0], torque=law, duration=0.5)
 run.q[-1]
 # %% simulation.FrictionCompensation
 law = simulation.GravityCompensation() + simulation.FrictionCompensation(damping=0.5)
@@ -30,15 +31,16 @@ law.torque(0.0, home, [1.0, 0.0], arm) - arm.gravity_forces(home)
 # %% simulation.GravityCompensation
 np.abs(moved(simulation.GravityCompensation()).q[-1] - home).max() < 1e-9
 # %% simulation.LimitCrossing
-run = ls.simulate(arm.with_limits(lower=-1.0, upper=1.0), home, duration=1.0, progress=False)
+run = ls.simulate(arm.with_limits(lower=-1.0, upper=1.0), home, duration=1.0)
 run.limit_crossings[0]
 # %% simulation.LimitExcess
-run = ls.simulate(arm.with_limits(lower=-1.0, upper=1.0), home, duration=1.0, progress=False)
+run = ls.simulate(arm.with_limits(lower=-1.0, upper=1.0), home, duration=1.0)
 run.limits()
 # %% simulation.Motor, simulation.Sampling
 motor = simulation.Motor(gear=100.0, torque_constant=0.05, current=20.0)
 law = simulation.PD(home, 200.0, 30.0)
-run = moved(law, control_period=2e-3, sampling=simulation.Sampling(encoder=1e-4, motor=motor))
+sampling = simulation.Sampling(encoder=1e-4, motor=motor)
+run = moved(simulation.SampledController(law, 2e-3, sampling))
 np.abs(run.q[-1] - home).max() < 0.01
 # %% simulation.OperationalSpace
 law = simulation.OperationalSpace("tool", arm.pose(home, "tool"), 100.0, 20.0)
@@ -84,5 +86,5 @@ turret = ls.robots.puma560()
 q = np.array([0.1, -0.5, 0.4, 0.2, 0.6, 0.0])
 push = simulation.Push("tool", [0, 0, 0, 5.0, 0, 0])
 law = simulation.Admittance("tool", turret.pose(q, "tool"), 2.0, 100.0, 20.0, push)
-run = ls.simulate(turret, q, torque=law, duration=0.2, disturbance=push, progress=False)
+run = ls.simulate(turret, q, torque=law, duration=0.2, disturbance=push)
 (turret.pose(run.q[-1], "tool") - turret.pose(q, "tool"))[:3, 3]

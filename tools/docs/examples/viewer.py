@@ -13,7 +13,7 @@ shown.close()
 shown = viewer.show(robot, np.zeros(6), browser=False)
 shown.close()
 # %% viewer.show_run
-run = ls.simulate(robot, np.zeros(6), duration=0.1, progress=False)
+run = ls.simulate(robot, np.zeros(6), duration=0.1)
 shown = viewer.show_run(run, browser=False)
 shown.seek(0.05)
 shown.close()

@@ -1,4 +1,4 @@
-"""A free body that frames hold rigidly: a load of the link that holds it, and 6 rows and 6 rates fewer to solve for.
+"""A free body held rigidly by frames: a payload of the link that holds it, with 6 rows and 6 velocities fewer.
 
 All of it at one point c, along the base's axes: V' = J x + delta is the body's acceleration, with x the accelerations
 of what carries the first of these frames and delta what this tie's drift adds. Then the body's M belongs to that link,
@@ -13,14 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...description.model import BASE
-from ...mechanism.canonical_model import CanonicalModel
+from ...model.model import BASE
+from ...mechanism.canonical import CanonicalModel
 from ...mechanism.sweeps import PerLink, Records
 from ...spatial.algebra import ZERO_INERTIA, Force, Inertia, Mat, Motion, Transform, Vec, leaves
 from ...spatial.scalars import Scalar, is_zero
 from ...spatial.transforms import Pose, Rotation, Shift
 from .elimination import Part
-from .ties import combined
+from .constraint_rows import combined
 
 if TYPE_CHECKING:
     from .mechanism import Mechanism
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A free body, by its link, and the constraints on it: rigid ones, that hold it, and others."""
+    """A free body, by its link, and the constraints on it: rigid ones that hold it, and others."""
 
     link: int
     holds: tuple[int, ...]
@@ -36,7 +36,7 @@ class Body:
 
 
 def carried_bodies(model: CanonicalModel) -> list[Body]:
-    """The bodies that are loads: on a free joint, nothing on them, held rigidly by a link that is none of them."""
+    """Return the bodies that are payloads: leaf links on a free joint, held rigidly by a link that is not a payload."""
     parents, taken = {link.parent for link in model.links}, set[int]()
     found: list[Body] = []
     for i, link in enumerate(model.links):
@@ -55,7 +55,7 @@ def carried_bodies(model: CanonicalModel) -> list[Body]:
 
 
 class Load:
-    """One carried body in one pose."""
+    """One carried body in one configuration."""
 
     def __init__(self, mechanism: Mechanism, body: Body):
         self.mechanism, self.body = mechanism, body
@@ -149,7 +149,7 @@ class Load:
 
 
 def inertias(mechanism: Mechanism) -> PerLink[Inertia] | None:
-    """What each link carries, None where none does."""
+    """Return the inertia that each link carries besides its own, or None."""
     if not mechanism.loads:
         return None
     found = Records([ZERO_INERTIA] * len(mechanism.sweep.model.links))

@@ -1,9 +1,9 @@
-"""Forward dynamics of a tree whose frames are tied to each other: accelerations and the forces of the constraints.
+"""Forward dynamics of a tree with constraints between frames: accelerations and constraint forces.
 
     M qdd + K^T lambda = T',    K qdd + k = 0
 
 with T' the joint forces less the bias, (3.22)-(3.23) of G. Rodriguez and K. Kreutz 1988. The solve is in mechanism.py,
-for long chains in swept.py, the rows of each kind of constraint in ties.py.
+for long chains in swept.py, the rows of each kind of constraint in constraint_rows.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Result:
 def closed_chain(
     sweep: Tree, qd: PerJoint, tau: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
-    """Joint accelerations that tau produces, and the constraints' forces; arguments as of filter_smoother."""
+    """Return the joint accelerations that tau produces, and the constraint forces; arguments as in filter_smoother."""
     bias = khalil_kleinfinger(sweep, qd, sweep.zeros(), f_ext, base, dissipation)
     T_free = sweep.subtract(tau, bias.tau)                                                       # (3.22)
     mechanism = constrained(sweep)

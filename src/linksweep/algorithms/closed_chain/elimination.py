@@ -4,9 +4,9 @@ With M = L^T D L, y = L^-T (force - K^T lambda) = D L x is the point nearest to 
 meets the constraints. spatial/orthogonal_solve.py finds it from Y = L^-T K^T. L keeps the zeros of the tree.
 Constraints are eliminated in an order that fills few zeros: those with the fewest neighbours first.
 
-A row cannot be resolved below its rounding. What is left of it is no measure of that: a row that the joints already
-satisfy is all rounding. Its size is that of what its entries are made of, unit rotations for a row of angles and lever
-arms for a row of lengths, over the inertias that they move (`Block.sizes`).
+A row cannot be resolved below its rounding errors. Its remainder does not measure them: a row that the joints satisfy
+anyway consists of rounding errors only. They are relative to the terms of which its entries are sums: unit rotations
+for rows of angles and lever arms for rows of lengths, over the inertias that they move (`Block.sizes`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ Part = tuple[float, Entries]  # 1 or -1 times entries, which several rows may sh
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The rows of a constraint, each a sum of parts; sizes: of each row, the squares of what its entries are made of,
-    by velocity, one object for rows of the same kind."""
+    """The rows of a constraint, each a sum of parts.
+
+    sizes: for each row, the squared size of the terms of its entries, by velocity; shared by rows of the same kind.
+    """
 
     rows: Sequence[Sequence[Part]]
     sizes: Sequence[Entries]
@@ -34,7 +36,7 @@ class Elimination:
     """M and K, factored.
 
     resolution: the square of the relative size below which a direction of the constraints counts as redundant.
-    damped: it is a damping instead: x meets constraints only as far as they are stronger.
+    damped: it is a damping instead, and x satisfies constraints only as far as they are stronger.
     """
 
     def __init__(self, M: TreeMatrix, blocks: Sequence[Block], resolution: Scalar, damped: bool = False):
@@ -72,8 +74,10 @@ class Elimination:
         return {j: x[j] for j in sorted(x) if not is_zero(x[j])}
 
     def redundancies(self) -> list[tuple[list[Scalar], list[Scalar]]]:
-        """Of each constraint the redundancy of its rows, in the order of elimination: 1 for one that follows from those
-        before it, 0 for one that does not. And how far from either the rows are to working precision."""
+        """Return for each constraint the redundancy of its rows, and its uncertainty.
+
+        In the order of elimination: 1 for a row that depends on those before it, 0 for an independent one.
+        """
         shares, doubts = (self._by_block(values) for values in self.solver.redundancies())
         return list(zip(shares, doubts, strict=True))
 
@@ -84,7 +88,7 @@ class Elimination:
         return found
 
     def solve(self, force: Sequence[Scalar], k: Sequence[Sequence[Scalar]]) -> tuple[list[Scalar], list[list[Scalar]]]:
-        """x, and lambda of each constraint, from k of each."""
+        """Return x, and lambda of each constraint, from k of each."""
         trace = trace_of([*self.M.entries.values(), *force, *(value for own in k for value in own)])
         first = len(trace.nodes) if trace is not None else 0
         drifts = [drift for i in self.order for drift in k[i]]

@@ -1,7 +1,7 @@
-"""The constraints of a tree in one pose: their errors and drift, and M x + K^T lambda = force, K x + k = 0.
+"""The constraints of a tree in one configuration: their errors and drift, and M x + K^T lambda = force, K x + k = 0.
 
-M by composite bodies, (32) of G. Rodriguez 1987. Rows of K are in ties.py, the solve in elimination.py. A free body
-that is held rigidly is a load of what holds it, see carried.py.
+M by composite bodies, (32) of G. Rodriguez 1987. Rows of K are in constraint_rows.py, the solve in elimination.py.
+A free body that is held rigidly is a payload of the link that holds it: see carried.py.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import functools
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from ...description.model import BASE, Frame
-from ...mechanism.canonical_model import CanonicalModel
+from ...model.model import BASE, Frame
+from ...mechanism.canonical import CanonicalModel
 from ...mechanism.sweeps import PerJoint, PerLink, Sweep, Unrolled
 from ...spatial.algebra import ZERO_MOTION, Force, Motion, Transform, Vec, leaves
 from ...spatial.scalars import Scalar, is_zero, sqrt, where
@@ -21,7 +21,7 @@ from ..mass_matrix.composite_inertia import mass_matrix
 from ..whole_robot.kinematics import WORLD, column, poses
 from .carried import Load, carried_bodies, inertias
 from .elimination import Block, Elimination, Entries, Part
-from .ties import combined, errors, gap, is_angular, rows, second_derivatives
+from .constraint_rows import combined, errors, gap, is_angular, rows, second_derivatives
 
 THREES = ("rigid", "point")  # kinds whose rows come in threes, along x, y and z of b
 Columns = dict[int, Motion]  # of the rates that move something
@@ -43,10 +43,10 @@ class States(Protocol):
 
 
 class Closure:
-    """The frames of constraints in one pose, and what is asked of their motion.
+    """The frames of constraints in one configuration, with residuals and drift.
 
-    world: rows that come in threes, along all axes of b, are taken along the world's instead. They say the same and
-    cost less; errors, drift and multipliers of `solve` are along these, too.
+    world: triples of rows along all axes of b are taken along the world axes instead. They are equivalent and cost
+    less; residuals, drift and multipliers of `solve` are along these axes, too.
     """
 
     def __init__(self, sweep: Sweep, model: CanonicalModel, world: bool):
@@ -148,10 +148,10 @@ class Closure:
 
 
 class Mechanism(Closure):
-    """Constraints of a tree whose M is made. Velocities stand link after link.
+    """Constraints of a tree with its mass matrix M. Velocities are in the order of links.
 
-    damping: of `solve`, relative to the size of a row; None meets the constraints as well as they are resolved, see
-    elimination.py.
+    damping: of `solve`, relative to the size of a row; without it constraints are satisfied as precisely as they are
+    resolved, see elimination.py.
     """
 
     def __init__(self, sweep: Unrolled, world: bool = False, damping: Scalar | None = None):
@@ -241,7 +241,7 @@ class Mechanism(Closure):
         return [[(1.0, {j: wrench.dot(m) for j, m in columns.items()})] for wrench in self.wrenches_of[tie]]
 
     def redundancies(self) -> list[Scalar]:
-        """Of each row from 0, a constraint of its own, to 1, redundant; then of each row how much of that is in doubt.
+        """Return for each row a value from 0 (independent) to 1 (redundant), and its uncertainty.
 
         See elimination.py. Bodies that are loads are held by constraints of their own.
         """

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...description.model import BASE
+from ...model.model import BASE
 from ...mechanism.joints import JointInertia, Span
 from ...mechanism.sweeps import LinkView, PerLink, Sweep
 from ...spatial.algebra import ZERO_COMPLIANCE, ZERO_FORCE, ZERO_VEC, Compliance, Force, Motion, Transform, Vec

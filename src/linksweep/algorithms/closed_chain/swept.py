@@ -1,4 +1,4 @@
-"""Constraints of long chains by sweeps alone, written out or as loops over the links: no M, O(links) operations.
+"""Constraints of long chains by sweeps alone, unrolled or as loops over the links: no M, O(links) operations.
 
 What elimination.py takes from M = L^T D L, the filter has too: D is the inertia that each joint meets with the joints
 beyond it free, and L^-T the whitening filter, (4.12)-(4.16) of G. Rodriguez and K. Kreutz 1988. So L^-T K^T are the
@@ -12,8 +12,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ...description.model import BASE, Frame
-from ...mechanism.canonical_model import CanonicalModel
+from ...model.model import BASE, Frame
+from ...mechanism.canonical import CanonicalModel
 from ...mechanism.joints import Coordinates, JointInertia, Span
 from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Sweep, Unrolled
 from ...spatial.algebra import ZERO_FORCE, ZERO_MOTION, Force, Motion, Vec, leaves
@@ -22,7 +22,7 @@ from ...spatial.scalars import Rows, Scalar, is_zero
 from ..mass_matrix.factorization import Gain, gains
 from ..whole_robot.kinematics import velocities
 from .mechanism import Closure, Mechanism
-from .ties import is_angular
+from .constraint_rows import is_angular
 
 MOST_ROWS = 12  # of constraints that are swept: a loop over links carries a wrench for each
 LONG = 12  # freedoms between base and tip; beyond, M costs more than the filter. A chain of general geometry whose tip
@@ -278,7 +278,7 @@ def can_be_swept(model: CanonicalModel) -> bool:
 
 
 def constrained(sweep: Tree, damping: Scalar | None = None) -> Mechanism | SweptMechanism:
-    """The constraints of a tree in one pose, by what costs less. Derivatives need M: see elimination.py."""
+    """The constraints of a tree in one configuration, by what costs less. Derivatives need M: see elimination.py."""
     if isinstance(sweep, Unrolled):
         long = sweep.model.depth > LONG and can_be_swept(sweep.model)
         if not long or sweep.differentiated:

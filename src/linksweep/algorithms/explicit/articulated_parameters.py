@@ -1,10 +1,11 @@
-"""The articulated body by its mass, mass centre and inertia: the Riccati equation in physical parameters.
+"""The articulated body by its mass, center of mass and inertia: the Riccati equation in physical parameters.
 
 G. Rodriguez, "Kalman Filtering, Smoothing, and Recursive Robot Arm Forward and Inverse Dynamics", 1987, (84), the
 counterpart of the composite body's ten parameters (33). The links beyond a joint, their joints free, have a mass rho
-that is a 3x3 matrix (it takes less force to push where a joint gives way), a mass centre C, and an inertia J about the
-joint: P = [[J, C rho], [rho C^T, rho]], 21 parameters. As settled in docs/errata.md, Y = C rho is carried, because rho
-is singular after a prismatic joint and C then undefined, and the update for such a joint is added. Any robot.
+that is a 3x3 matrix (less force accelerates it in the directions of a free joint), a center of mass C, and an inertia J
+about the joint: P = [[J, C rho], [rho C^T, rho]], 21 parameters. As settled in docs/errata.md, Y = C rho is carried,
+because rho is singular after a prismatic joint and C then undefined, and the update for such a joint is added. It holds
+for any robot.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ...mechanism.sweeps import LinkView, PerLink, Sweep
 
 @dataclass(slots=True)
 class Parameters:
-    """Mass rho, mass centre times mass Y = C rho, inertia J about the origin of the frame."""
+    """Mass rho, center of mass times mass Y = C rho, inertia J about the origin of the frame."""
 
     rho: Sym
     Y: Mat
@@ -47,7 +48,7 @@ def articulated_parameters(sweep: Sweep) -> Result:
     def step(link: LinkView, outer: Parameters) -> tuple[Kept, Parameters]:
         m = link.M.mass
         rho = outer.rho + Sym(m, m, m, 0.0, 0.0, 0.0)                                            # (84) propagation
-        Y = outer.Y + skew(link.M.mp)                                                            # (84) mass centre
+        Y = outer.Y + skew(link.M.mp)                                                            # (84) center of mass
         J = outer.J + link.M.I                                                                   # (84) inertia
         P_H = Span([
             Force(J @ h.angular + Y @ h.linear, Y.transpose_times(h.angular) + rho @ h.linear)   # (84) J h, C rho h

@@ -1,8 +1,8 @@
 """Generalized augmented bodies and their partial momenta.
 
 H.-J. Kang, "Computationally Efficient KIC-Based Dynamic Modeling of Robot Manipulators", (11)-(18), (28), (29) as
-corrected in docs/errata.md. Body k is link k and all that it carries as one, in a chain links k to n: mass M_k, mass
-centre C_k, inertia III^k about it. The momentum of the whole arm is the sum of the partial momenta, each that of one
+corrected in docs/errata.md. Body k is link k and all that it carries as one, in a chain links k to n: mass M_k, center
+of mass C_k, inertia III^k about it. The momentum of the whole arm is the sum of the partial momenta, each that of one
 body moved by its own joint alone: linear P^k = M_k g_k^c* phi'_k, angular III^k g_k phi'_k about C_k, to which
 C_k x P^k is added about the origin.
 """

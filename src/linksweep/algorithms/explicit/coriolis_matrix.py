@@ -9,7 +9,7 @@ For a joint j between the base and a link i (S: the columns of H^T; of all that 
     (1)  Sd = v x S (+ dS/dt in the link, if any)    (2)  B = (v x* I - I v x + (I v) x-) / 2, for which B + B^T = dI/dt
     (3)  C_ji = S_j^T (B^C S_i + I^C Sd_i)           (4)  C_ij = S_i^T (B^C S_j + I^C Sd_j)
 
-Equation numbers refer to this list, and B is that of spatial/coriolis.py. Of the many matrices with C qd = bias -
+Equation numbers refer to this list, and B is that of spatial/algebra.py. Of the many matrices with C qd = bias -
 gravity this one makes dM/dt - 2 C skew-symmetric. For 1-DOF joints it is the matrix of the Christoffel symbols. The
 axes of a ball joint or a free base are constant in the link that they move, so dM/dt is that of M for velocities in
 the body frame. All quantities are in the link's own frame.
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from ...mechanism.joints import Coordinates
 from ...mechanism.sweeps import LinkView, Pairs, PerJoint, Sweep
 from ...spatial.algebra import ZERO_INERTIA, ZERO_MOTION, Force, Inertia, Motion, Vec
-from ...spatial.coriolis import ZERO_CORIOLIS, Coriolis, coriolis
+from ...spatial.algebra import ZERO_CORIOLIS, Coriolis, coriolis
 from ..inverse.inverse_derivatives import Blocks, along, cross, products
 
 
@@ -42,7 +42,7 @@ class Subtree:
 
 @dataclass(slots=True)
 class Carried:
-    """For each freedom of i: B S + I Sd, I S, and the moment of B^T S, which has no force."""
+    """For each degree of freedom of i: B S + I Sd, I S, and the moment of B^T S, which has no force."""
 
     F: tuple[Force, ...]
     I_S: tuple[Force, ...]

@@ -18,7 +18,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...description.model import BASE
+from ...model.model import BASE
 from ...spatial.scalars import Scalar
 from ...spatial.algebra import Motion, Vec
 from ...mechanism.sweeps import LinkView, Pairs, PerLink, Sweep, Unrolled

@@ -1,7 +1,7 @@
 """The explicit dynamic model I*, P* as the direct sum over the links.
 
 H.-J. Kang, "Computationally Efficient KIC-Based Dynamic Modeling of Robot Manipulators", (9) and (10), the method of
-M. Thomas and D. Tesar 1982: of every link the first- and second-order influence coefficients of its mass centre,
+M. Thomas and D. Tesar 1982: of every link the first- and second-order influence coefficients of its center of mass,
 O(n^4). The check of explicit_model.py. All is in the base's directions. Links are a plain loop: each has a sweep of its
 own.
 """

@@ -17,7 +17,7 @@ from ...mechanism.bias import BaseMotion, local_bias_acceleration, local_bias_fo
 from ...mechanism.joints import Coordinates
 from ...spatial.scalars import Scalar
 from ...spatial.algebra import ZERO_ARTICULATED, ZERO_FORCE, ZERO_VEC, ArticulatedInertia, Force, Motion, Vec, leaves
-from ...spatial.square_root import bierman_update, factored, orthogonalised
+from ...spatial.factorization import bierman_update, factored, orthogonalised
 from ...mechanism.sweeps import LinkView, PerJoint, PerLink, Sweep
 
 
@@ -128,7 +128,7 @@ def as_forces(U: list[list[Scalar]]) -> list[Force]:
 
 
 def inertia_columns(link: LinkView) -> tuple[list[Force], list[Scalar]]:
-    """M(k) as a sum of weighted squares: turning about the mass centre, and moving it."""
+    """M(k) as a sum of weighted squares: turning about the center of mass, and moving it."""
     rows = [list(row) for row in link.I_com.rows()]
     U, d = factored(rows)
     turning = [Force(Vec(*column), ZERO_VEC) for column in zip(*U, strict=True)]

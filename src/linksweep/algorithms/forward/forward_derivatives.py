@@ -7,7 +7,7 @@ tau = ID(q, qd, qdd) and qdd = FD(q, qd, tau),
 
 where the derivatives of tau are taken at the qdd that tau makes. M is factored once, as L^T D L.
 
-A joint j of six freedoms on a base at rest makes any motion, S S^T = 1. Its columns of dtau/dq are I^C (a_p x S) there
+A 6-DOF joint j on a base at rest makes any motion, S S^T = 1. Its columns of dtau/dq are I^C (a_p x S) there
 and in all that it carries, those of dtau/dqd, where S slides, I^C (v x S): M times a vector that only j has, and
 
     (4)  dqdd_j/dq_j = S^T (S x a_p)    (5)  dqdd_j/dqd_j = S^T (S x v), where S slides

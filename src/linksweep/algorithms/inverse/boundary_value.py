@@ -55,7 +55,7 @@ class Result:
 def boundary_value(
     sweep: Sweep, qd: PerJoint, qdd: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
-    """Joint forces that produce the accelerations qdd.
+    """Return the joint forces that produce the accelerations qdd.
 
     qd, qdd: nv scalars per link; f_ext: Force on each link, in its frame at its origin (T_c + p x F_c, F_c).
     """

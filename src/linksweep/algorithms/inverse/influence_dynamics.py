@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ...mechanism.bias import BaseMotion
 from ...mechanism.joints import Coordinates
-from ...description.model import BASE
+from ...model.model import BASE
 from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, Force, Mat, Sym, Transform, Vec
 from ...spatial.scalars import Scalar
 from ...spatial.transforms import Pose
@@ -63,7 +63,7 @@ class Result:
 def influence_dynamics(
     sweep: Unrolled, qd: PerJoint, qdd: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
-    """Joint forces that produce the accelerations qdd.
+    """Return the joint forces that produce the accelerations qdd.
 
     qd, qdd: nv scalars per link; f_ext: Force on each link, in its frame at its origin.
     """

@@ -1,4 +1,4 @@
-"""The derivatives of inverse dynamics by coordinates and rates, and the mass matrix, pair by pair.
+"""The derivatives of inverse dynamics with respect to q and qd, and the mass matrix, pair by pair.
 
 S. Singh, R. P. Russell and P. M. Wensing, "Efficient Analytical Derivatives of Rigid-Body Dynamics Using Spatial Vector
 Algebra", IEEE Robotics and Automation Letters 7(2), 2022, closed expressions for the sweeps of J. Carpentier and N.
@@ -33,7 +33,7 @@ from ...mechanism.bias import BaseMotion, local_bias_acceleration, local_bias_fo
 from ...mechanism.joints import Coordinates
 from ...spatial.algebra import ZERO_FORCE, ZERO_INERTIA, Force, Inertia, Motion, Vec
 from ...spatial.scalars import Rows, Scalar
-from ...spatial.coriolis import ZERO_CORIOLIS, Coriolis, coriolis
+from ...spatial.algebra import ZERO_CORIOLIS, Coriolis, coriolis
 from ...mechanism.sweeps import LinkView, Pairs, PerJoint, PerLink, Sweep
 
 
@@ -63,7 +63,7 @@ class Subtree:
 
 @dataclass(slots=True)
 class Carried:
-    """For each freedom of i: the forces whose products with S_j, Psid_j, Psidd_j, Sd_j are the elements."""
+    """For each degree of freedom of i: the forces whose products with S_j, Psid_j, Psidd_j, Sd_j are the elements."""
 
     by_q: tuple[Force, ...]  # 2 B Psid_i + I Psidd_i + S_i x* f
     by_qd: tuple[Force, ...]  # 2 B S_i + I (Psid_i + Sd_i)
@@ -172,7 +172,7 @@ def along(*columns: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
 
 
 def products(link: LinkView, forces: Iterable[Force]) -> list[list[Scalar]]:
-    """S_j^T F: a row for each freedom of this link, a column for each force."""
+    """S_j^T F: a row for each degree of freedom of this link, a column for each force."""
     return [list(row) for row in along(*(link.H(f) for f in forces))]
 
 

@@ -4,8 +4,8 @@ J. Angeles, O. Ma and A. Rojas, "An algorithm for the inverse dynamics of n-axis
 equations", 1988, section 6, stages 2 and 3 (stage 1, the vectors a_i, is in the link's transform), for revolute and
 prismatic joints, with a prescribed base motion and the dissipative term.
 
-Everything of link i is in its own frame: w, dw, the tensor W = dW + W^2 of (53), the acceleration pdd of the mass
-centre with gravity (41), its distance rho from the joint. Signs of prismatic joints as in docs/errata.md: d = -b.
+Everything of link i is in its own frame: w, dw, the tensor W = dW + W^2 of (53), the acceleration pdd of the center of
+mass with gravity (41), its distance rho from the joint. Signs of prismatic joints as in docs/errata.md: d = -b.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class State:
     w: Vec  # angular velocity
     dw: Vec  # angular acceleration
     W: Mat  # tensor dW + W^2: the accelerations of a link's points, by their places
-    pdd: Vec  # acceleration of the mass centre, less gravity
-    rho: Vec  # the mass centre, from the link's origin
+    pdd: Vec  # acceleration of the center of mass, less gravity
+    rho: Vec  # the center of mass, from the link's origin
 
 
 @dataclass(slots=True)
 class Kept:
-    hd: Vec  # rate of change of the angular momentum about the mass centre
+    hd: Vec  # rate of change of the angular momentum about the center of mass
     u: Vec  # mass times pdd
     k: Vec  # moment that the link itself needs, at its origin
     moment: Vec  # w: the sum of moments of the link and those beyond it, at its origin
@@ -55,7 +55,7 @@ class Result:
 def kane(
     sweep: Sweep, qd: PerJoint, qdd: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
-    """Joint forces that produce the accelerations qdd.
+    """Return the joint forces that produce the accelerations qdd.
 
     qd, qdd: nv scalars per link; f_ext: Force on each link, in its frame at its origin.
     """

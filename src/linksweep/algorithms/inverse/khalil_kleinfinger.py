@@ -61,7 +61,7 @@ class Result:
 def khalil_kleinfinger(
     sweep: Sweep, qd: PerJoint, qdd: PerJoint, f_ext: PerLink[Force], base: BaseMotion, dissipation: bool = False
 ) -> Result:
-    """Joint forces that produce the accelerations qdd.
+    """Return the joint forces that produce the accelerations qdd.
 
     qd, qdd: nv scalars per link; f_ext: Force on each link, in its frame at its origin.
     """
@@ -100,7 +100,7 @@ def motion_of_links(sweep: Sweep, qd: PerJoint, qdd: PerJoint, base: BaseMotion)
 
 
 def inertial_force(at: State, M: Inertia) -> Force:
-    """What accelerates a body that moves like this, at its origin; linear in the ten numbers of M."""
+    """What accelerates a body that moves like this, at its origin; linear in the ten parameters of M."""
     U = at.U
     force = at.dv * M.mass + U @ M.mp                                                            # step: Newton
     moment = moment_of(at, U, M.second_moments()) + M.mp.cross(at.dv)                            # step: Euler

@@ -25,7 +25,7 @@ class Result:
 
 
 def mass_matrix(sweep: Sweep, ten_parameters: bool = True, loads: PerLink[Inertia] | None = None) -> Result:
-    """Elements of M, the block of joints (k, i) in entry [a][b] for freedom a of k and b of i.
+    """Elements of M, the block of joints (k, i) in entry [a][b] for degree of freedom a of k and b of i.
 
     ten_parameters: r as a composite rigid body, (33); otherwise as a covariance of 21 numbers, (28).
     loads: an Inertia that each link carries besides its own, in its frame; only with ten parameters.

@@ -1,4 +1,4 @@
-"""The mass matrix of joints that follow others, M_r = G^T M G: its factor, its inverse, and J M_r^-1 J^T.
+"""The mass matrix of mimic joints, M_r = G^T M G: its factor, its inverse, and J M_r^-1 J^T.
 
 M by composite bodies, (32) of G. Rodriguez 1987, on the tree in which each joint is free; q = G q_r + c with a constant
 G, so that rates are G v_r and, by virtual work, M_r = G^T M G. The filters of the papers take one joint after the

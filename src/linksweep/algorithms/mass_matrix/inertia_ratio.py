@@ -28,7 +28,7 @@ class Outer:
 
 @dataclass(slots=True)
 class Kept:
-    """Of each freedom: the pivot d of D(k) = U d U^T, which is D where there is one, and what it is compared with."""
+    """For each degree of freedom: the pivot d of D(k) = U d U^T, and the inertia that it is compared with."""
 
     d: Coordinates
     size: Coordinates
@@ -59,7 +59,7 @@ def joint_sizes(sweep: Sweep) -> PerLink[Kept]:
 
 
 def inertia_ratio(sweep: Sweep) -> PerJoint:
-    """d over its size for every freedom: 1 at most or little more, and 0 where nothing is there to be moved."""
+    """Return d over its size for every degree of freedom: about 1 at most, and 0 where no inertia is moved."""
 
     def step(link: LinkView, nothing: tuple[()], at: Kept) -> tuple[Coordinates, tuple[()]]:
         return Coordinates(d / where(s > 0.0, s, 1.0) for d, s in zip(at.d, at.size, strict=True)), nothing
@@ -68,7 +68,7 @@ def inertia_ratio(sweep: Sweep) -> PerJoint:
 
 
 def closeness(sweep: Sweep) -> Scalar:
-    """The sum of 1 / ratio^2 over all freedoms: if it is below 1 / r^2, every ratio is above r."""
+    """The sum of 1 / ratio^2 over all degrees of freedom: if it is below 1 / r^2, every ratio is above r."""
 
     def step(link: LinkView, outer: tuple[Scalar], at: Kept) -> tuple[tuple[()], tuple[Scalar]]:
         inverse = [s * (1.0 / d) for d, s in zip(at.d, at.size, strict=True)]

@@ -2,8 +2,8 @@
 
 The pose of a link is that of its parent carried through the factors of its transform. The Jacobian of a frame is
 J = B^T phi^T H^T of G. Rodriguez and K. Kreutz 1988, (3.7), column by column: joint k moves the frame with angular
-velocity h(k) and linear velocity h(k) x l(k, 0), or h(k) for a sliding joint. Its columns stand still in the links that
-they belong to, so that their derivative is w(k) x h(k), and the arm l(k, 0) changes with the velocities of its ends.
+velocity h(k) and linear velocity h(k) x l(k, 0), or h(k) for a prismatic joint. Its columns are fixed in
+their links, so their derivative is w(k) x h(k), and the arm l(k, 0) changes with the velocities of its ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...spatial.transforms import WORLD, Pose
 
 @dataclass(slots=True)
 class Column:
-    """The motion of the frame for each unit rate of one joint."""
+    """The motion of the frame for each unit velocity of one joint."""
 
     motions: tuple[Motion, ...]
 

@@ -1,8 +1,8 @@
-"""Mass centre, momentum and energy of the whole robot.
+"""Center of mass, momentum and energy of the whole robot.
 
 The momentum of link k is M(k) V(k); carried inward with phi, the recursion of G. Rodriguez and K. Kreutz 1988, (2.29),
 with momenta in the place of forces, it sums to that of the robot about the base's origin. The columns of the centroidal
-momentum matrix are R(k) H^T(k), with R(k) the composite inertia outward of joint k, seen from the mass centre.
+momentum matrix are R(k) H^T(k), with R(k) the composite inertia outward of joint k, seen from the center of mass.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...spatial.transforms import Pose
 
 @dataclass(slots=True)
 class Columns:
-    """The momentum of the robot for each unit rate of one joint, in the base's directions."""
+    """The momentum of the robot for each unit velocity of one joint, in the base's directions."""
 
     momenta: tuple[Force, ...]
 

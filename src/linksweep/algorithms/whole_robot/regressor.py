@@ -90,6 +90,6 @@ def unit_inertias() -> list[Sym]:
 
 
 def asked(S: tuple[Motion, ...], unit: Unit) -> tuple[Coordinates, ...]:
-    """Each force along the joint's freedoms."""
+    """Return each force along the degrees of freedom of the joint."""
     moments = (Force(moment, ZERO_VEC) for moment in unit.moments)
     return tuple(Coordinates(f.dot(s) for s in S) for f in (*unit.forces, *moments))

@@ -1,1 +1,0 @@
-"""From a request to a function that runs, and back from the cache."""

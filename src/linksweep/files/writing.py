@@ -1,0 +1,123 @@
+"""Results to CSV, NPZ or Parquet by the file's ending, block by block, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from linksweep.errors import ArgumentError, BackendError
+from linksweep.files.reading import arrow_module
+from linksweep.support.files import real_output, write_atomically
+from linksweep.support.interrupts import Uninterrupted
+from linksweep.support.messages import shown
+
+Columns = Mapping[str, tuple[str, ...]]
+ENDINGS = (".csv", ".npz", ".parquet")
+FEW_ROWS = 1000  # below, Python writes them sooner than pyarrow is imported
+
+
+def check_output(path: Path) -> None:
+    """Refuse a file that could not be written, before anything is computed."""
+    if path.suffix.lower() not in ENDINGS:
+        raise ArgumentError(
+            f"The output {shown(str(path))} ends in {path.suffix!r}, expected {', '.join(ENDINGS[:-1])} or "
+            f"{ENDINGS[-1]}: name it so."
+        )
+    check_place(path)
+    if path.suffix.lower() == ".parquet" and arrow_module("pyarrow.parquet") is None:
+        raise BackendError("Writing Parquet needs pyarrow, which is not installed: run pip install pyarrow.")
+
+
+def check_place(path: Path) -> None:
+    """Refuse a place where no file can be."""
+    target = real_output(path)
+    if target.is_dir():
+        raise ArgumentError(f"The output {path} is a folder, expected a file: name one in it.")
+    folder = next(folder for folder in target.absolute().parents if folder.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ArgumentError(f"The output {path} cannot be written, expected a folder that takes files: choose another.")
+
+
+def write_table(
+    path: Path, columns: Columns, blocks: Iterable[np.ndarray], about: Mapping[str, object],
+    finish: Callable[[Path], None] | None = None,
+) -> None:  # fmt: skip
+    """Write blocks (rows, columns), with `about` as metadata where the format has a place for it.
+
+    columns: the names of each quantity's columns; NPZ gets one array for each quantity. finish: is called with the
+    complete file, before that is synchronized to the disk and moved to `path`.
+    """
+    check_output(path)
+    write = {".csv": _write_csv, ".npz": _write_npz, ".parquet": _write_parquet}[path.suffix.lower()]
+
+    def fill(to: Path) -> None:
+        write(to, columns, iter(blocks), about)
+        if finish is not None:
+            finish(to)
+
+    write_atomically(path, fill, sync=finish is not None)
+
+
+def csv_rows(values: np.ndarray) -> str:
+    """Rows of numbers as text, each in the fewest digits that give it back."""
+    template = ",".join(["%r"] * values.shape[1]) + "\n"
+    return template * len(values) % tuple(values.ravel().tolist())
+
+
+def _names(columns: Columns) -> list[str]:
+    return [name for names in columns.values() for name in names]
+
+
+def _write_csv(to: Path, columns: Columns, blocks: Iterator[np.ndarray], about: Mapping[str, object]) -> None:
+    header = io.StringIO()
+    csv.writer(header, lineterminator="\n").writerow(_names(columns))
+    with to.open("wb") as file:
+        file.write(header.getvalue().encode("utf-8"))
+        for values in blocks:
+            if len(values) > FEW_ROWS and arrow_module("pyarrow.csv") is not None:
+                _write_by_pyarrow(file, values)
+            else:
+                file.write(csv_rows(values).encode("ascii"))
+
+
+def _write_by_pyarrow(file: BinaryIO, values: np.ndarray) -> None:
+    pyarrow, arrow_csv = arrow_module(), arrow_module("pyarrow.csv")
+    batch = pyarrow.record_batch(list(np.ascontiguousarray(values.T)), names=list(map(str, range(values.shape[1]))))
+    arrow_csv.write_csv(batch, file, arrow_csv.WriteOptions(include_header=False))
+
+
+def _write_npz(to: Path, columns: Columns, blocks: Iterator[np.ndarray], about: Mapping[str, object]) -> None:
+    width = len(_names(columns))
+    with Uninterrupted():  # on some file systems it has a name for a moment
+        temporary = tempfile.TemporaryFile(dir=to.parent)  # noqa: SIM115, closed below
+    with temporary as spool:  # an array's length stands in front of its numbers
+        for values in blocks:
+            spool.write(np.ascontiguousarray(values, dtype=np.float64).data)
+        spool.flush()
+        rows = spool.tell() // (8 * width)
+        table = np.memmap(spool, np.float64, "r", shape=(rows, width)) if rows else np.empty((0, width))
+        arrays: dict[str, np.ndarray] = {}
+        start = 0
+        for block, names in columns.items():
+            arrays[block] = table[:, start] if block == "t" else table[:, start : start + len(names)]
+            start += len(names)
+        arrays |= {"columns": np.array(_names(columns)), "about": np.array(json.dumps(dict(about)))}
+        with to.open("wb") as file:  # given a name, NumPy would add its own ending to .NPZ
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+
+
+def _write_parquet(to: Path, columns: Columns, blocks: Iterator[np.ndarray], about: Mapping[str, object]) -> None:
+    pyarrow, parquet = arrow_module(), arrow_module("pyarrow.parquet")
+    fields = [(name, pyarrow.float64()) for name in _names(columns)]
+    schema = pyarrow.schema(fields, metadata={"linksweep": json.dumps(dict(about))})
+    with parquet.ParquetWriter(to, schema) as writer:
+        for values in blocks:
+            writer.write_batch(pyarrow.record_batch(list(np.ascontiguousarray(values.T)), schema=schema))

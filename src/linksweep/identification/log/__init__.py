@@ -1,1 +1,0 @@
-"""From a measured log to rows with velocities and accelerations."""

@@ -1,1 +1,0 @@
-"""Numbers that bodies can have, and the robot that has them."""

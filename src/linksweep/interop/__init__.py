@@ -1,1 +1,0 @@
-"""Compiled functions inside other people's programs: JAX, PyTorch."""

@@ -1,0 +1,262 @@
+"""A URDF file with other inertias, friction and motor inertias; everything else in it stays as it was written.
+
+Links that hang on a link by fixed joints move with it, and only their common inertia matters: it is written into the
+link on the moving joint, and theirs is taken out. Joints that are locked in the model stay joints of the file, and what
+hangs on them keeps its inertia, which is taken off.
+
+Motor inertia, for which URDF has no place, is written where programs look for it: `armature` of <dynamics> (linksweep),
+`rotor_inertia` of <dynamics> (RaiSim), and <drake:rotor_inertia> of an actuator where the file has one for the joint.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from linksweep.errors import ArgumentError, ModelWarning
+from linksweep.model.assembly import find_frame
+from linksweep.model.formats.files import Element, parse, read_bytes
+from linksweep.model.formats.urdf import DYNAMICS, inertial_lines, inertial_of, read_urdf
+from linksweep.model.model import Inertial, Joint, Model, moved
+from linksweep.model.quantities import from_ten, ten_of
+from linksweep.support.messages import shown
+
+DRAKE = ' xmlns:drake="http://drake.mit.edu"'
+SAME = 1e-12  # relative: what is not changed by more is left as it is written
+DECLARED = re.compile(rb"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+
+
+def edited_urdf(model: Model, original: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> str:
+    """The text of the URDF file `original` with the inertias and losses of `model`, a robot that was read from it.
+
+    folder: where the text will be saved; file names of meshes that are relative to the original's are made relative
+    to it.
+    """
+    if not isinstance(original, str | os.PathLike):
+        raise ArgumentError(f"original is {shown(original)}, expected the path of a URDF file.")
+    path = Path(original)
+    return _Edit(model, _text(read_bytes(path)), str(path)).text(path.parent, folder)
+
+
+def _text(data: bytes) -> bytes:
+    """The same document in UTF-8, as its declaration then says."""
+    declared = DECLARED.match(data)
+    wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    name = "utf-16" if wide else "utf-8-sig" if declared is None else declared.group(1).decode("ascii")
+    try:
+        text = data.decode(name)
+    except (LookupError, UnicodeDecodeError) as error:
+        raise ArgumentError(f"the URDF cannot be read as {name} ({error}), expected UTF-8: save it so.") from None
+    return re.sub(r"""(<\?xml[^>]*?encoding\s*=\s*)(["'])[^"']+\2""", r"\1\2utf-8\2", text, count=1).encode("utf-8")
+
+
+class _Edit:
+    """Replacements in the bytes of a file."""
+
+    def __init__(self, model: Model, data: bytes, source: str) -> None:
+        self.model, self.data, self.source = model, data, source
+        self.root = parse(data, source, "utf-8")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)  # said when it was loaded
+            self.before = read_urdf(data, rigid=True)
+        self.links = {element.attributes.get("name", ""): element for element in self.root.all("link")}
+        self.joints = {element.attributes.get("name", ""): element for element in self.root.all("joint")}
+        self.parents: dict[str, tuple[str, Element]] = {}  # of each link: the link that carries it, by which joint
+        for joint in self.joints.values():
+            ends = [next(joint.all(tag)).attributes.get("link", "") for tag in ("parent", "child")]
+            self.parents[ends[1]] = ends[0], joint
+        self.edits: list[tuple[int, int, str]] = []
+
+    def text(self, home: Path, folder: str | os.PathLike[str] | None) -> str:
+        own = {link.joint.name: link for link in self.before.links}
+        for link in self.model.links:
+            same = own.get(link.joint.name)
+            if same is None or same.name != link.name or same.joint.kind != link.joint.kind:
+                raise ArgumentError(
+                    f"{self.source} has no {link.joint.kind} joint {link.joint.name!r} that moves {link.name!r}, "
+                    f"expected the file from which {self.model.name!r} was loaded: leave out original=."
+                )
+            self._inertia(link.name, link.inertial)
+            self._losses(link.joint, same.joint)
+        if folder is not None:
+            self._file_names(self.root, home, Path(folder))
+        found = self.data
+        for start, stop, text in sorted(self.edits, reverse=True):
+            found = found[:start] + text.encode("utf-8") + found[stop:]
+        return found.decode("utf-8")
+
+    # inertias
+
+    def _inertia(self, name: str, new: Inertial) -> None:
+        fixed, locked = self._carried(name)
+        kept = np.zeros(10)
+        for other in locked:
+            kept = kept + ten_of(moved(self._own(other), find_frame(self.model, other).placement))
+        described = kept + ten_of(self._own(name))
+        for other in fixed:
+            described = described + ten_of(moved(self._own(other), find_frame(self.model, other).placement))
+        wanted = ten_of(new)
+        if np.abs(wanted - described).max() <= SAME * np.abs(described).max():
+            return
+        rest = wanted - kept
+        if rest[0] <= 0.0:
+            raise ArgumentError(
+                f"{name!r} with what is locked to it weighs {wanted[0]:.4g} kg, and {', '.join(locked)} alone weigh "
+                f"{kept[0]:.4g} kg in {self.source}, expected more: leave out original=."
+            )
+        self._replace_inertial(name, from_ten(rest))
+        for other in fixed:
+            if self._own(other) != Inertial():
+                self._replace_inertial(other, None)
+
+    def _carried(self, name: str) -> tuple[list[str], list[str]]:
+        """Links that move with a link: those on fixed joints alone, and those behind a joint that is locked."""
+        moving = {link.name for link in self.model.links}
+        fixed, locked, waiting = [], [], [(name, False)]
+        while waiting:
+            at, held = waiting.pop()
+            for child, (parent, joint) in self.parents.items():
+                if parent == at and child not in moving:
+                    behind = held or joint.attributes.get("type") != "fixed"
+                    (locked if behind else fixed).append(child)
+                    waiting.append((child, behind))
+        return fixed, locked
+
+    def _own(self, name: str) -> Inertial:
+        """The inertia that the file gives a link itself."""
+        return inertial_of(self.links[name], self.source)
+
+    def _replace_inertial(self, name: str, new: Inertial | None) -> None:
+        link = self.links[name]
+        old = next(link.all("inertial"), None)
+        if new is None:
+            if old is not None:
+                self.edits.append((*self._span(old), ""))
+            return
+        lines = inertial_lines(new, self._indent(link) + "  ")
+        if old is None:
+            self._insert_first(link, lines)
+            return
+        for tag, line in zip(("origin", "mass", "inertia"), lines[1:-1], strict=True):  # comments between them stay
+            own = next(old.all(tag), None)
+            if own is not None:
+                self.edits.append((*self._span(own), line.strip()))
+            else:
+                self._insert_last(old, line.strip())
+
+    # friction and motors
+
+    def _losses(self, new: Joint, old: Joint) -> None:
+        changed = {key for key in DYNAMICS if getattr(new, key) != getattr(old, key)}
+        if not changed:
+            return
+        joint = self.joints[new.name]
+        tag = next(joint.all("dynamics"), None)
+        attributes = dict(tag.attributes) if tag is not None else {}
+        for key in DYNAMICS:
+            if key in changed or key in attributes:
+                attributes[key] = repr(float(getattr(new, key)) + 0.0)
+        if "armature" in changed or "rotor_inertia" in attributes:
+            attributes["rotor_inertia"] = repr(float(new.armature))
+        text = f"<dynamics {' '.join(f'{key}={quoteattr(value)}' for key, value in attributes.items())}/>"
+        if tag is not None:
+            self.edits.append((*self._span(tag), text))
+        else:
+            self._insert_last(joint, text)
+        if "armature" in changed:
+            self._actuators(new)
+
+    def _actuators(self, joint: Joint) -> None:
+        """The rotor's inertia in actuators of this joint alone, as Drake reads it: before the gear."""
+        for transmission in self.root.all("transmission"):
+            names = [one.attributes.get("name") for one in transmission.all("joint")]
+            if names != [joint.name]:
+                continue
+            for actuator in transmission.all("actuator"):
+                ratio = next(actuator.all("drake:gear_ratio"), None)
+                gear = 1.0 if ratio is None else float(ratio.attributes.get("value", "1") or 1.0)
+                text = f'<drake:rotor_inertia value="{float(joint.armature / gear**2)!r}"/>'
+                old = next(actuator.all("drake:rotor_inertia"), None)
+                if old is not None:
+                    self.edits.append((*self._span(old), text))
+                else:
+                    self._insert_last(actuator, text)
+                    self._name_drake()
+
+    def _name_drake(self) -> None:
+        end = self._tag_end(self.root.start)
+        if "xmlns:drake" not in self.root.attributes and (end, end, DRAKE) not in self.edits:
+            self.edits.append((end, end, DRAKE))
+
+    # files
+
+    def _file_names(self, element: Element, home: Path, folder: Path) -> None:
+        for one in _all(element):
+            name = one.attributes.get("filename", "")
+            if one.tag not in ("mesh", "texture") or not name or "://" in name or os.path.isabs(name):
+                continue
+            moved_name = Path(os.path.relpath(home / name, folder)).as_posix()
+            start, stop = one.start, self._tag_end(one.start)
+            tag = self.data[start:stop].decode("utf-8")
+            found = re.search(r"""filename\s*=\s*("[^"]*"|'[^']*')""", tag)
+            if found is not None and moved_name != name:
+                a, b = (len(tag[:k].encode("utf-8")) for k in found.span(1))
+                self.edits.append((start + a, start + b, quoteattr(moved_name)))
+
+    # where things are in the bytes
+
+    def _tag_end(self, start: int) -> int:
+        """The place of the '>' or '/>' that ends the tag that begins at `start`."""
+        quote = 0
+        for place in range(start, len(self.data)):
+            one = self.data[place]
+            if quote:
+                quote = 0 if one == quote else quote
+            elif one in b"\"'":
+                quote = one
+            elif one == 0x3E:
+                return place - (self.data[place - 1] == 0x2F)
+        raise AssertionError("an element that was read ends")
+
+    def _span(self, element: Element) -> tuple[int, int]:
+        """From the first byte of an element to behind its last one."""
+        if self._closes_itself(element):
+            return element.start, self._tag_end(element.start) + 2
+        return element.start, self.data.index(b">", element.stop) + 1
+
+    def _closes_itself(self, element: Element) -> bool:
+        end = self._tag_end(element.start)
+        return self.data[end : end + 1] == b"/"
+
+    def _indent(self, element: Element) -> str:
+        line = self.data[self.data.rfind(b"\n", 0, element.start) + 1 : element.start].decode("utf-8")
+        return line if not line.strip() else ""
+
+    def _insert_first(self, element: Element, lines: list[str]) -> None:
+        end, text = self._tag_end(element.start), "\n" + "\n".join(lines)
+        if self._closes_itself(element):
+            self.edits.append((end, end + 2, f">{text}\n{self._indent(element)}</{element.tag}>"))
+        else:
+            self.edits.append((end + 1, end + 1, text))
+
+    def _insert_last(self, element: Element, text: str) -> None:
+        indent = self._indent(element)
+        if self._closes_itself(element):
+            end = self._tag_end(element.start)
+            self.edits.append((end, end + 2, f">\n{indent}  {text}\n{indent}</{element.tag}>"))
+        else:
+            start = self.data.rfind(b"\n", 0, element.stop) + 1
+            alone = not self.data[start : element.stop].strip()
+            self.edits.append((start, start, f"{indent}  {text}\n") if alone else (element.stop, element.stop, text))
+
+
+def _all(element: Element) -> Iterator[Element]:
+    yield element
+    for child in element.children:
+        yield from _all(child)

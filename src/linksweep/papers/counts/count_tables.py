@@ -1,0 +1,451 @@
+"""The papers' tables of operation counts beside ours, as `linksweep count --tables` prints them (docs/counts.md)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ...functions.computation import Parametric
+from ...tracing.count import Counts, count
+from ...tracing.program import Label
+from . import published_counts as published
+from .counting import (
+    EXPLICIT,
+    NUMBERS,
+    Fitted,
+    Functions,
+    crossings,
+    explicit_totals,
+    figure_4,
+    filter_counts,
+    fitted_steps,
+    forward_program,
+    general_arm,
+    general_fit,
+    mass_matrix_program,
+    step_counts,
+)
+from .published_counts import Algorithm, Count, Table
+
+Cell = str | int
+Step = Callable[[Label, frozenset[str]], str]  # names the step of an operation by its label and inputs
+SIX = 6
+STEP_NUMBERS = range(3, 9)  # joints for counts by step: tracing with labels takes longer
+UNNAMED = "no named step"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A table of published counts beside ours."""
+
+    title: str
+    source: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    def as_dict(self) -> dict[str, object]:
+        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        return {"title": self.title, "source": self.source, "rows": rows}
+
+    def markdown(self) -> str:
+        rows = [self.columns, *([str(cell) for cell in row] for row in self.rows)]
+        lines = [f"| {' | '.join(cell.strip().replace('*', chr(92) + '*') for cell in row)} |" for row in rows]
+        return "\n".join([lines[0], "|---" * len(self.columns) + "|", *lines[1:]]) + "\n"
+
+    def __str__(self) -> str:
+        cells = [self.columns, *([str(cell) for cell in row] for row in self.rows)]
+        widths = [max(len(row[k]) for row in cells) for k in range(len(self.columns))]
+        lines = [f"{self.title} ({self.source})"]
+        for index, row in enumerate(cells):
+            lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+            if index == 0:
+                lines.append("-" * max(len(line) for line in lines[1:]))
+        return "\n".join(lines)
+
+
+def tables() -> list[Compared]:
+    """Every table, in the order of the papers."""
+    return [make() for make in TABLES.values()]
+
+
+# ---- whole algorithms ------------------------------------------------------------------------------------------
+
+
+def _beside(rows: Iterable[tuple[str, str, Count | None, tuple[int, int] | None]], ours: Sequence[tuple[str, Fitted]]):
+    """Published rows, then ours, each with its counts for n = 6."""
+    found: list[tuple[Cell, ...]] = []
+    for author, formulation, counted, six in rows:
+        if counted is not None:
+            six = int(counted.mul(SIX) + counted.div(SIX)), int(counted.add(SIX))
+        shown = (str(counted.mul), str(counted.add)) if counted else ("not given", "not given")
+        found.append((author, formulation, *shown, *(six or ("", ""))))
+    for name, fitted in ours:
+        counts = fitted.points[SIX]
+        found.append(("linksweep", name, str(fitted.mul), str(fitted.add), counts.mul + counts.div, counts.add))
+    return tuple(found)
+
+
+_ALGORITHMS = ("author", "formulation", "multiplications", "additions", "mul, n = 6", "add, n = 6")
+
+
+def _of(algorithms: Iterable[Algorithm]) -> list[tuple[str, str, Count | None, tuple[int, int] | None]]:
+    return [(a.author, a.formulation, a.count, a.six) for a in algorithms]
+
+
+def summary() -> Compared:
+    """Six revolute joints of general geometry: the best published count of each task, and ours."""
+    cases: list[tuple[str, str, Callable[[], Fitted]]] = [
+        ("kane", "521 / 435, Angeles, Ma & Rojas", functools.partial(general_fit, "inverse_dynamics", "kane")),
+        (
+            "boundary_value",
+            "701 / 520, Kozlowski",
+            functools.partial(general_fit, "inverse_dynamics", "boundary_value"),
+        ),
+        (
+            "boundary_value, right twists",
+            "523 / 432, Kozlowski",
+            functools.partial(general_fit, "inverse_dynamics", "boundary_value", False, "R", "right"),
+        ),
+        (
+            "filter_smoother",
+            "1085 / 982, Featherstone",
+            functools.partial(general_fit, "forward_dynamics", "filter_smoother"),
+        ),
+        ("I* and P*", "1647 / 1615, Kang", functools.partial(general_fit, EXPLICIT, "augmented_bodies")),
+        (
+            "best inverse dynamics",
+            "425 / 369, Khalil & Kleinfinger",
+            functools.partial(general_fit, "inverse_dynamics", "khalil_kleinfinger", True),
+        ),
+        ("mass matrix", "460 / 395, Featherstone", functools.partial(general_fit, "mass_matrix", "composite", True)),
+    ]
+    rows = []
+    for label, theirs, fit in cases:
+        found = fit()
+        six = found.points[SIX]
+        rows.append((label, theirs, f"{six.mul + six.div} / {six.add}", str(found)))
+    return Compared(
+        "Multiplications and divisions / additions, six revolute joints of general geometry",
+        "the best that each source prints",
+        ("what", "published", "linksweep", "for n joints"),
+        tuple(rows),
+    )
+
+
+def angeles_1() -> Compared:
+    """Inverse dynamics of general arms."""
+    ours = [("kane", general_fit("inverse_dynamics", "kane"))]
+    for method in ("newton_euler", "khalil_kleinfinger"):
+        ours.append((method, general_fit("inverse_dynamics", method)))
+        ours.append((f"{method}, base parameters", general_fit("inverse_dynamics", method, True)))
+    ours.insert(1, ("kane, first axis vertical", Fitted.of({n: _vertical(n) for n in NUMBERS})))
+    coincident = published.ANGELES_FIRST_AXES_COINCIDE
+    rows = [*_of([*published.ANGELES_1, coincident]), *_of(published.OTHERS["inverse_dynamics"])]
+    return Compared(
+        "Inverse dynamics of general arms, revolute joints",
+        "Angeles, Ma & Rojas 1988, Table 1; then Featherstone, Khalil & Kleinfinger",
+        _ALGORITHMS,
+        _beside(rows, ours),
+    )
+
+
+def _vertical(n: int) -> Counts:
+    """Kane's algorithm where the first axis is that of the base, Z0 = Z1, and gravity is along it."""
+    from ...robots.general_arm import GeneralArm
+
+    program = GeneralArm("R" * n, (0, *[None] * (n - 1))).recipe("inverse_dynamics", "kane", False)
+    (torques,) = program.parts
+    assert isinstance(torques, Parametric)
+    geometry, _ = torques.sets  # gravity is a number then, that of the example: (0, 0, -9.81)
+    return count(replace(program, parts=(replace(torques, sets=(geometry,)),)).trace())
+
+
+def mass_matrices() -> Compared:
+    ours = [("composite, base parameters", general_fit("mass_matrix", "composite", True))]
+    ours.insert(0, ("composite", general_fit("mass_matrix", "composite", False)))
+    return Compared(
+        "Mass matrix of general arms, revolute joints",
+        "Featherstone, Table 10.1",
+        _ALGORITHMS,
+        _beside(_of(published.OTHERS["mass_matrix"]), ours),
+    )
+
+
+def forward_dynamics() -> Compared:
+    names = ("filter_smoother", "fd3", "fd4", "composite")
+    ours = [(name, general_fit("forward_dynamics", name)) for name in names]
+    theirs = [("Kozlowski", "filter and smoother", published.KOZLOWSKI_2.total, None)]
+    return Compared(
+        "Forward dynamics of general arms, revolute joints; divisions counted as multiplications for n = 6",
+        "Kozlowski 1990, section 4.2; Featherstone, Table 10.1",
+        _ALGORITHMS,
+        _beside([*_of(published.OTHERS["forward_dynamics"]), *theirs], ours),
+    )
+
+
+def published_for(function: str, method: str | None, base_parameters: bool, twist: str) -> str:
+    """The published count to compare with a fit for general arms with revolute joints; empty if there is none."""
+    khalil = published.OTHERS["inverse_dynamics"][1]
+    known = {
+        ("inverse_dynamics", "kane", False, "any"): ("Angeles, Ma & Rojas", published.ANGELES_STAGES.total),
+        ("inverse_dynamics", "khalil_kleinfinger", True, "any"): (khalil.author, khalil.count),
+        ("forward_dynamics", "filter_smoother", False, "any"): ("Kozlowski", published.KOZLOWSKI_2.total),
+        ("mass_matrix", "composite", False, "any"): ("Featherstone", published.OTHERS["mass_matrix"][0].count),
+        ("explicit_model", "augmented_bodies", False, "any"): ("Kang", published.KANG.total),
+    } | {
+        ("inverse_dynamics", "boundary_value", False, which): ("Kozlowski", table.total)
+        for which, table in published.KOZLOWSKI_1.items()
+    }
+    found = known.get((function, method or "", base_parameters, twist))
+    return f"{found[0]}: {found[1]}" if found else ""
+
+
+def comparison() -> Compared:
+    """Kozlowski's section 4: his algorithms, Khosla, Brandl and the composite method, all operations together."""
+    inverse = {twist: general_fit("inverse_dynamics", "boundary_value", twist=twist) for twist in ("any", "right")}
+    ours = {name: general_fit("forward_dynamics", name) for name in ("filter_smoother", "composite")}
+    total = published.KOZLOWSKI_2.total
+    rows: list[tuple[Cell, ...]] = []
+    for n in NUMBERS:
+        brandl = published.BRANDL.at(n)
+        assert brandl is not None
+        rows.append(
+            (
+                f"n = {n}", int(total.mul(n) + total.div(n) + total.add(n)), int(sum(brandl)),
+                int(published.COMPOSITE_TOTAL(n)), *(fitted.points[n].total for fitted in ours.values()),
+            )
+        )  # fmt: skip
+    columns = (
+        "forward dynamics",
+        "Kozlowski, filter",
+        "Brandl",
+        "composite method",
+        "ours: filter_smoother",
+        "composite",
+    )
+    for twist, (mul, add) in published.KHOSLA.items():
+        published_total = published.KOZLOWSKI_1[twist].total
+        kozlowski = f"{published_total.mul(SIX)} / {published_total.add(SIX)}"
+        found = inverse[twist].points[SIX]
+        label = f"inverse, n = 6, twist {'any' if twist == 'any' else '0, ±90°'}"
+        rows.append((label, f"two-sided {kozlowski}", f"Khosla {mul} / {add}", "", f"{found.mul} / {found.add}", ""))
+    return Compared(
+        "Kozlowski's comparison: multiplications, additions and divisions together; multiplications / additions below",
+        "Kozlowski 1990, section 4",
+        columns,
+        tuple(rows),
+    )
+
+
+# ---- step by step ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows of a published table, by index, that correspond to one step of our algorithm."""
+
+    name: str
+    rows: tuple[int, ...]
+
+
+def _step_table(table: Table, groups: Sequence[Group], ours: dict[str, Fitted], total: Fitted) -> Compared:
+    """Each published row with our count, or our count below several rows that our step combines."""
+    rows: list[tuple[Cell, ...]] = []
+
+    def line(label: str, counted: Count | None, found: Fitted | None) -> tuple[Cell, ...]:
+        six = "" if counted is None else _six(int(counted.mul(SIX)), int(counted.add(SIX)), int(counted.div(SIX)))
+        own = ("", "")
+        if found is not None:
+            counts = found.points[SIX]
+            own = (str(found), _six(counts.mul, counts.add, counts.div))
+        return (label, "" if counted is None else str(counted), six, *own)
+
+    for group in groups:
+        found = ours.get(group.name)
+        for place in group.rows:
+            row = table.rows[place]
+            note = f" [printed: {row.printed}]" if row.printed else ""
+            rows.append(line(row.label + note, row.count, found if len(group.rows) == 1 else None))
+        if len(group.rows) > 1:
+            counts = [table.rows[place].count for place in group.rows]
+            rows.append(line(f"  together: {group.name}", sum(counts[1:], counts[0]), found))
+    known = {group.name for group in groups}
+    rows += [line(name, None, found) for name, found in ours.items() if name not in known]
+    rows.append(line("total", table.total, total))
+    return Compared(table.title, table.source, ("step", "published", "n = 6", "linksweep", "ours, n = 6"), tuple(rows))
+
+
+def _six(mul: int, add: int, div: int) -> str:
+    return f"{mul} / {add}" + (f" / {div} div" if div else "")
+
+
+def _summed(by_number: dict[int, dict[str, Counts]]) -> Fitted:
+    return Fitted.of({n: sum(found.values(), Counts()) for n, found in by_number.items()})
+
+
+def _general_steps(
+    table: Table, groups: Sequence[Group], function: Functions, method: str | None, step: Step, twist: str = "any"
+) -> Compared:
+    found = {
+        n: step_counts(general_arm(n, twist=twist).recipe(function, method, False).trace, step) for n in STEP_NUMBERS
+    }
+    return _step_table(table, groups, fitted_steps(found), _summed(found))
+
+
+def angeles_stages() -> Compared:
+    groups = [Group("1", (0,)), Group("2", (1,)), Group("3", (2,))]
+    stages = {"outward step": "2", "inward step": "3"}
+    return _general_steps(
+        published.ANGELES_STAGES, groups, "inverse_dynamics", "kane", lambda label, _: stages.get(label.step, UNNAMED)
+    )
+
+
+KOZLOWSKI_STEPS = {
+    "b, n and velocities": ("(3.1)", "(3.2)", "(3.7)", "(3.14)"),
+    "costate": ("(3.10)", "(3.11)"),
+    "state": ("(3.8)", "(3.9)", "(3.12)"),
+}
+
+
+def _kozlowski_step(label: Label, inputs: frozenset[str]) -> str:
+    return next((name for name, found in KOZLOWSKI_STEPS.items() if any(e in label.equation for e in found)), UNNAMED)
+
+
+def kozlowski_1(twist: str) -> Compared:
+    groups = [Group("b, n and velocities", (0,)), Group("costate", (1, 2)), Group("state", (3, 4))]
+    table = published.KOZLOWSKI_1[twist]
+    return _general_steps(table, groups, "inverse_dynamics", "boundary_value", _kozlowski_step, twist)
+
+
+FILTER_GROUPS = {  # by the equations of Kozlowski 1990, as the comments of filter_smoother.py have them
+    "(3.50)": "gain", "(3.51)": "innovations", "(3.53)": "residuals", "(3.52)": "state", "(3.54)": "inertia",
+    "(3.48)": "inertia", "(3.56)": "costate", "(3.57)": "joint acceleration", "(3.58)": "costate",
+}  # fmt: skip
+
+
+def _filter_step(label: Label, inputs: frozenset[str]) -> str:
+    if label.step == "velocity step":
+        return "b, n and velocities"
+    for equation, name in FILTER_GROUPS.items():
+        if equation in label.equation:
+            return name
+    if "(3.14)" in label.equation:
+        return "b, n and velocities"
+    if "(3.47)" in label.equation:  # z = outer z + b: b is what does not depend on the joint forces
+        return "state" if "tau" in inputs else "b, n and velocities"
+    if "(37)" in label.equation:  # to the parent: the inertia depends on positions only
+        return "state" if inputs & {"tau", "qd"} else "inertia"
+    return UNNAMED
+
+
+def kozlowski_2() -> Compared:
+    groups = [
+        Group("b, n and velocities", (0,)), Group("state", (1, 6)), Group("inertia", (2, 7)), Group("gain", (3,)),
+        Group("innovations", (4,)), Group("residuals", (5,)), Group("costate", (8, 10)),
+        Group("joint acceleration", (9,)),
+    ]  # fmt: skip
+    return _general_steps(published.KOZLOWSKI_2, groups, "forward_dynamics", "filter_smoother", _filter_step)
+
+
+KANG_STEPS = {  # by the comment or the target of the line
+    "pose": "1", "c": "1", "Appendix 1, 1st order": "3", "MHc": "5", "(14), (17)": "4", "(23), (24)": "4", "(P2)": "4",
+    "Appendix 1, rotation": "5", "(25), (P5)": "6", "(26), (P6)": "6", "(27), (P8)": "6", "step 7": "7",
+}  # fmt: skip
+
+
+def _kang_step(label: Label, inputs: frozenset[str]) -> str:
+    if label.statement.startswith("return Pair("):  # III H, for (26)
+        return "6"
+    found = KANG_STEPS.get(label.target) or KANG_STEPS.get(label.equation)
+    return found or ("2" if label.equation.startswith(("(28)", "(29)")) else UNNAMED)
+
+
+def kang() -> Compared:
+    groups = [Group(str(k + 1), (k,)) for k in range(7)]
+    return _general_steps(published.KANG, groups, EXPLICIT, "augmented_bodies", _kang_step)
+
+
+def kang_savings() -> Compared:
+    """Kang's claim, 44 %, beside ours: operations of I* and P*, six revolute joints of general geometry."""
+    before = published.KANG_PREVIOUS_TOTAL
+    steps = int(published.KANG.total.mul(SIX) + published.KANG.total.add(SIX))
+    direct, augmented = explicit_totals(SIX)
+    totals = [  # what, all operations, those of the same author's direct sums (0: unknown)
+        ("Kang's reference [10], direct sums", before, before),
+        ("Kang, as printed", published.KANG_PRINTED_TOTAL, before),
+        ("Kang, sum of its steps", steps, before),
+        ("Li, Kang's reference [4]: another form of the model", published.KANG_LI_TOTAL, 0),
+        ("linksweep, direct", direct, direct),
+        ("linksweep, augmented_bodies", augmented, direct),
+    ]
+    rows = [
+        (name, total, *("" if total >= base else f"{1 - total / base:.1%}" for base in (before, own)))
+        for name, total, own in totals
+    ]
+    return Compared(
+        "I* and P*: all operations, n = 6",
+        "Kang, introduction and conclusion",
+        ("what", "operations", f"below {before}", "below the same author's direct sums"),
+        tuple(rows),
+    )
+
+
+# ---- the planar chain ------------------------------------------------------------------------------------------
+
+
+def rodriguez_2() -> Compared:
+    groups = [
+        Group("state", (0, 5)), Group("inertia", (1, 6)), Group("gain", (2,)), Group("innovations", (3,)),
+        Group("residuals", (4,)), Group("costate", (7, 9)), Group("joint acceleration", (8,)),
+    ]  # fmt: skip
+    found = {n: step_counts(functools.partial(forward_program, n), _filter_step) for n in STEP_NUMBERS}
+    compared = _step_table(published.RODRIGUEZ_2, groups, fitted_steps(found), _summed(found))
+    counts = filter_counts(bias=True)
+    six = counts.points[SIX]
+    row = ("with bias terms (Kozlowski's extension)", "", "", str(counts), _six(six.mul, six.add, six.div))
+    return Compared(compared.title, compared.source, compared.columns, (*compared.rows, row))
+
+
+def rodriguez_3() -> Compared:
+    groups = [Group("composite bodies", (0, 1, 2)), Group("elements", (3, 4))]
+
+    def step(label: Label, inputs: frozenset[str]) -> str:
+        return "composite bodies" if label.step == "composite step" else "elements"
+
+    found = {n: step_counts(functools.partial(mass_matrix_program, n), step) for n in STEP_NUMBERS}
+    return _step_table(published.RODRIGUEZ_3, groups, fitted_steps(found), _summed(found))
+
+
+def rodriguez_4() -> Compared:
+    curves = figure_4()
+    found = crossings(curves)
+    rows: list[tuple[Cell, ...]] = [
+        (f"n = {n}", *(f"{curve[n]:.1f}" for curve in curves.values())) for n in sorted(next(iter(curves.values())))
+    ]
+    rows.append(("filter is below from", "", f"n = {found['by Table III']}", f"n = {found['as printed']}", "",
+                 f"n = {found['linksweep']}"))  # fmt: skip
+    return Compared(
+        "Planar forward dynamics without bias terms, in flops (a multiplication and an addition, no divisions)",
+        "Rodriguez 1987, Fig. 4",
+        ("", *curves),
+        tuple(rows),
+    )
+
+
+TABLES: dict[str, Callable[[], Compared]] = {
+    "summary": summary,
+    "angeles_1": angeles_1,
+    "angeles_stages": angeles_stages,
+    "kozlowski_1": functools.partial(kozlowski_1, "any"),
+    "kozlowski_1_right": functools.partial(kozlowski_1, "right"),
+    "kozlowski_2": kozlowski_2,
+    "forward_dynamics": forward_dynamics,
+    "comparison": comparison,
+    "kang": kang,
+    "kang_savings": kang_savings,
+    "mass_matrix": mass_matrices,
+    "rodriguez_2": rodriguez_2,
+    "rodriguez_3": rodriguez_3,
+    "rodriguez_4": rodriguez_4,
+}

@@ -1,1 +1,0 @@
-"""Control: formulas of laws over any scalar, laws that compose, sampled controllers."""

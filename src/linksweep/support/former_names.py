@@ -1,0 +1,65 @@
+"""Former names of modules: importing one warns and gives the module that replaced it.
+
+Scripts and pickles of release 0.1 keep working for one release.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+
+# A module of a package below is the module of the same name in the new package, unless it is listed itself.
+FORMER = {
+    "linksweep.analysis": "linksweep.robot",
+    "linksweep.catalogue": "linksweep.functions",
+    "linksweep.compiled": "linksweep.functions",
+    "linksweep.compiled.function": "linksweep.functions.compiled",
+    "linksweep.counts": "linksweep.papers.counts",
+    "linksweep.description": "linksweep.model",
+    "linksweep.exact": "linksweep.papers.exact",
+    "linksweep.formats": "linksweep.model.formats",
+    "linksweep.robots.closed_chains": "linksweep.robots.mechanisms",
+    "linksweep.simulation.laws": "linksweep.simulation.controllers",
+    "linksweep.spatial_operators": "linksweep.papers.spatial_operators",
+    "linksweep.studies": "linksweep.papers.studies",
+    "linksweep.tables": "linksweep.files",
+}
+
+
+class FormerNames(MetaPathFinder):
+    """Finds modules by their former names, after all other finders have failed."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        package, _, module = fullname.rpartition(".")
+        new = FORMER.get(fullname) or (f"{FORMER[package]}.{module}" if package in FORMER else None)
+        if new is None or find_spec(new) is None:
+            return None
+        return ModuleSpec(fullname, _Alias(new), is_package=True)
+
+
+class _Alias(Loader):
+    """Makes a module whose attributes are those of another one."""
+
+    def __init__(self, new: str):
+        self.new = new
+
+    def exec_module(self, module: ModuleType) -> None:
+        message = f"{module.__name__} is now {self.new}; the former name will be removed in release 0.3."
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        replacement = import_module(self.new)
+        module.__dict__["__getattr__"] = lambda name: getattr(replacement, name)
+        module.__doc__ = replacement.__doc__
+
+
+def install() -> None:
+    """Let imports find former names."""
+    if not any(isinstance(finder, FormerNames) for finder in sys.meta_path):
+        sys.meta_path.append(FormerNames())

@@ -1,1 +1,0 @@
-"""The panels beside a scene: joints, layers, time, plots, and the live simulation."""
