@@ -54,9 +54,10 @@ def without_blocks(text: str) -> str:
 
 
 def anchors_of(page: Path) -> set[str]:
-    """Anchors that headings get: lower case, punctuation gone, spaces to hyphens."""
+    """Anchors of headings: lower case, without punctuation, spaces as hyphens; or the id in `{#id}`."""
     headings = re.findall(r"^#+ +(.+)$", without_blocks(page.read_text(encoding="utf-8")), flags=re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    chosen = {match[1] for heading in headings if (match := re.search(r"\{#([\w-]+)\}$", heading))}
+    return chosen | {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
 def relative(page: Path) -> str:

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 import os
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 backend: str = os.environ.get("LINKSWEEP_BACKEND") or "llvm"
