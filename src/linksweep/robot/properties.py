@@ -9,7 +9,7 @@ offset that act on its velocity.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from ..mechanism.canonical import CanonicalModel
 from ..model.assembly import LARGEST, check_body, find_frame
 from ..model.model import Inertial, Joint, Limits, Model, moved, tips, tools
 from ..model.quantities import from_ten
-from ..support.checks import Named, refuse_foreign
+from ..support.checks import Named, names, one_of, real_array, refuse_foreign
 from ..support.display import html_table
 from ..support.messages import listing, nearest, shown
 
@@ -157,6 +157,100 @@ def only_tool(model: Model) -> str:
         f"{model.name} has {len(frames)} frames that may be its end effector, {listing(frames, 12, quoted=False)}; "
         f"name one of them."
     )
+
+
+# ---- Values by joint name
+
+_SIGNALS = {"q": "position", "qd": "velocity", "qdd": "acceleration", "tau": "effort"}
+
+
+def packed(
+    model: Model, joints: Mapping[str, object] | Sequence[str], values: ArrayLike | None, default: ArrayLike | None,
+    quantity: str,
+) -> np.ndarray:  # fmt: skip
+    """Return the vector of `quantity` from values by joint name: see `Robot.pack`."""
+    field = _SIGNALS[one_of("quantity", quantity, _SIGNALS)]
+    columns = _columns(model, quantity)
+    if not isinstance(joints, Mapping):
+        entries = _by_column(names("names", joints), values, columns)
+    elif values is not None:
+        raise ArgumentError("values was passed beside a mapping, which contains its values; leave it out.")
+    elif "name" in joints and "name" not in columns:  # a JointState message
+        if field not in joints:
+            raise ArgumentError(f"the message has no {field!r}, expected a list of numbers, one for each name.")
+        entries = _by_column(names("name", joints["name"]), joints[field], columns)
+    else:
+        for name in joints:
+            if name not in columns:
+                raise ArgumentError(
+                    f"{model.name} has no joint {shown(name)}{nearest(name, columns)}, expected some of "
+                    f"{listing(columns)}."
+                )
+        entries = {name: _value(f"{quantity} of {name}", value, columns[name]) for name, value in joints.items()}
+    width = max(span.stop for span in columns.values())
+    filled = np.zeros(width, dtype=bool)
+    for name in entries:
+        filled[columns[name]] = True
+    if default is None and not filled.all():
+        missing = [name for name, span in columns.items() if "." not in name and not filled[span].all()]
+        raise ArgumentError(
+            f"{quantity} of {listing(missing)} is missing; pass it, or a default such as "
+            f"{'robot.neutral()' if quantity == 'q' else '0.0'}."
+        )
+    base = np.zeros(width) if default is None else real_array("default", default)
+    try:
+        shape = np.broadcast_shapes((*base.shape[:-1], width), *((*v.shape[:-1], 1) for v in entries.values()))
+        vector = np.broadcast_to(base, shape).astype(float)
+    except ValueError:
+        raise ArgumentError(
+            f"default has shape {base.shape}, and the values have batch shapes "
+            f"{listing({str(v.shape[:-1]) for v in entries.values()}, quoted=False)}; expected shapes that broadcast "
+            f"to (..., {width})."
+        ) from None
+    for name, value in entries.items():
+        vector[..., columns[name]] = value
+    return vector
+
+
+def unpacked(model: Model, vector: ArrayLike, quantity: str) -> dict[str, np.ndarray]:
+    """Return the values of `quantity` by joint name: see `Robot.unpack`."""
+    one_of("quantity", quantity, _SIGNALS)
+    array = real_array(quantity, vector, (..., model.nq if quantity == "q" else model.nv))
+    by_name, start = {}, 0
+    for joint in model.joints:
+        size = joint.type.nq if quantity == "q" else joint.type.nv
+        by_name[joint.name] = array[..., start] if size == 1 else array[..., start : start + size]
+        start += size
+    return by_name
+
+
+def _columns(model: Model, quantity: str) -> dict[str, slice]:
+    """Return the indices of each joint, and of each component of a joint with several, such as `root_joint.qx`."""
+    columns, start = {}, 0
+    for joint in model.joints:
+        entries = joint.type.coordinates if quantity == "q" else joint.type.rates
+        columns[joint.name] = slice(start, start + len(entries))
+        if len(entries) > 1:
+            columns |= {
+                f"{joint.name}.{entry.name}": slice(start + k, start + k + 1) for k, entry in enumerate(entries)
+            }
+        start += len(entries)
+    return columns
+
+
+def _by_column(labels: list[str], values: object, columns: Mapping[str, slice]) -> dict[str, np.ndarray]:
+    """Return the values (..., 1) of the known names; the others, such as those of a gripper, are left out."""
+    array = real_array("values", values, (..., len(labels)))
+    for name in labels:
+        if name in columns and (labels.count(name) > 1 or columns[name].stop - columns[name].start != 1):
+            reason = "occurs twice" if labels.count(name) > 1 else "has several coordinates"
+            raise ArgumentError(f"{shown(name)} {reason} in names, expected one name for each value.")
+    return {name: array[..., k : k + 1] for k, name in enumerate(labels) if name in columns}
+
+
+def _value(name: str, value: object, span: slice) -> np.ndarray:
+    size = span.stop - span.start
+    return real_array(name, value)[..., None] if size == 1 else real_array(name, value, (..., size))
 
 
 # ---- From arguments to joints

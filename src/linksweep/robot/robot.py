@@ -482,6 +482,38 @@ class Robot:
         """Return dq/dt (..., nq) for velocities v (..., nv): q' = Omega(q) v, (b.3)-(b.5) of Rodriguez & Kreutz."""
         return coordinates.coordinate_rates(self.canonical, q, v)
 
+    def pack(
+        self, names: Mapping[str, ArrayLike] | Sequence[str], values: ArrayLike | None = None, *,
+        default: ArrayLike | None = None, quantity: str = "q",
+    ) -> np.ndarray:  # fmt: skip
+        """Return a vector in the order of `joint_names` from values by joint name.
+
+        Parameters
+        ----------
+        names : {joint: value} or names
+            A mapping of joint names to values (...), with (..., n) for a joint of n coordinates. Or names in any order,
+            as in a log; names of other joints are ignored. A dictionary in the form of a JointState message, with
+            `name`, `position`, `velocity` and `effort`, is accepted too.
+        values : (..., len(names))
+            The values of `names` if it is a list.
+        default : number, or (..., nq) or (..., nv)
+            Values of the other joints. By default every joint is required.
+        quantity : "q", "qd", "qdd" or "tau"
+            Positions have nq components, the others nv.
+
+        Returns
+        -------
+        (..., nq) or (..., nv) array
+        """
+        return properties.packed(self.model, names, values, default, quantity)
+
+    def unpack(self, vector: ArrayLike, quantity: str = "q") -> dict[str, np.ndarray]:
+        """Return {joint: value} of coordinates (..., nq), or of another quantity (..., nv): the inverse of `pack`.
+
+        A joint with n > 1 coordinates, such as a floating base, has an array (..., n).
+        """
+        return properties.unpacked(self.model, vector, quantity)
+
     # ---- Dynamics
 
     @overload

@@ -187,6 +187,8 @@ Omega.shape
 # %% Robot.operational_space
 space = robot.operational_space(q, qd, "tool")
 type(space).__name__
+# %% Robot.pack
+robot.pack({"joint2": 0.3}, default=robot.neutral())
 # %% Robot.placed
 stand = np.eye(4)
 stand[2, 3] = 0.8
@@ -233,6 +235,8 @@ np.abs(same.pose(q, same.ee) - robot.pose(q, robot.ee)).max() < 1e-12
 print(robot.to_urdf()[:120])
 # %% Robot.torque_offset
 arm.with_dissipation(torque_offset=[0.3, -0.1]).torque_offset  # N m, counted with dissipation=True
+# %% Robot.unpack
+arm.unpack([0.1, 0.2])
 # %% Robot.warn_if_singular
 robot.warn_if_singular("this pose", q)
 # %% Robot.with_armature
