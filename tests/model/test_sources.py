@@ -47,7 +47,7 @@ XACRO = """<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">
   </joint>
 </robot>
 """
-needs_xacro = pytest.mark.skipif(find_spec("xacrodoc") is None, reason="the package xacrodoc is not installed")
+needs_xacro = pytest.mark.skipif(find_spec("xacro") is None, reason="the package xacro is not installed")
 needs_mujoco = pytest.mark.skipif(find_spec("mujoco") is None, reason="the package mujoco is not installed")
 
 

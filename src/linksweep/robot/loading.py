@@ -49,12 +49,12 @@ def load(
         (`Robot.with_couplings`).
     root : path
         A folder that contains every file that the model refers to. By default an MJCF file may only include XML files
-        of its own folder.
+        of its own folder, and a xacro file those of its ROS package.
     actuated : names
         The joints with motors (`Robot.with_actuated`). All but free joints by default.
     xacro_args : mapping
-        Arguments of a xacro file, such as {"prefix": "left_"}. xacro needs the extra `ros` and evaluates Python
-        expressions of the file: load only files that you trust.
+        Arguments of a xacro file, such as {"prefix": "left_"}. xacro needs the extra `ros`. The file is expanded in a
+        confined process, see docs/descriptions.md.
     packages : folder or folders
         Folders with ROS packages, in which `$(find package)` looks before ROS_PACKAGE_PATH and AMENT_PREFIX_PATH.
 

@@ -69,7 +69,7 @@ def load_model(
     if xacro_args or is_xacro or (root_element is not None and uses_xacro(root_element)):
         from linksweep.model.formats.xacro_files import expand_xacro
 
-        data = expand_xacro(data, name, file, xacro_args or {}, packages)
+        data = expand_xacro(data, name, file, xacro_args or {}, packages, folder)
     return read_urdf(data, rigid=rigid, couple=couple, source=name)
 
 
