@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from linksweep.errors import DescriptionError
 from linksweep.model.formats import load_model
 from linksweep.model.formats.dh import from_dh, parse_toml, read_toml
+from linksweep.model.model import compose
 
 pytestmark = pytest.mark.quick
 
@@ -58,6 +60,22 @@ def test_a_file_is_the_same_as_its_table(tmp_path: Path):
 def test_radians_are_the_default():
     text = 'format = "dh"\nconvention = "standard"\n[[links]]\nalpha = 0.5\n'
     assert parse_toml(text, "t") == from_dh([(0.5, 0, 0, 0)], "standard")
+
+
+@pytest.mark.parametrize("convention", ["modified", "standard"])
+def test_a_tool_is_a_row_without_a_joint(convention: str):
+    text = f'format = "dh"\nangles = "degrees"\nconvention = "{convention}"\n[[links]]\na = 0.3\n'
+    row = "alpha = 30\na = 0.2\nd = 0.1\ntheta = 70\n"
+    with_tool = parse_toml(f"{text}[tool]\n{row}", "t")
+    longer = parse_toml(f"{text}[[links]]\n{row}", "t")
+    at = next(f.placement for f in with_tool.frames if f.name == "tool")
+    expected = longer.links[1].joint.placement
+    if convention == "standard":
+        expected = compose(expected, next(f.placement for f in longer.frames if f.name == "link2"))
+    assert np.allclose(at.position, expected.position) and np.allclose(at.rotation, expected.rotation)
+    assert len(with_tool.links) == 1
+    with pytest.raises(DescriptionError, match="'tool'"):
+        parse_toml(f"{text}[tool]\nmass = 2\n", "t")
 
 
 def test_a_byte_order_mark_is_no_matter(tmp_path: Path):

@@ -22,9 +22,12 @@ __all__ = [
     "chain",
     "chain_model",
     "four_bars",
+    "gen3",
     "general",
+    "iiwa14",
     "model",
     "names",
+    "panda",
     "planar",
     "planar_model",
     "puma560",
@@ -33,6 +36,8 @@ __all__ = [
     "six_axis_model",
     "stanford",
     "stanford_model",
+    "ur5e",
+    "ur10e",
 ]
 
 
@@ -46,6 +51,31 @@ if not TYPE_CHECKING:  # `names` needs no NumPy: the module of mechanisms is imp
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def panda() -> Robot:
+    """Return the Franka Emika Panda without hand: seven joints, dynamics identified by Gaz et al. 2019."""
+    return _robot(model("panda"))
+
+
+def ur5e() -> Robot:
+    """Return the Universal Robots UR5e: six joints, parameters published by the manufacturer."""
+    return _robot(model("ur5e"))
+
+
+def ur10e() -> Robot:
+    """Return the Universal Robots UR10e: six joints, parameters published by the manufacturer."""
+    return _robot(model("ur10e"))
+
+
+def iiwa14() -> Robot:
+    """Return the KUKA LBR iiwa 14 R820: seven joints, with the inertial parameters of Drake's model."""
+    return _robot(model("iiwa14"))
+
+
+def gen3() -> Robot:
+    """Return the Kinova Gen3 with vision module: seven joints, parameters published by the manufacturer."""
+    return _robot(model("gen3"))
 
 
 def puma560() -> Robot:

@@ -63,12 +63,18 @@ robots.chain(5, seed=1).nv
 robots.chain_model(3).name
 # %% robots.four_bars
 robots.four_bars(2).nv
+# %% robots.gen3
+robots.gen3().limits.effort
 # %% robots.general
 robots.general("RPR").operation_count("inverse_dynamics")
+# %% robots.iiwa14
+robots.iiwa14().pose([0, 0, 0, 0, 0, 0, 0], "tool")[:3, 3]
 # %% robots.model
 robots.model("stanford").name
 # %% robots.names
 robots.names()
+# %% robots.panda
+robots.panda().gravity_forces([0, -0.785, 0, -2.356, 0, 1.571, 0.785])
 # %% robots.planar
 robots.planar(3, length=0.5, mass=2.0).nv
 # %% robots.planar_model
@@ -95,6 +101,10 @@ described.name
 robots.stanford().joint_names[2]
 # %% robots.stanford_model
 robots.stanford_model().links[2].joint.kind
+# %% robots.ur5e
+robots.ur5e().joint_names
+# %% robots.ur10e
+robots.ur10e().with_payload("tool", 12.5).gravity_forces([0, -0.5, 1.0, 0, 0, 0])
 # %% studies.STUDIES
 list(ls.studies.STUDIES)
 # %% studies.run

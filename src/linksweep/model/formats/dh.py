@@ -22,6 +22,9 @@ A TOML file has the same rows:
     a = 0.4
     mass = 2.5
 
+    [tool]                       # optional: alpha, a, d and theta from the last link's frame to the frame "tool"
+    d = 0.1
+
 With `angles = "degrees"`, alpha and theta are in degrees, and so are lower, upper and velocity of revolute and
 universal joints.
 """
@@ -208,7 +211,7 @@ LARGEST_TABLE = 5_000_000
 LONG_KEY = re.compile(
     r"""(?<![\w-])(?:(?:[\w-]{1,200}+|"[^"\n]{0,200}+"|'[^'\n]{0,200}+')[ \t]{0,9}+\.[ \t]{0,9}+){32}"""
 )
-TOML_KEYS = ("name", "format", "convention", "angles", "gravity", "base", "links")
+TOML_KEYS = ("name", "format", "convention", "angles", "gravity", "base", "links", "tool")
 ANGLES = ("alpha", "theta")
 JOINT_ANGLES = ("lower", "upper", "velocity")
 
@@ -249,8 +252,10 @@ def parse_toml(text: str, source: str) -> Model:
     rows = table.get("links")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise DescriptionError(f"{source}: 'links' is not a list of tables, expected [[links]] once per joint.")
+    tool = _tool(table.get("tool", {}), source)
     if angles == "degrees":
         rows = [_in_radians(row, f"{source}: DH row {number}") for number, row in enumerate(rows, start=1)]
+        tool = _in_radians(tool, f"{source}: tool")
     convention = table.get("convention")
     if "convention" in table and not isinstance(convention, str):
         raise DescriptionError(f"{source}: 'convention' is {shown(convention)}, expected 'modified' or 'standard'.")
@@ -260,8 +265,22 @@ def parse_toml(text: str, source: str) -> Model:
         name=_text(table, "name", "robot", source),
         gravity=as_vector(table.get("gravity", (0.0, 0.0, -9.81)), f"{source}: 'gravity'"),
         base=_text(table, "base", "base", source),
+        tool=_transform(_as_mapping(tool, f"{source}: tool"), convention),
         source=source,
     )
+
+
+def _tool(tool: object, source: str) -> Table:
+    """Return the table of the tool frame, which has geometry only."""
+    if not isinstance(tool, dict) or not set(tool) <= set(GEOMETRY):
+        raise DescriptionError(f"{source}: 'tool' is {shown(tool)}, expected a table of {listing(GEOMETRY)}.")
+    return tool
+
+
+def _transform(row: Table, convention: str | None) -> Placement:
+    """Return the transform of a DH row without a joint."""
+    about_x, about_z = _about_x(row["alpha"], row["a"]), _about_z(row["theta"], row["d"])
+    return compose(about_z, about_x) if convention == "standard" else compose(about_x, about_z)
 
 
 def _one_of(table: Table, key: str, known: tuple[str, ...], source: str, default: str | None = None) -> str:

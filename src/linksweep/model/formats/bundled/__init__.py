@@ -1,4 +1,4 @@
-"""Descriptions that come with the package, by name."""
+"""Robot models that come with the package, by name. Each file names the sources of its values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 def names() -> tuple[str, ...]:
-    """The bundled descriptions, as `model` takes them."""
-    return ("puma560", "six_axis", "stanford")
+    """Return the names of the bundled robots: five arms in use today, then those of the papers."""
+    return ("panda", "ur5e", "ur10e", "iiwa14", "gen3", "puma560", "six_axis", "stanford")
 
 
 def model(name: str) -> Model:
-    """The description bundled under `name`."""
+    """Return the Model of the bundled robot `name`."""
     if name not in names():
         from linksweep.errors import ArgumentError
         from linksweep.support.messages import listing, nearest, shown
