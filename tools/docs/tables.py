@@ -36,6 +36,10 @@ from made import Made
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "src" / "linksweep"
 MARKER = re.compile(r"^<!-- (\w+): (.*?) -->$", re.MULTILINE)
+LEGEND = (
+    "Each row is a line of the source in `src/linksweep/algorithms/`. Subscript *inner* marks the value of the link "
+    "nearer to the base. *outer* is the sum over the outer links, already carried to this link's joint. R is the armature."
+)
 EQUATION = re.compile(r"\(\d+(?:\.\d+)?[a-z']?\)|step: .*|stage \d")
 
 
@@ -75,7 +79,7 @@ def equation_table(files: str) -> str:
         for equation, line, code in cited_lines(next((PACKAGE / "algorithms").rglob(file))):
             source = code.replace("|", r"\|")
             rows.append(f"| {escaped(equation)} | {formula_of(code)} | {name}{line} | `{source}` |")
-    return '<div class="equations" markdown>\n\n' + "\n".join(rows) + "\n\n</div>\n"
+    return f'{LEGEND}\n\n<div class="equations" markdown>\n\n' + "\n".join(rows) + "\n\n</div>\n"
 
 
 def escaped(text: str) -> str:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 GREEK = {
     "alpha": "α", "zeta": "ζ", "nu": "ν", "rho": "ρ", "phi": "φ", "psi": "ψ", "tau": "τ", "Delta": "Δ", "costate": "λ",
-    "w": "ω",
+    "w": "ω", "Omega": "Ω",
 }  # fmt: skip
 LATEX = {
     "α": r"\alpha", "ζ": r"\zeta", "ν": r"\nu", "ρ": r"\rho", "φ": r"\phi", "ψ": r"\psi", "τ": r"\tau", "Δ": r"\Delta",
-    "λ": r"\lambda", "ω": r"\omega",
+    "λ": r"\lambda", "ω": r"\omega", "Ω": r"\Omega",
 }  # fmt: skip
 DOTTED = {"qd": ("q", 1), "qdd": ("q", 2), "dw": ("ω", 1), "dv": ("v", 1), "pdd": ("p", 2), "hd": ("h", 1)}
 SAME_LINK = ("at", "kept", "free")  # records of earlier sweeps for the same link
@@ -29,7 +29,8 @@ INNER, OUTER = ("inner", "parent"), ("outer",)
 OF_LINK = {"com": "c", "I_com": "I_c", "armature": "R", "M": "M", "H_T": "H_T", "foot": "foot", "offset": "offset"}
 CONVERSIONS = ("articulated", "block", "columns", "rows", "elements")  # another form of the same quantity
 WRAPPERS = ("Span", "Coordinates", "JointInertia.of")
-PRODUCTS = {"P_H": ("P", "H_T"), "Delta_G": ("Delta", "G")}  # names that stand for products
+MATRICES = ("P", "P_plus", "Delta", "Omega")  # symmetric 6 x 6 matrices: carried from link to link on both sides
+PRODUCTS = {"P_H": ("P", "H_T"), "Delta_G": ("Delta", "G"), "Omega_G": ("Omega", "G")}  # names that stand for products
 
 
 class Tree(NamedTuple):
@@ -132,6 +133,8 @@ class _Builder:
 
     def binary(self, node: ast.BinOp) -> Tree:
         left, right = node.left, node.right
+        if isinstance(left, (ast.Tuple, ast.List)):  # repeated, no product
+            raise NotImplementedError
         if isinstance(node.op, (ast.Add, ast.Sub)):
             plus = isinstance(node.op, ast.Add)
             return Tree("row", (self.of(left), _op("+" if plus else "−"), self.bracketed(right, 1 if plus else 2)), 1)
@@ -145,6 +148,8 @@ class _Builder:
         value, name = node.value, node.attr
         if name in CONVERSIONS:
             return self.of(value)
+        if name == "T":
+            return _transposed(self.bracketed(value, 3))
         if isinstance(value, ast.Name):
             if value.id in SAME_LINK:
                 return symbol(name)
@@ -156,7 +161,7 @@ class _Builder:
                 return symbol(OF_LINK[name])
             if symbol(name).kind != "word":
                 return Tree("sub", (symbol(name), Tree("word", (value.id,))))
-        if ast.unparse(value) == "link.M" and name in ("mass", "mp"):
+        if ast.unparse(value) in ("link.M", "M") and name in ("mass", "mp"):
             mass = Tree("symbol", ("m", 0))
             return mass if name == "mass" else Tree("row", (mass, symbol("c")), 2)
         return Tree("sub", (self.bracketed(value, 3), Tree("word", (name,))))
@@ -165,7 +170,8 @@ class _Builder:
         name, args = ast.unparse(node.func), node.args
         if name in WRAPPERS and len(args) == 1:
             return self.of(args[0])
-        if name[0].isupper() and name.isidentifier() and name != "JointInertia":  # the constructor of a record
+        record = name[0].isupper() and name.isidentifier() and name not in ("JointInertia", "Sym")
+        if record:
             return self.listed(args)
         known = self.known(name, args)
         if known is not None:
@@ -199,16 +205,37 @@ class _Builder:
         if name == "rotation_tensor" and len(args) == 2:  # dw~ + w~ w~
             w, dw = (Tree("tilde", (self.of(arg),)) for arg in args)
             return Tree("row", (dw, _op("+"), Tree("row", (w, w), 2)), 1)
+        if name == "local_bias_acceleration" and len(args) == 3:  # V x (H^T qd), the product of motions
+            return self.crossed(self.of(args[1]), "×", symbol("H_T"), self.of(args[2]))
+        if name == "local_bias_force" and len(args) == 2:  # V x* (M V)
+            V = self.of(args[1])
+            return self.crossed(V, "×*", symbol("M"), V)
+        if name == "centripetal" and len(args) == 2:  # w x (w x p)
+            w = self.of(args[0])
+            return self.crossed(w, "×", w, _op("×"), self.of(args[1]))
+        if name == "skew" and len(args) == 1:
+            return Tree("tilde", (self.bracketed(args[0], 3),))
+        if name == "product" and len(args) == 2:
+            return Tree("row", (self.bracketed(args[0], 2), self.bracketed(args[1], 2)), 2)
+        if name in ("map", "Sym"):
+            raise NotImplementedError
         if name == "sandwich" and len(args) == 2:
             P = self.bracketed(args[0], 2)
             return Tree("row", (P, self.bracketed(args[1], 2), P), 2)
         return None
+
+    @staticmethod
+    def crossed(left: Tree, sign: str, *right: Tree) -> Tree:
+        return Tree("row", (left, _op(sign), Tree("brackets", (Tree("row", right, 2),))), 2)
 
     def method(self, of: ast.expr, method: str, arg: ast.expr) -> Tree | None:
         """Return the product that a method call stands for, if it is one."""
         whole = ast.unparse(of)
         if whole in ("link", "link.X") and method in ("phi", "phi_T", "H", "turn", "turn_back"):
             sign = {"turn": symbol("A"), "turn_back": symbol("A_T")}.get(method, symbol(method))
+            if method in ("phi", "phi_T") and ast.unparse(arg).rpartition(".")[2] in MATRICES:
+                other = symbol("phi_T" if method == "phi" else "phi")
+                return Tree("row", (sign, self.bracketed(arg, 2), other), 2)
             return Tree("row", (sign, self.bracketed(arg, 2)), 2)
         if method in ("cross", "dot"):
             return Tree(
@@ -301,7 +328,7 @@ def _mathml_symbol(letter: str, dots: int) -> str:
     return f"<mover>{plain}<mtext>{'·' * dots}</mtext></mover>" if dots else plain
 
 
-_SIGNS = {"−": "-", "×": r"\times", "·": r"\cdot", "′": r"\prime"}
+_SIGNS = {"−": "-", "×": r"\times", "×*": r"\times^{*}", "·": r"\cdot", "′": r"\prime"}
 _LATEX = Notation(
     symbol=_latex_symbol,
     leaves={
