@@ -38,7 +38,7 @@ PACKAGE = ROOT / "src" / "linksweep"
 MARKER = re.compile(r"^<!-- (\w+): (.*?) -->$", re.MULTILINE)
 LEGEND = (
     "Each row is a line of the source in `src/linksweep/algorithms/`. Subscript *inner* marks the value of the link "
-    "nearer to the base. *outer* is the sum over the outer links, already carried to this link's joint. R is the armature."
+    "nearer to the base. *outer* is the sum over the outer links, carried to this link's joint. R is the armature."
 )
 EQUATION = re.compile(r"\(\d+(?:\.\d+)?[a-z']?\)|step: .*|stage \d")
 
