@@ -48,22 +48,26 @@ def test_the_tool_of_bundled_robots_is_their_tool():
 UR = (fixed("ee_link", "wrist_3_link"), fixed("tool0", "wrist_3_link"), fixed("base", "base_link"))
 
 
-def test_a_ur_arm_has_two_tools_and_says_so():
+def test_the_tool_of_a_ur_arm_is_tool0():
     """As Universal Robots' own files: frame_names[-1] stands on the base, and its Jacobian is zero."""
     ur = arm(*UR)
     assert ur.frame_names[-1] == "base" and not ur.jacobian(np.ones(2), "base").any()
     assert ur.tips == ("ee_link", "tool0")
     assert all(ur.jacobian(np.ones(2), tip).any() for tip in ur.tips)
     refused(AmbiguousEnd, "2 tip frames, ee_link, tool0", lambda: ur.tip)
-    refused(AmbiguousEnd, "2 frames that may be its end effector, ee_link, tool0", lambda: ur.ee)
-    assert not hasattr(ur, "tip") and not hasattr(ur, "ee")  # so that what lists attributes does not stumble
+    assert ur.ee == "tool0"  # ROS-Industrial's name
+    assert not hasattr(ur, "tip")  # so that what lists attributes does not stumble
+    ur.compile("inverse_dynamics", parameters=("payload",), backend="interpreter")
+    ur = arm(fixed("ee_link", "wrist_3_link"), fixed("tcp", "wrist_3_link"))
+    refused(AmbiguousEnd, "2 frames that may be its end effector, ee_link, tcp", lambda: ur.ee)
+    assert not hasattr(ur, "ee")
     # a payload has its mass centre in a frame: which one matters
     refused(
         ArgumentError,
-        "2 frames that may be its (tool|end effector), ee_link, tool0.*say 'payload:' and its name",
+        "2 frames that may be its (tool|end effector), ee_link, tcp.*say 'payload:' and its name",
         lambda: ur.compile("inverse_dynamics", parameters=("payload",)),
     )
-    ur.compile("inverse_dynamics", parameters=("payload:tool0",), backend="interpreter")
+    ur.compile("inverse_dynamics", parameters=("payload:tcp",), backend="interpreter")
 
 
 @pytest.mark.parametrize(

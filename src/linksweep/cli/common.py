@@ -148,7 +148,10 @@ def _robot_option(metavar: str, about: str, choices: Sequence[str] = ()) -> Opti
 
 
 _ROBOT_OPTIONS: dict[str, tuple[object, str | None]] = {
-    "base": (Annotated[str, _robot_option("BASE", "Base of the robot: fixed or floating.", BASES)], "fixed"),
+    "base": (
+        Annotated[str | None, _robot_option("BASE", "fixed (default, unless --srdf differs) or floating.", BASES)],
+        None,
+    ),
     "mimic": (
         Annotated[str, _robot_option("HOW", "Mimic joints: free (ignore the coupling) or couple.", MIMICS)],
         "free",
@@ -162,6 +165,10 @@ _ROBOT_OPTIONS: dict[str, tuple[object, str | None]] = {
     ),
     "gravity": (
         Annotated[str | None, _robot_option("X,Y,Z", "Gravity in the base frame, m/s²; default: that of the file.")],
+        None,
+    ),
+    "srdf": (
+        Annotated[str | None, _robot_option("FILE", "SRDF file: groups, states, passive joints, end effector.")],
         None,
     ),
     "root": (
@@ -180,10 +187,11 @@ class RobotArguments:
     """The argument ROBOT and the options that change the robot, as they were typed."""
 
     name: str | None
-    base: str = "fixed"
+    base: str | None = None
     mimic: str = "free"
     payload: str | None = None
     gravity: str | None = None
+    srdf: str | None = None
     root: str | None = None
     xacro: Sequence[str] | None = None
     typed_options: tuple[str, ...] = ()  # every option on the command line, also those of the command itself
@@ -237,7 +245,8 @@ def load_robot(arguments: RobotArguments) -> Robot:
     """Load the robot that a command names, with its payload and gravity."""
     from linksweep.robot.loading import load
 
-    check_choice("--base", arguments.base, BASES)
+    if arguments.base is not None:
+        check_choice("--base", arguments.base, BASES)
     check_choice("--mimic", arguments.mimic, MIMICS)
     if arguments.root is not None and not Path(arguments.root).is_dir():
         raise ArgumentError(f"--root is {shown(arguments.root)}, expected an existing folder.")
@@ -245,7 +254,8 @@ def load_robot(arguments: RobotArguments) -> Robot:
     payload = None if arguments.payload is None else _payload(arguments.payload)
     source = sys.stdin.buffer if arguments.name == "-" else arguments.name or ""
     xacro_args = _xacro_args(arguments.xacro or ())
-    robot = load(source, base=arguments.base, mimic=arguments.mimic, root=arguments.root, xacro_args=xacro_args)
+    options = {"base": arguments.base, "mimic": arguments.mimic, "srdf": arguments.srdf, "root": arguments.root}
+    robot = load(source, **options, xacro_args=xacro_args)
     if gravity is not None:
         robot = robot.with_gravity(gravity)
     if payload is not None:

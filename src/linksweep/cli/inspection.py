@@ -90,6 +90,8 @@ class Facts(TypedDict):
     tools: list[str]
     methods: dict[str, list[str]]
     functions: list[str]
+    groups: dict[str, list[str]]
+    states: dict[str, list[float]]
 
 
 @command("Inspect", "info puma560", "info arm.urdf --base floating --json")
@@ -152,6 +154,8 @@ def _facts(robot: Robot) -> Facts:
         "tools": tool_frames,
         "methods": {name: list(robot.methods(name)) for name in ("inverse_dynamics", "forward_dynamics")},
         "functions": list(robot.functions),
+        "groups": {name: list(joints) for name, joints in robot.groups.items()},
+        "states": {name: q.tolist() for name, q in robot.states.items()},
     }
 
 
@@ -202,6 +206,8 @@ def _lines(facts: Facts) -> list[str]:
         *_listed("frames", facts["frames"]),
         *_listed("tip frames", facts["tips"]),
         *_listed("tool", tool),
+        *(line for name, names in facts["groups"].items() for line in _listed(f"group {name}", names)),
+        *(f"state {name}: " + " ".join(f"{x:.4g}" for x in q) for name, q in facts["states"].items()),
         *(line for name, methods in facts["methods"].items() for line in _listed(f"{name} by", _with_aliases(methods))),
         *_listed("functions", facts["functions"]),
     ]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from linksweep.errors import DescriptionError
 from linksweep.joints import Kind, kind_of
+from linksweep.model.semantics import Semantics
 
 if TYPE_CHECKING:
     from linksweep.model.constraints import Constraint, Spring
@@ -122,7 +123,8 @@ class Model:
     """A tree of links on a fixed base. `base_inertial` is the inertia of the base, used once the base floats.
 
     `source` is the file from which the model was read, if any; the viewer finds the shapes of links there. It does not
-    take part in comparisons: equal robots from different files are equal.
+    take part in comparisons: equal robots from different files are equal. Nor does `semantics`, which has no influence
+    on dynamics.
     """
 
     name: str
@@ -136,6 +138,7 @@ class Model:
     springs: tuple[Spring, ...] = ()
     couplings: tuple[Coupling, ...] = ()  # each leader is independent, see `coupled` in constraints.py
     source: str = field(default="", compare=False, repr=False)
+    semantics: Semantics = field(default=Semantics(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the indices on which all algorithms rely."""
@@ -287,6 +290,7 @@ def symmetric(xx: float, yy: float, zz: float, xy: float = 0.0, xz: float = 0.0,
 TOOL = "tool"  # the tip frame of a DH table
 _TOOL_WORDS = ("tool", "tcp", "ee", "eef", "endeffector")
 _SUFFIXES = ("link", "frame", "site", "point")  # that follow such a word in a name
+_TOOL0 = re.compile(r"(^|[_/-])tool0$")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -299,14 +303,25 @@ def tips(model: Model) -> tuple[str, ...]:
 def tools(model: Model) -> tuple[str, ...]:
     """Return the frames that may be the end effector. If there is exactly one, it is used by default.
 
-    A moving frame called "tool" is the only candidate. Otherwise the candidates are the outermost frames with such a
-    name (tool0, ee_link, hand_tcp, end_effector), and the tip frames if there is one only or no frame has such a name.
+    The end effectors of an SRDF file are the candidates. Without them, a moving frame called "tool" is the only one.
+    Otherwise the candidates are the outermost frames with such a name (tool0, ee_link, hand_tcp, end_effector), and the
+    tip frames if there is one only or no frame has such a name. Among frames of one link, `tool0` is the end effector,
+    as in ROS-Industrial.
     """
+    frames = {frame.name for frame in model.frames}
+    stated = dict.fromkeys(end.link for end in model.semantics.end_effectors if end.link in frames)
+    if stated:
+        return tuple(stated)
     if any(frame.name == TOOL and frame.link != BASE for frame in model.frames):
         return (TOOL,)
     named = [name for name, _ in _outermost(model) if _is_tool_name(name)]
     tip_frames = tips(model)
-    return tuple(dict.fromkeys([*named, *(tip_frames if len(tip_frames) == 1 or not named else ())]))
+    candidates = dict.fromkeys([*named, *(tip_frames if len(tip_frames) == 1 or not named else ())])
+    hosts = {frame.name: frame.link for frame in model.frames if frame.name in candidates}
+    industrial = [name for name in candidates if _TOOL0.search(name)]
+    if len(industrial) == 1 and len(set(hosts.values())) == 1:
+        return (industrial[0],)
+    return tuple(candidates)
 
 
 def _outermost(model: Model) -> list[tuple[str, int]]:

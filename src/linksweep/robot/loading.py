@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike
 from ..errors import ArgumentError, DescriptionError
 from ..model.assembly import check_body
 from ..model.constraints import as_placement
-from ..model.formats import Folder, Source, bundled, is_text, load_model
+from ..model.formats import Folder, Source, bundled, is_text, load_model, text_of
+from ..model.formats.packages import checked_folders, resolved_uri
+from ..model.formats.srdf import read_srdf, with_srdf
 from ..model.model import BASE, Frame, Inertial, Joint, Link, Model, Placement, compose, merge
 from ..model.quantities import from_ten
 from ..support.checks import one_of
@@ -24,9 +26,10 @@ from .robot import Robot
 
 def load(
     path: Source,
-    base: str = "fixed",
+    base: str | None = None,
     mimic: str = "free",
     *,
+    srdf: Source | None = None,
     root: Folder | None = None,
     actuated: Sequence[str] | None = None,
     xacro_args: Mapping[str, object] | None = None,
@@ -38,25 +41,30 @@ def load(
     ----------
     path : path, str, bytes or open file
         A URDF, xacro or MJCF file, or a DH table in TOML; URDF, xacro or MJCF text (str or bytes that begin with "<",
-        such as ROS's robot_description); the name of a bundled robot such as "puma560"; or a name of the package
-        robot_descriptions such as "panda_description" (extra `robots`).
+        such as ROS's robot_description); package://name/path or file:///path; the name of a bundled robot such as
+        "puma560"; or a name of the package robot_descriptions such as "panda_description" (extra `robots`).
     base : "fixed" or "floating"
         "floating" adds a free joint between the world and the base (`Robot.with_base`). A robot with a floating base
-        stays as it is.
+        stays as it is. The default is "fixed", or the virtual joint of `srdf`.
     mimic : "free" or "couple"
         Mimic joints (URDF) and joints coupled by an equality (MJCF) are independent coordinates, with a warning that
         names them; or they follow their leaders, and the robot has the coordinates of the leaders only
         (`Robot.with_couplings`).
+    srdf : path, str, bytes or open file
+        An SRDF file or text of the robot: groups of joints (`Robot.groups`), named states (`Robot.states`), passive
+        joints (`Robot.actuated`), end effectors (`Robot.ee`) and the virtual joint of the base.
     root : path
         A folder that contains every file that the model refers to. By default an MJCF file may only include XML files
         of its own folder, and a xacro file those of its ROS package.
     actuated : names
-        The joints with motors (`Robot.with_actuated`). All but free joints by default.
+        The joints with motors (`Robot.with_actuated`). All but free joints, and the passive joints of `srdf`, by
+        default.
     xacro_args : mapping
         Arguments of a xacro file, such as {"prefix": "left_"}. xacro needs the extra `ros`. The file is expanded in a
         confined process, see docs/descriptions.md.
     packages : folder or folders
-        Folders with ROS packages, in which `$(find package)` looks before ROS_PACKAGE_PATH and AMENT_PREFIX_PATH.
+        Folders with ROS packages, in which `$(find package)` and package:// look before ROS_PACKAGE_PATH and
+        AMENT_PREFIX_PATH.
 
     Returns
     -------
@@ -73,16 +81,22 @@ def load(
     >>> ls.load("puma560").nv
     6
     """
-    one_of("base", base, ("fixed", "floating"))
     one_of("mimic", mimic, ("free", "couple"))
-    floats = base == "floating"
-    if isinstance(path, str) and path in bundled.names():
-        model = bundled.model(path)
-    elif isinstance(path, str) and is_description_name(path) and not os.path.lexists(path):
+    if base is not None:
+        one_of("base", base, ("fixed", "floating"))
+    if isinstance(path, str) and is_description_name(path) and not os.path.lexists(path):
         from ..loaders import load_robot_description
 
-        options = {"base": base, "mimic": mimic, "root": root, "actuated": actuated}
+        options = {"base": base, "mimic": mimic, "srdf": srdf, "root": root, "actuated": actuated}
         return load_robot_description(path, **options, xacro_args=xacro_args, packages=packages)
+    semantics = None if srdf is None else read_srdf(srdf, text_of)
+    if base is None:
+        base = "fixed" if semantics is None else semantics.base
+    floats = base == "floating"
+    if isinstance(path, str) and "://" in path[:12] and not is_text(path):
+        path = _file_of_uri(path, packages)
+    if isinstance(path, str) and path in bundled.names():
+        model = bundled.model(path)
     else:
         file = Path(path) if isinstance(path, (str, os.PathLike)) and not is_text(path) else None
         if file is not None:
@@ -92,7 +106,18 @@ def load(
         if file is not None:
             model = replace(model, source=str(file.resolve()))
     model = with_base(model, base) if floats else model
+    model = model if semantics is None else with_srdf(model, semantics)
     return Robot(model if actuated is None else with_actuated(model, actuated))
+
+
+def _file_of_uri(uri: str, packages: Folder | Sequence[Folder]) -> str:
+    """Return the file of package://name/path and file:///path."""
+    file = resolved_uri(uri, checked_folders(packages))
+    if file is None:
+        raise DescriptionError(
+            f"{uri}: there is no such ROS package in packages=, ROS_PACKAGE_PATH or AMENT_PREFIX_PATH."
+        )
+    return file
 
 
 def is_description_name(name: str) -> bool:

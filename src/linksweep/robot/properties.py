@@ -159,6 +159,23 @@ def only_tool(model: Model) -> str:
     )
 
 
+def states_of(model: Model) -> dict[str, np.ndarray]:
+    """Return the named configurations (nq,) of an SRDF file: see `Robot.states`."""
+    stops = np.cumsum([0, *(joint.type.nq for joint in model.joints)]).tolist()
+    slices = {joint.name: slice(a, b) for joint, a, b in zip(model.joints, stops, stops[1:], strict=False)}
+    neutral = np.concatenate([joint.type.neutral() for joint in model.joints])
+    named = [state.name for state in model.semantics.states]
+    states: dict[str, np.ndarray] = {}
+    for state in model.semantics.states:
+        full_name = f"{state.group}/{state.name}"
+        for key in (state.name, full_name) if named.count(state.name) > 1 else (state.name,):
+            q = states.setdefault(key, neutral.copy())
+            for joint, values in state.joints:
+                if joint in slices and slices[joint].stop - slices[joint].start == len(values):
+                    q[slices[joint]] = values
+    return states
+
+
 # ---- Values by joint name
 
 _SIGNALS = {"q": "position", "qd": "velocity", "qdd": "acceleration", "tau": "effort"}

@@ -26,6 +26,7 @@ from ..mechanism.canonical import CanonicalModel
 from ..model.assembly import snapped, with_payload
 from ..model.constraints import Constraint, Spring, coupled
 from ..model.model import Coupling, Frame, Model, tips
+from ..model.semantics import EndEffector, JointData
 from ..support import settings
 from ..support.checks import Named, checked_dtype, checked_flag, real_array
 from ..support.lazy import lazy
@@ -179,8 +180,34 @@ class Robot:
 
     @property
     def ee(self) -> str:
-        """Name of the end-effector frame, if it is unambiguous: see docs/conventions.md."""
+        """Name of the end-effector frame: of the SRDF file, or if it is unambiguous (docs/conventions.md)."""
         return properties.only_tool(self.model)
+
+    @property
+    def end_effectors(self) -> dict[str, EndEffector]:
+        """End effectors of the SRDF file by name, each with its link, group and parent group."""
+        return {end.name: end for end in self.model.semantics.end_effectors if end.link in self.frame_names}
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """Groups of the SRDF file: the names of their joints, in the order of `joint_names`."""
+        return {
+            name: tuple(joint for joint in self.joint_names if joint in joints)
+            for name, joints in self.model.semantics.groups
+        }
+
+    @property
+    def states(self) -> dict[str, np.ndarray]:
+        """Named configurations of the SRDF file (nq,); joints that a state does not list are neutral.
+
+        A name that several groups use is the combination of their states, and each is also listed as "group/name".
+        """
+        return properties.states_of(self.model)
+
+    @property
+    def joint_data(self) -> dict[str, JointData]:
+        """Drives in the URDF file by joint: gear ratio, rotor inertia, soft limits, calibration."""
+        return {name: data for name, data in self.model.semantics.joint_data if name in self._core.joint_names}
 
     @property
     def limits(self) -> JointLimits:

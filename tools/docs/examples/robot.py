@@ -52,6 +52,13 @@ there = robot.integrate(q, qd, 0.5)
 robot.difference(q, there)
 # %% Robot.ee
 robot.ee
+# %% Robot.end_effectors
+srdf = """<robot name="planar2">
+  <group name="arm"><chain base_link="base" tip_link="tool"/></group>
+  <group_state name="bent" group="arm"><joint name="joint2" value="1.5"/></group_state>
+  <end_effector name="gripper" parent_link="tool" group="arm"/>
+</robot>"""
+ls.load(arm.to_urdf(), srdf=srdf).end_effectors["gripper"].link
 # %% Robot.explain
 found = arm.explain("inverse_dynamics", method="kane", q=[0.3, 0.5], qd=[1.0, 2.0])
 print(str(found.of("link2"))[-300:])
@@ -99,6 +106,8 @@ robot.functions[:6]
 robot.gravity
 # %% Robot.gravity_forces
 robot.gravity_forces(q)
+# %% Robot.groups
+ls.load(arm.to_urdf(), srdf=srdf).groups
 # %% Robot.has_inertia
 robot.has_inertia
 # %% Robot.influence
@@ -133,6 +142,8 @@ assert np.allclose(dJ @ qd, robot.jacobian_bias(q, qd, "tool"))
 dJ.shape
 # %% Robot.jacobians
 arm.jacobians([0.1, 0.2]).shape
+# %% Robot.joint_data
+robot.joint_data  # of URDF files with <transmission>, <safety_controller> or <calibration>
 # %% Robot.joint_names
 robot.joint_names
 # %% Robot.kinetic_energy
@@ -221,6 +232,8 @@ exact.snapping
 robot.standard_parameter_names[:4]
 # %% Robot.standard_parameters
 robot.standard_parameters.shape
+# %% Robot.states
+ls.load(arm.to_urdf(), srdf=srdf).states["bent"]
 # %% Robot.subchain
 robot.subchain("base", "link3").joint_names
 # %% Robot.symbolic

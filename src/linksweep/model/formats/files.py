@@ -56,7 +56,7 @@ def check_size(size: int, source: str, largest: int = LARGEST_FILE) -> None:
 
 @dataclass(slots=True)
 class Element:
-    """A tag with its attributes, children and the line of its opening tag. Text between tags is dropped.
+    """A tag with its attributes, children, the line of its opening tag, and its text without that of its children.
 
     start, stop: byte offsets of its opening and closing tag; equal for a self-closing tag.
     """
@@ -67,6 +67,7 @@ class Element:
     children: list[Element] = field(default_factory=list)
     start: int = 0
     stop: int = 0
+    text: str = ""
 
     def all(self, tag: str) -> Iterator[Element]:
         return (child for child in self.children if child.tag == tag)
@@ -105,11 +106,17 @@ def parse(data: bytes, source: str, encoding: str | None = None) -> Element:
     def end(_tag: str) -> None:
         open_elements.pop().stop = parser.CurrentByteIndex + lead
 
+    def content(text: str) -> None:
+        if open_elements and not text.isspace():
+            open_elements[-1].text += text
+
     def refuse_declaration(*_: object) -> None:
         refuse("a document type or entity is declared, which is not allowed for safety.")
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
+    parser.CharacterDataHandler = content
+    parser.buffer_text = True
     parser.StartDoctypeDeclHandler = refuse_declaration
     parser.EntityDeclHandler = refuse_declaration
     parser.ExternalEntityRefHandler = refuse_declaration  # type: ignore[assignment]

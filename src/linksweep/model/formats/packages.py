@@ -1,19 +1,32 @@
 """ROS packages: where they are looked for, and paths such as package://name/urdf/arm.urdf and file:///opt/arm.urdf.
 
-Standard library only: the process that expands xacro files (xacro_child.py) imports this module.
+The process that expands xacro files (xacro_child.py) imports this module too.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import unquote
+
+from linksweep.errors import ArgumentError
+from linksweep.support.messages import shown
 
 MANIFESTS = ("package.xml", "manifest.xml")
 MAX_DEPTH = 8  # folders between a search folder and a package
 _NAME = re.compile(rb"<name>\s*([^<\s]+)\s*</name>")
 _LARGEST_MANIFEST = 1_000_000
+
+
+def checked_folders(packages: object) -> list[str]:
+    """Return the argument `packages` as absolute paths."""
+    entries = [packages] if isinstance(packages, (str, os.PathLike)) else packages
+    if not isinstance(entries, Sequence) or not all(
+        isinstance(entry, (str, os.PathLike)) and os.path.isdir(entry) for entry in entries
+    ):
+        raise ArgumentError(f"packages is {shown(packages)}, expected existing folders that contain ROS packages.")
+    return [os.path.abspath(entry) for entry in entries]
 
 
 def search_folders() -> list[str]:

@@ -27,7 +27,7 @@ Reader = Callable[[object, str], Any]  # (stored value, its name in messages) ->
 def model_data(model: Model) -> Table:
     """Return the model as dicts, lists, strings and numbers, without the path of its file."""
     data = dataclasses.asdict(model)
-    del data["source"]
+    del data["source"], data["semantics"]
     return data
 
 

@@ -9,6 +9,7 @@ import math
 import os
 import re
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 from xml.sax.saxutils import quoteattr
@@ -33,6 +34,7 @@ from linksweep.model.model import (
     snap,
     symmetric,
 )
+from linksweep.model.semantics import JointData, Semantics
 from linksweep.support.messages import listing, nearest, shown
 
 KINDS = {
@@ -150,7 +152,8 @@ class _Reader:
                 raise self.fail(element, f"the link name {name!r} is used twice, expected it once.")
             links[name] = element
         joints = list(root.all("joint"))
-        parts = [self.part(joint, links) for joint in joints]
+        drives = self.joint_data(root, joints)
+        parts = [self.part(joint, links, drives) for joint in joints]
         mimics = [
             (part.joint, mimic)
             for part, joint in zip(parts, joints, strict=True)
@@ -167,8 +170,10 @@ class _Reader:
         base = self.base(root, links, parts)
         name = root.attributes.get("name") or "robot"
         own = self.inertial(links[base])
-        found = assemble(name, parts, base=base, base_inertial=own, gravity=gravity, source=self.source, rigid=rigid)
-        return coupled(found, laws) if laws else found
+        tree = assemble(name, parts, base=base, base_inertial=own, gravity=gravity, source=self.source, rigid=rigid)
+        fixed = tuple(part.joint.name for part in parts if not FREEDOMS[part.joint.kind])
+        tree = replace(tree, semantics=Semantics(joint_data=tuple(drives.items()), fixed_joints=fixed))
+        return coupled(tree, laws) if laws else tree
 
     def law(self, joint: Joint, mimic: Element, kinds: dict[str, str]) -> Coupling:
         leader = self.text(mimic, "joint")
@@ -203,7 +208,62 @@ class _Reader:
             f"the links {listing(roots)} have no parent joint, expected exactly one base link.",
         )
 
-    def part(self, element: Element, links: dict[str, Element]) -> Part:
+    def joint_data(self, root: Element, joints: list[Element]) -> dict[str, JointData]:
+        """Return what the file states of drives, for joints with such elements."""
+        drives: dict[str, JointData] = {}
+        for element in joints:
+            safety, calibration = (next(element.all(tag), None) for tag in ("safety_controller", "calibration"))
+            drive = JointData()
+            for source, attributes in (
+                (safety, {"soft_lower_limit": "soft_lower", "soft_upper_limit": "soft_upper",
+                          "k_position": "k_position", "k_velocity": "k_velocity"}),
+                (calibration, {"rising": "rising", "falling": "falling"}),
+            ):  # fmt: skip
+                for key, field in attributes.items():
+                    if source is not None and NUMBER.fullmatch(word := source.attributes.get(key, "").strip()):
+                        drive = replace(drive, **{field: float(word)})
+            if drive != JointData():
+                drives[self.text(element, "name")] = drive
+        for element in root.all("transmission"):
+            driven = [joint.attributes["name"] for joint in element.all("joint") if joint.attributes.get("name")]
+            actuators = list(element.all("actuator"))
+            if len(driven) != 1 or len(actuators) != 1:
+                continue  # differentials and the like have no ratio of one joint
+            interfaces = tuple(
+                tag.text.strip() for tag in next(element.all("joint")).all("hardwareInterface") if tag.text.strip()
+            )
+            drives[driven[0]] = replace(
+                drives.get(driven[0], JointData()), hardware_interfaces=interfaces,
+                gear_ratio=self.ratio(element, actuators[0]),
+                rotor_inertia=self.value(actuators[0], "drake:rotor_inertia"),
+            )  # fmt: skip
+        return drives
+
+    def ratio(self, transmission: Element, actuator: Element) -> float | None:
+        """Return the gear ratio of a transmission: Drake's, or ROS's mechanicalReduction."""
+        drake = self.value(actuator, "drake:gear_ratio")
+        if drake is not None:
+            return drake
+        joint = next(transmission.all("joint"))
+        for tag in (*actuator.children, *joint.children, *transmission.children):
+            if tag.tag in ("mechanicalReduction", "mechanical_reduction") and NUMBER.fullmatch(tag.text.strip()):
+                return float(tag.text)
+        return None
+
+    def value(self, element: Element, tag: str) -> float | None:
+        child = self.one(element, tag)
+        return None if child is None else self.number(child, "value")
+
+    def armature(self, name: str, dynamics: Element | None, drives: dict[str, JointData]) -> float:
+        """Return the motor inertia at the joint: of <dynamics> (linksweep, RaiSim), or of Drake's actuator."""
+        for key in ("armature", "rotor_inertia"):
+            if dynamics is not None and key in dynamics.attributes:
+                return self.number(dynamics, key)
+        drive = drives.get(name, JointData())
+        ratio = 1.0 if drive.gear_ratio is None else drive.gear_ratio
+        return 0.0 if drive.rotor_inertia is None else drive.rotor_inertia * ratio**2
+
+    def part(self, element: Element, links: dict[str, Element], drives: dict[str, JointData]) -> Part:
         name = self.text(element, "name")
         kind = self.text(element, "type")
         if kind not in KINDS:
@@ -232,7 +292,7 @@ class _Reader:
             self.origin(element),
             damping=0.0 if dynamics is None else self.number(dynamics, "damping", 0.0),
             friction=0.0 if dynamics is None else self.number(dynamics, "friction", 0.0),
-            armature=0.0 if dynamics is None else self.number(dynamics, "armature", 0.0),  # ours, see to_urdf
+            armature=self.armature(name, dynamics, drives),
             limits=self.limits(element, kind),
             torque_offset=0.0 if dynamics is None else self.number(dynamics, "torque_offset", 0.0),  # ours too
         )

@@ -11,13 +11,13 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from linksweep.errors import ArgumentError, BackendError, DescriptionError
 from linksweep.model.formats.files import LARGEST_FILE
-from linksweep.model.formats.packages import packages_around, search_folders
+from linksweep.model.formats.packages import checked_folders, packages_around, search_folders
 from linksweep.support.messages import shown
 
 SECONDS = 60.0  # of processor time and of wall time for one file; a robot takes less than one
@@ -98,16 +98,6 @@ def _answer(request: dict[str, object], name: str) -> dict[str, object]:
         timer.cancel()
         child.kill()
         child.wait()
-
-
-def checked_folders(packages: object) -> list[str]:
-    """Return the argument `packages` as absolute paths."""
-    entries = [packages] if isinstance(packages, (str, os.PathLike)) else packages
-    if not isinstance(entries, Sequence) or not all(
-        isinstance(entry, (str, os.PathLike)) and os.path.isdir(entry) for entry in entries
-    ):
-        raise ArgumentError(f"packages is {shown(packages)}, expected existing folders that contain ROS packages.")
-    return [os.path.abspath(entry) for entry in entries]
 
 
 def _checked_args(args: object) -> dict[str, str]:
