@@ -22,7 +22,7 @@ help:
 	@echo "make bench   measure against Pinocchio"
 	@echo "make bench-all  measure every function of five robots, and every peer that installs: tables, JSON, plots in $(OUT)/"
 	@echo "make docs    build the documentation into site/, warnings are errors"
-	@echo "make pictures  draw the moving picture of the README again"
+	@echo "make pictures  draw the animation of the README and the screenshot of the viewer"
 	@echo "make dist    build wheel and sdist, install the wheel in a fresh environment and try it"
 	@echo "make clean   remove .venv and everything that was generated"
 
@@ -99,7 +99,7 @@ bench-all: $(VENV)/peers.stamp
 docs: $(VENV)/docs.stamp
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-pictures: $(VENV)/plot.stamp
+pictures: $(VENV)/test.stamp
 	$(BIN)/python tools/pictures.py
 
 # What is released: built from the sources here, installed where none of them are seen, and tried.

@@ -1,72 +1,138 @@
-"""The moving picture of the README: `make pictures` writes docs/assets/puma560.gif, the one picture in the repository.
+"""Draw the images that the repository contains: `make pictures` writes panda.gif and viewer.png of docs/assets.
 
-A PUMA 560 moves through four poses and back; beside it stand the torques that this takes, up to the moment shown.
+The GIF shows the bundled Panda in the viewer, moving through four configurations and back, beside the torques of the
+motion up to the time shown. viewer.png is the viewer's window. Both need Chromium, chromedriver
+and the extra `test`.
 """
 
 from __future__ import annotations
 
 import io
+import shutil
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import linksweep as ls
-from linksweep.plots.drawing import Scene
 from linksweep.plots.figures import line_style, new_figure, style
+from linksweep.viewer import Scene
+from linksweep.viewer.recording import _page, _sandbox
 
-PATH = Path(__file__).parent.parent / "docs" / "assets" / "puma560.gif"
-POSES = [
-    [0.0, -0.9, 0.3, 0.0, 0.6, 0.0],
-    [1.2, -0.3, -0.2, 0.8, -0.4, 0.5],
-    [0.3, -1.6, 0.9, -0.6, 0.9, 1.0],
-    [-1.0, -0.5, 0.1, 0.4, 0.3, -0.8],
+ASSETS = Path(__file__).parent.parent / "docs" / "assets"
+CONFIGURATIONS = [
+    [0.0, -0.5, 0.0, -2.2, 0.0, 1.8, 0.8],
+    [0.9, 0.3, 0.3, -1.6, 0.2, 1.9, 0.3],
+    [0.2, 0.6, -0.2, -1.1, -0.6, 1.7, 1.4],
+    [-0.9, -0.1, -0.3, -2.4, 0.5, 2.3, 0.0],
 ]
-PICTURES, SECONDS, COLORS = 48, 4.8, 160
+FRAMES, SECONDS = 56, 5.6
+SIZE = 432  # pixels, height and half of the width
 
 
-def pictures() -> list[Any]:
+def motion() -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the robot, times (FRAMES,), positions (FRAMES, 7) and torques (FRAMES, 7)."""
+    robot = ls.load("panda")
+    path = ls.motion.QuinticSpline([*CONFIGURATIONS, CONFIGURATIONS[0]], np.linspace(0.0, SECONDS, 5))
+    t = np.linspace(0.0, SECONDS, FRAMES)
+    q, qd, qdd = path(t)
+    return robot, t, q, robot.inverse_dynamics(q, qd, qdd)
+
+
+def robot_frames(robot: Any, q: np.ndarray) -> Iterator[Any]:
+    """Yield an image of the robot in the viewer for each configuration."""
     from PIL import Image
 
-    robot = ls.robots.puma560()
-    motion = ls.motion.QuinticSpline([*POSES, POSES[0]], np.linspace(0.0, SECONDS, len(POSES) + 1))
-    t = np.linspace(0.0, SECONDS, PICTURES)
-    q, qd, qdd = motion(t)
-    tau = robot.inverse_dynamics(q, qd, qdd)
-    figure = new_figure(8.4, 4.2)
+    with Scene() as scene:
+        shown = scene.add(robot, q[0])
+        scene.frame_camera()
+        camera = scene.server.initial_camera
+        camera.position, camera.look_at = (1.75, -1.45, 1.15), (0.12, 0.0, 0.46)
+        with _page(scene.server, SIZE, SIZE) as client:
+            for _ in range(3):  # until all objects have arrived
+                client.get_render(SIZE, SIZE, transport_format="jpeg", timeout=300.0)
+            for row in q:
+                shown.q = row
+                scene.server.flush()
+                pixels = client.get_render(SIZE, SIZE, transport_format="png", timeout=300.0)
+                image = Image.fromarray(pixels)
+                paper = Image.new("RGB", image.size, "white")
+                paper.paste(image, mask=image.getchannel("A") if image.mode == "RGBA" else None)
+                yield paper
+
+
+def frames() -> list[Any]:
+    """Return the images of the GIF: the robot on the left, its torques on the right."""
+    from PIL import Image
+
+    robot, t, q, tau = motion()
+    figure = new_figure(SIZE / 80, SIZE / 80)
     figure.set_layout_engine("none")
-    scene = Scene(robot, q, axes=False, frames=(robot.ee,), com=False)
-    scene.figure(None, "")
-    scene.axes = figure.add_axes((-0.04, -0.03, 0.56, 1.06), projection="3d", computed_zorder=False)
-    beside = figure.add_axes((0.58, 0.26, 0.39, 0.64))
-    drawn = [beside.plot([], [], label=name, **line_style(k))[0] for k, name in enumerate(robot.joint_names)]
-    beside.set(xlim=(0, SECONDS), ylim=(tau.min() - 5, tau.max() + 5), xlabel="time (s)", ylabel="torque (N m)")
-    beside.set_title("robot.inverse_dynamics(q, qd, qdd)", fontsize=10, family="monospace")
-    figure.legend(handles=drawn, loc="lower center", bbox_to_anchor=(0.775, 0.0), ncols=3, fontsize=8, frameon=False)
-    style(beside)
-    found = []
-    for k in range(PICTURES - 1):  # the last is the first again
-        scene.draw(k)
-        scene.axes.set(xlabel="", ylabel="", zlabel="")  # there is no room for them
-        for j, line in enumerate(drawn):
+    axes = figure.add_axes((0.15, 0.26, 0.8, 0.66))
+    lines = [axes.plot([], [], label=f"joint {k + 1}", **line_style(k))[0] for k in range(robot.nv)]
+    axes.set(xlim=(0, SECONDS), ylim=(tau.min() - 5, tau.max() + 5), xlabel="time (s)", ylabel="torque (N m)")
+    axes.set_title("robot.inverse_dynamics(q, qd, qdd)", fontsize=10, family="monospace")
+    figure.legend(handles=lines, loc="lower center", bbox_to_anchor=(0.55, 0.02), ncols=4, fontsize=8, frameon=False)
+    style(axes)
+    images = []
+    for k, left in enumerate(robot_frames(robot, q[:-1])):  # the last configuration is the first again
+        for j, line in enumerate(lines):
             line.set_data(t[: k + 1], tau[: k + 1, j])
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=80)
-        found.append(Image.open(buffer).convert("RGB"))
-    return found
+        image = Image.new("RGB", (2 * SIZE, SIZE), "white")
+        image.paste(left, (0, 0))
+        image.paste(Image.open(buffer).convert("RGB").resize((SIZE, SIZE)), (SIZE, 0))
+        images.append(image)
+    return images
+
+
+def animation() -> None:
+    from PIL import Image
+
+    images, path = frames(), ASSETS / "panda.gif"
+    middle, palette = images[len(images) // 2], Image.new("P", (1, 1))
+    robot = middle.crop((0, 0, SIZE, SIZE)).quantize(200, method=Image.Quantize.MEDIANCUT)
+    # MAXCOVERAGE keeps the colours of thin curves, which are rare among the pixels
+    curves = images[-1].crop((SIZE, 0, 2 * SIZE, SIZE)).quantize(55, method=Image.Quantize.MAXCOVERAGE)
+    palette.putpalette([255, 255, 255, *robot.getpalette()[:600], *curves.getpalette()[:165]])
+    few = [image.quantize(palette=palette, dither=0) for image in images]
+    few[0].save(path, save_all=True, append_images=few[1:], duration=round(1000 * SECONDS / FRAMES), loop=0)
+    print(f"wrote {path}: {len(few)} frames, {path.stat().st_size / 1e6:.2f} MB")
+
+
+def window() -> None:
+    """Write a screenshot of the viewer's whole page, with timeline and plots."""
+    from PIL import Image
+    from selenium import webdriver
+
+    robot, t, q, tau = motion()
+    path = ASSETS / "viewer.png"
+    viewer = robot.show(q, t, tau=tau, browser=False, plain=True)
+    viewer.seek(1.9)
+    options = webdriver.ChromeOptions()
+    size = "--window-size=1400,760"
+    for flag in ("--headless=new", *_sandbox(), "--use-angle=swiftshader", "--enable-unsafe-swiftshader", size):
+        options.add_argument(flag)
+    with webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver"))) as browser:
+        browser.get(viewer.url)
+        time.sleep(20.0)
+        note = ".mantine-Notifications-root, .mantine-Notification-root"  # about software rendering
+        browser.execute_script(f"document.querySelectorAll('{note}').forEach(x => x.remove())")
+        time.sleep(3.0)
+        image = Image.open(io.BytesIO(browser.get_screenshot_as_png())).convert("RGB")
+    image.quantize(128).save(path, optimize=True)
+    viewer.close()
+    print(f"wrote {path}: {path.stat().st_size / 1e3:.0f} kB")
 
 
 def main() -> None:
-    from PIL import Image
-
-    found = pictures()
-    # the widest spread of colours, not the commonest ones: thin curves keep theirs
-    palette = found[len(found) // 2].quantize(COLORS, method=Image.Quantize.MAXCOVERAGE)
-    few = [picture.quantize(palette=palette, dither=0) for picture in found]
-    few[0].save(
-        PATH, save_all=True, append_images=few[1:], duration=round(1000 * SECONDS / PICTURES), loop=0, optimize=True
-    )
-    print(f"{PATH}: {len(few)} pictures, {PATH.stat().st_size / 1e6:.2f} MB")
+    begun = time.monotonic()
+    animation()
+    window()
+    print(f"{time.monotonic() - begun:.0f} s")
 
 
 if __name__ == "__main__":
