@@ -28,7 +28,7 @@ TERMS = {
     "written out": r"\bwritten out\b",
     "law": r"\blaws?\b(?! of)(?<!control law)(?<!control laws)",
     "asked for": r"\basked for\b|\bwhat is asked\b",
-    "who": r"\bwho\b|\bwhom\b",
+    "who": r"(?<!users )(?<!readers )(?<!authors )(?<!engineers )(?<!everyone )\bwho\b|\bwhom\b",  # not of people
     "so many": r"\bso many\b",
     "unless said": r"\bunless said\b|\bnothing (else )?is said\b|\bmust be said\b",
     "is no": r"\bis no (?!longer|more|less|greater|larger|smaller|need)\b|\bhas no place\b",

@@ -62,6 +62,15 @@ WRITTEN_OUT = {
     "carried = link.phi_T(parent) + at.n": r"\mathrm{carried} = {\phi}^{T}\,{\lambda}_{\mathrm{inner}} + n",
     "moments, forces, accelerations = outer.moments, outer.forces, outer.accelerations": "",
     "z = outer": "",
+    "w = w_inner + rate.angular":
+        r"\omega = {A}^{T}\,{\omega}_{\mathrm{inner}} + {\left({H}^{T}\,\dot{q}\right)}_{\omega}",
+    "dw = link.X.turn_back(inner.dw) + (joint.angular + acceleration.angular)":
+        r"\dot{\omega} = {A}^{T}\,{\dot{\omega}}_{\mathrm{inner}} + {a}_{\omega} + "
+        r"{\left({H}^{T}\,\ddot{q}\right)}_{\omega}",
+    "pdd = pdd + (joint.linear + acceleration.linear)":
+        r"\ddot{p} \leftarrow \ddot{p} + {a}_{v} + {\left({H}^{T}\,\ddot{q}\right)}_{v}",
+    "dv = dv_foot + U @ link.offset + (joint.linear + acceleration.linear)":
+        r"\dot{v} = {\dot{v}}_{\mathrm{foot}} + U\,\mathrm{offset} + {a}_{v} + {\left({H}^{T}\,\ddot{q}\right)}_{v}",
 }  # fmt: skip
 CALL = re.compile(r"\\mathrm\{[^{}]*\}\\,\\left\(")  # a function of the program, which says nothing in a formula
 
