@@ -161,8 +161,8 @@ FAULTS = (
     Fault(
         "rule-difference", "a sign: the rule (x - y) - x = -y",
         "tracing/rules.py",
-        'return g.apply("neg", a.args[1]) if _is(a, "sub")',
-        'return a.args[1] if _is(a, "sub")',
+        'return g.apply("neg", a.args[1]) if a.args[0] is b',
+        'return a.args[1] if a.args[0] is b',
         ("tracing/test_rules.py",),
     ),
     Fault(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections import Counter
@@ -51,7 +52,8 @@ PATTERNS: dict[tuple[str, str], Callable[..., Any]] = {
     ("mul", "c (x + x) = (2 c) x"): lambda x, y, z, w, c, d: c * (x + x),
     ("mul", "(-x) y = -(x y)"): lambda x, y, z, w, c, d: (-x) * y,
     ("mul", "x (-y) = -(x y)"): lambda x, y, z, w, c, d: x * (-y),
-    ("mul", "x (1 / x) = 1"): lambda x, y, z, w, c, d: x * (1.0 / x) + (1.0 / y) * y * z,
+    ("mul", "x (1 / x) = 1"): lambda x, y, z, w, c, d: x * (1.0 / x) + y,
+    ("mul", "(1 / x) x = 1"): lambda x, y, z, w, c, d: (1.0 / x) * x + y,
     ("mul", "(-c) x = -(c x) where c x is there already"): lambda x, y, z, w, c, d: (c * x) / (d + x * x) + (-c * x),
     ("div", "x / x = 1"): lambda x, y, z, w, c, d: x / x + y,
     ("div", "0 / x = 0"): lambda x, y, z, w, c, d: 0.0 / x + y,
@@ -86,11 +88,12 @@ def fired(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str]]:
     seen: Counter[tuple[str, str]] = Counter()
 
     def watched(op: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(rule)  # with its comment and patterns
         def run(*args: Any) -> Any:
-            found = rule(*args)
-            if found is not None:
+            replacement = rule(*args)
+            if replacement is not None:
                 seen[op, rule.comment] += 1  # type: ignore[attr-defined]
-            return found
+            return replacement
 
         return run
 

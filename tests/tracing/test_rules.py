@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -15,10 +16,9 @@ from rule_patterns import EXAMPLES, NUMBERS, PATTERNS, every_rule
 import linksweep as ls
 from linksweep.backends.interpreter import Interpreter
 from linksweep.spatial import scalars
-from linksweep.tracing import expression
 from linksweep.tracing.expression import ONLINE, PARAMETER, Graph, Node
 from linksweep.tracing.program import Array, block_program
-from linksweep.tracing.rules import RULES
+from linksweep.tracing.rules import NUMBER, OFFLINE, RULES, rules_for
 
 pytestmark = pytest.mark.quick
 
@@ -104,12 +104,41 @@ def test_random_expressions_keep_their_values(steps: list[tuple[int, int, int, i
     assert np.median(difference / (1e-9 * scale + 1e-12)) <= 1.0
 
 
-@pytest.mark.slow
-def test_rules_that_are_not_tried_would_not_fit(monkeypatch: pytest.MonkeyPatch):
-    """UNMATCHED only saves time: without it the same programs come out."""
+@pytest.mark.parametrize("op", RULES)
+def test_rules_are_tried_for_the_operands_that_they_state(op: str):
+    """A rule that is tried for an operand of its kind is tried for every operand of that kind, and for no other."""
+    nodes = ("input", "load", "sin", "cos", "sqrt", "add", "sub", "mul", "div", "neg", "where", "lt")
+    kinds = (NUMBER, *nodes, *(kind + OFFLINE for kind in nodes))
+    arity = len(RULES[op][0].patterns[0])  # type: ignore[attr-defined]
+    words: dict[str, Callable[[str, str], bool]] = {
+        "*": lambda kind, first: True,
+        "same": lambda kind, first: kind == first,
+        "parameter": lambda kind, first: kind[-1] == OFFLINE,
+        "offline": lambda kind, first: kind == NUMBER or kind[-1] == OFFLINE,
+        **{word: lambda kind, first, word=word: kind in (word, word + OFFLINE) for word in (NUMBER, *nodes)},
+    }
+    for operands in itertools.product(kinds, repeat=min(arity, 2)):
+        operands = (*operands, *(NUMBER,) * (arity - len(operands)))
+        expected = [
+            rule for rule in RULES[op]
+            if any(all(words[word](kind, operands[0]) for word, kind in zip(pattern, operands, strict=True))
+                   for pattern in rule.patterns)  # type: ignore[attr-defined]
+        ]  # fmt: skip
+        assert list(rules_for(op, *operands)) == expected
+
+
+def test_programs_keep_no_sums_and_products_that_fold():
+    """After all rules no operand of a sum or product is 0 or negated."""
     for bot in (ls.robots.puma560(), ls.robots.stanford()):
-        items = ["forward_dynamics", ("derivative", "forward_dynamics", "q"), ("derivative", "forward_dynamics", "tau")]
-        short = str(bot.compile(items, backend="interpreter").program)
-        with monkeypatch.context() as patch:
-            patch.setattr(expression, "UNMATCHED", {})
-            assert str(ls.Robot(bot.model).compile(items, backend="interpreter").program) == short
+        program = bot.compile(["inverse_dynamics", "mass_matrix"], backend="interpreter").program
+        for body in program.bodies():
+            for node in body.nodes:
+                if node.op in ("add", "mul"):
+                    assert not any(not isinstance(arg, Node) and arg == 0 for arg in node.args)
+                    assert not any(isinstance(arg, Node) and arg.op == "neg" for arg in node.args)
+
+
+@pytest.mark.parametrize("operand", ["1.0", None, np.float32(2.0)])
+def test_operands_are_numbers_or_nodes(operand: Any):
+    with pytest.raises(TypeError, match="not a number"):
+        Graph().make("mul", operand, 2.0)

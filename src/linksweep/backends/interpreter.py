@@ -77,12 +77,14 @@ class _Run:
         def value(x: Operand) -> Column:
             return values[x] if isinstance(x, Node) else self.scalar(x)
 
+        scalar = self.scalar
         for node in body.nodes:
-            if node.op in ("sin", "cos"):
+            op = node.op
+            if op == "sin" or op == "cos":
                 measured, offset = measured_angle(node.args[0])
-                values[node] = OPERATIONS[node.op](_shifted(value(measured), value(offset)))
+                values[node] = OPERATIONS[op](_shifted(value(measured), value(offset)))
             elif node.args:
-                values[node] = OPERATIONS[node.op](*map(value, node.args))
+                values[node] = OPERATIONS[op](*[values[x] if type(x) is Node else scalar(x) for x in node.args])
             else:
                 values[node] = self.leaf(node, j)
         for effect in body.effects:

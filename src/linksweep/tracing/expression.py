@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..spatial.scalars import LARGE as LARGE  # for the backends, which see nothing below
-from ..spatial.scalars import Scalar, Solution
+from ..spatial.scalars import Scalar, Solution, is_number
 
 PARAMETER, ONLINE = 1, 2
 
@@ -31,7 +31,7 @@ Data = tuple[Any, ...]  # the address of a leaf, see program.py: indices, and fo
 class Node:
     """One operation of a trace; compared by identity."""
 
-    __slots__ = ("args", "data", "graph", "level", "op", "order")
+    __slots__ = ("args", "data", "graph", "kind", "level", "op", "order")
 
     def __init__(self, graph: Graph, op: str, args: tuple[Operand, ...], data: Data, level: int, order: int):
         self.graph = graph
@@ -40,39 +40,40 @@ class Node:
         self.data = data
         self.level = level
         self.order = order
+        self.kind = op if level == ONLINE else op + OFFLINE  # chooses the rules to try
 
     def __add__(self, b: Operand) -> Value:
-        return self.graph.apply("add", self, b)
+        return self.graph.binary("add", self, b)
 
     def __radd__(self, b: Operand) -> Value:
-        return self.graph.apply("add", b, self)
+        return self.graph.binary("add", b, self)
 
     def __sub__(self, b: Operand) -> Value:
-        return self.graph.apply("sub", self, b)
+        return self.graph.binary("sub", self, b)
 
     def __rsub__(self, b: Operand) -> Value:
-        return self.graph.apply("sub", b, self)
+        return self.graph.binary("sub", b, self)
 
     def __mul__(self, b: Operand) -> Value:
-        return self.graph.apply("mul", self, b)
+        return self.graph.binary("mul", self, b)
 
     def __rmul__(self, b: Operand) -> Value:
-        return self.graph.apply("mul", b, self)
+        return self.graph.binary("mul", b, self)
 
     def __truediv__(self, b: Operand) -> Value:
-        return self.graph.apply("div", self, b)
+        return self.graph.binary("div", self, b)
 
     def __rtruediv__(self, b: Operand) -> Value:
-        return self.graph.apply("div", b, self)
+        return self.graph.binary("div", b, self)
 
     def __neg__(self) -> Value:
         return self.graph.apply("neg", self)
 
     def __lt__(self, b: Operand) -> Value:
-        return self.graph.apply("lt", self, b)
+        return self.graph.binary("lt", self, b)
 
     def __gt__(self, b: Operand) -> Value:
-        return self.graph.apply("lt", b, self)
+        return self.graph.binary("lt", b, self)
 
     def __bool__(self) -> bool:
         raise TypeError("an algorithm cannot branch on a traced value: use scalars.where")
@@ -104,6 +105,7 @@ class Graph:
 
     def __init__(self) -> None:
         self.nodes: dict[tuple[object, ...], Node] = {}
+        self.rules: dict[tuple[str, ...], tuple[Rule, ...]] = {}  # by operation and kinds of operands
         self.solutions: dict[Node, tuple[Solution, int]] = {}  # outputs of equations, see tracing/differentiate.py
 
     def add_solution(self, solution: Solution, first: int) -> None:
@@ -126,27 +128,41 @@ class Graph:
         if node is None:
             level = 0
             for arg in args:
-                if type(arg) is Node and arg.level > level:
+                if type(arg) is not Node:
+                    if not is_number(arg):
+                        raise TypeError(f"{arg!r} is not a number or a value of this trace")
+                elif arg.level > level:
                     level = arg.level
             node = self.nodes[key] = Node(self, op, args, (), level, len(self.nodes) if order is None else order)
         return node
 
     def apply(self, op: str, *args: Operand) -> Value:
         """Return the operation after all rules that match: a node, or a float."""
-        if op not in UNMATCHED or not self._is_plain(op, *args):
-            for rule in RULES[op]:
-                found = rule(self, *args)
-                if found is not None:
-                    return found
-        if op in COMMUTATIVE and _comes_first(args[1], args[0]):
-            args = (args[1], args[0])
+        if len(args) == 2:
+            return self.binary(op, *args)
+        for rule in self.rules_for(op, *(arg.kind if type(arg) is Node else NUMBER for arg in args)):
+            replacement = rule(self, *args)
+            if replacement is not None:
+                return replacement
         return self.make(op, *args)
 
-    def _is_plain(self, op: str, a: Operand, b: Operand) -> bool:
-        """Return whether it is certain that no rule matches, as for most products and sums of a long program."""
-        if type(a) is not Node or type(b) is not Node or a is b or a.level != ONLINE or b.level != ONLINE:
-            return False
-        return a.op in UNMATCHED[op] and b.op in UNMATCHED[op] and (op != "sub" or ("sub", b, a) not in self.nodes)
+    def binary(self, op: str, a: Operand, b: Operand) -> Value:
+        """Return `apply(op, a, b)`. Most operations are binary, and millions of them are traced."""
+        kinds = (op, a.kind if type(a) is Node else NUMBER, b.kind if type(b) is Node else NUMBER)
+        rules = self.rules.get(kinds)
+        for rule in self.rules_for(*kinds) if rules is None else rules:
+            replacement = rule(self, a, b)
+            if replacement is not None:
+                return replacement
+        if op in COMMUTATIVE and (type(b) is not Node or (type(a) is Node and b.order < a.order)):
+            return self.make(op, b, a)  # numbers first, then older nodes
+        return self.make(op, a, b)
+
+    def rules_for(self, *kinds: str) -> tuple[Rule, ...]:
+        """Return the rules for an operation and the kinds of its operands."""
+        if kinds not in self.rules:
+            self.rules[kinds] = rules_for(*kinds)
+        return self.rules[kinds]
 
 
 def number(x: Operand) -> float:
@@ -169,11 +185,4 @@ def measured_angle(angle: Operand) -> tuple[Operand, Operand]:
     return angle, 0.0
 
 
-def _comes_first(a: Operand, b: Operand) -> bool:
-    """Return whether a is before b: numbers before nodes, older nodes before younger ones."""
-    if not isinstance(a, Node):
-        return isinstance(b, Node)
-    return isinstance(b, Node) and a.order < b.order
-
-
-from .rules import RULES, UNMATCHED  # noqa: E402  (the rules are written over nodes)
+from .rules import NUMBER, OFFLINE, Rule, rules_for  # noqa: E402  (the rules are written over nodes)

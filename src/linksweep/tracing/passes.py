@@ -53,16 +53,27 @@ def _relabel(effects: list[Effect], slots: dict[tuple[int, int], int]) -> list[E
 
 
 def _with_value(effect: Effect, new: dict[Node, Node]) -> Effect:
-    return replace(effect, value=new.get(effect.value, effect.value)) if isinstance(effect.value, Node) else effect
+    return (
+        replace(effect, value=new[effect.value]) if isinstance(effect.value, Node) and effect.value in new else effect
+    )
 
 
 def _live_slots(program: Program) -> set[tuple[int, int]]:
     """Return the (array, slot) pairs that some result depends on, through any number of links."""
     reads: dict[tuple[int, int], set[tuple[int, int]]] = {}  # slots that a slot's value is computed from
     live: set[tuple[int, int]] = set()
+    none: frozenset[tuple[int, int]] = frozenset()
     for body in program.bodies():
+        sources: dict[Node, frozenset[tuple[int, int]]] = {}  # slots that each node is computed from
+        for node in body.nodes:
+            if node.op == "load":
+                sources[node] = frozenset([node.data[:2]])
+            else:
+                below = [sources[arg] for arg in node.args if type(arg) is Node and arg in sources]
+                if below:
+                    sources[node] = below[0] if len(below) == 1 else below[0].union(*below[1:])
         for effect in body.effects:
-            loads = {node.data[:2] for node in Body.of([effect]).nodes if node.op == "load"}
+            loads = sources.get(effect.value, none) if isinstance(effect.value, Node) else none
             if isinstance(effect, (Output, PairOutput)):
                 live |= loads
             else:

@@ -18,6 +18,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import NoReturn
 
 from ..errors import BackendError
@@ -121,8 +122,8 @@ class Body:
 
     def uses(self) -> Counter[Node]:
         """Return how often each node is an operand or the value of an effect."""
-        uses = Counter(arg for node in self.nodes for arg in node.args if isinstance(arg, Node))
-        uses.update(effect.value for effect in self.effects if isinstance(effect.value, Node))
+        uses = Counter([arg for node in self.nodes for arg in node.args if isinstance(arg, Node)])
+        uses.update([effect.value for effect in self.effects if isinstance(effect.value, Node)])
         return uses
 
 
@@ -289,14 +290,19 @@ def _place(where: Sequence[int]) -> str:
 
 def needed(values: Iterable[Operand]) -> tuple[Node, ...]:
     """Return every node that these values depend on, in the order in which they run."""
-    found: set[Node] = set()
-    stack = [value for value in values if isinstance(value, Node)]
+    nodes: set[Node] = set()
+    stack = [value for value in values if type(value) is Node]
     while stack:
         node = stack.pop()
-        if node not in found:
-            found.add(node)
-            stack.extend(arg for arg in node.args if isinstance(arg, Node))
-    return tuple(sorted(found, key=lambda node: node.order))
+        if node not in nodes:
+            nodes.add(node)
+            for arg in node.args:
+                if type(arg) is Node:
+                    stack.append(arg)
+    return tuple(sorted(nodes, key=_ORDER))
+
+
+_ORDER = attrgetter("order")
 
 
 def output_effects(results: Iterable[Sequence[Operand]]) -> list[Output]:
@@ -412,7 +418,7 @@ class _Verifier:
         if _ARITY.get(node.op) != len(node.args):
             self.refuse(f"{node.op} with {len(node.args)} operands")
         for arg in node.args:
-            if not _known(arg, seen):
+            if arg not in seen if type(arg) is Node else not _known(arg, seen):
                 self.refuse(f"{node} runs before its operands, or they are not finite")
 
     def check_leaf(self, node: Node, place: _Place) -> None:
