@@ -6,6 +6,7 @@ their rules are listed here and tested on floats alone.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from typing import Any
 
@@ -195,6 +196,7 @@ def test_a_wrong_rule_is_refuted(op: str, comment: str, wrong: Any, monkeypatch:
     seen: Counter[tuple[str, str]] = Counter()
 
     def broken(rule: Any) -> Any:
+        @functools.wraps(rule)  # with its patterns
         def run_it(g: Any, *args: Any) -> Any:
             if rule(g, *args) is None:
                 return None
