@@ -22,7 +22,7 @@ from linksweep.functions.compiled import CompiledFunction
 from linksweep.functions.defaults import predicted_operations
 from linksweep.simulation import fixed_step
 from linksweep.simulation.dynamics import forward_dynamics_of
-from linksweep.simulation.integrators import STAGES
+from linksweep.simulation.integrators import RK4
 
 ROLLOUTS, TOLERANCE = 64, 1e-9
 ROBOTS = ["ur5_robot.urdf", "panda.urdf", "anymal.urdf", "talos_reduced.urdf"]
@@ -48,11 +48,11 @@ def measured(name: str, robot: ls.Robot, written_out_up_to: int, rounds: int) ->
     if len(forms) == 2:
         for a, b in zip(*outputs, strict=True):
             assert np.allclose(a, b, rtol=0, atol=TOLERANCE * np.abs(b).max())
-    stages = STAGES[recipe.integrator] * predicted_operations(robot.canonical, "forward_dynamics", 0)
+    stages = RK4.stages * predicted_operations(robot.canonical, "forward_dynamics", 0)
     row = {"robot": name, "n": n, "operations": stages, "loops": times[0], "loops_first": kernels[0][1]}
     if len(forms) == 2:
         row |= {"written": times[1], "written_first": kernels[1][1]}
-    return row | {"taken": "written out" if fixed_step.written_out(robot.canonical, "rk4") else "loops"}
+    return row | {"taken": "written out" if fixed_step.is_unrolled(robot.canonical, "rk4") else "loops"}
 
 
 def main() -> None:

@@ -281,7 +281,7 @@ FAULTS = (
     ),
     # ---- simulation --------------------------------------------------------------------------------------------
     Fault(
-        "rk4-stage", "an index: slope of the third Runge-Kutta stage",
+        "rk4-stage", "an index: derivative of the third Runge-Kutta stage",
         "simulation/integrators.py",
         "q3, v3 = _along(q, half, r2), _along(qd, half, a2)",
         "q3, v3 = _along(q, half, r2), _along(qd, half, a1)",
@@ -297,8 +297,8 @@ FAULTS = (
     Fault(
         "stop-damping", "a sign: damping of an elastic joint limit stop",
         "simulation/friction.py",
-        "push = k * (upper - q[place]) - d * qd[rate]",
-        "push = k * (upper - q[place]) + d * qd[rate]",
+        "push = k * (upper - q[i]) - d * qd[j]",
+        "push = k * (upper - q[i]) + d * qd[j]",
         ("simulation/test_friction_rest.py",),
     ),
     Fault(

@@ -15,10 +15,9 @@ from linksweep.functions.c_export import c_files
 from linksweep.functions.compiled import CompiledFunction, compiled
 from linksweep.functions.computation import Computation, Derivative, Jvp, RobotFunction, Together, Vjp
 from linksweep.simulation import PD
-from linksweep.simulation.controller_function import ControllerTorque
-from linksweep.simulation.controllers import Constant
+from linksweep.simulation.controllers import Constant, ControllerTorque
 from linksweep.simulation.dynamics import forward_dynamics_of
-from linksweep.simulation.step_program import TimeStep
+from linksweep.simulation.fixed_step import TimeStep
 
 ARM = ls.robots.planar(2)
 STEP = 1e-6  # of central differences

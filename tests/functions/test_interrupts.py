@@ -27,7 +27,7 @@ from linksweep.backends.target import host_target
 from linksweep.backends.threads import run_chunks
 from linksweep.functions.compiled import CompiledFunction
 from linksweep.functions.computation import RobotFunction
-from linksweep.simulation.step_program import TimeStep
+from linksweep.simulation.fixed_step import TimeStep
 from linksweep.support.interrupts import Uninterrupted
 
 

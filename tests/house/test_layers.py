@@ -54,7 +54,7 @@ LAZILY = {
     ("robot.robot", "motion"),
     ("robot.robot", "viewer"),
     ("robot.formulas", "explain"),
-    ("robot.options", "simulation.options"),  # of `show`
+    ("robot.options", "simulation.run"),  # of `show`
     ("simulation.result", "viewer"),  # run.show()
     ("simulation.result", "plots"),  # run.plot()
 }

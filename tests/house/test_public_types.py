@@ -192,7 +192,7 @@ def test_the_walk_walks():
         "linksweep.robot.grasps.Grasp",
         "linksweep.functions.compiled.CompiledFunction",
         "linksweep.robot.factor.Factor",
-        "linksweep.simulation.options.Settings",
+        "linksweep.simulation.result.Settings",
         "linksweep.model.formats.dh.DHTable",
     } <= reached
     assert len(reached) > 100

@@ -76,12 +76,12 @@ def test_long_tables_are_cut():
 def test_a_simulation():
     run = ls.simulate(PUMA, np.full(6, 0.1), duration=0.05)
     shown = Table(run._repr_html_())
-    assert shown.rows[0] == ["", "first", "last", "least", "most"] and len(shown.rows) == 1 + 18
+    assert shown.rows[0] == ["", "first", "last", "min", "max"] and len(shown.rows) == 1 + 18
     assert shown.rows[1][0] == "q.joint1" and float(shown.rows[1][1]) == 0.1
     assert float(shown.rows[2][2]) == pytest.approx(run.q[-1, 1], rel=1e-5)
     assert "Simulation of puma560: 0.05 s" in shown.around and "integrator: rk4" in shown.around
     several = Table(ls.simulate(PUMA, np.zeros((3, 6)), duration=0.05)._repr_html_())
-    assert several.rows[0] == ["", "least", "most"] and "(3,) rollouts" in several.around
+    assert several.rows[0] == ["", "min", "max"] and "(3,) rollouts" in several.around
 
 
 def test_counts_and_a_check():

@@ -97,7 +97,7 @@ def test_pictures(puma: ls.Robot):
     assert len(run.plot().axes) >= 6 and len(run.plot("q", path).axes) >= 6 and len(run.plot("tau").axes) >= 6
     with pytest.raises(ArgumentError, match="show is 'power'"):
         run.plot("power")
-    with pytest.raises(ArgumentError, match="a reference is a path"):
+    with pytest.raises(ArgumentError, match="show is 'tau'"):
         run.plot("tau", path)
 
 

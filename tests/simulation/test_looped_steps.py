@@ -11,9 +11,8 @@ import linksweep as ls
 from linksweep.functions.defaults import predicted_operations
 from linksweep.simulation import fixed_step
 from linksweep.simulation.dynamics import forward_dynamics_of
-from linksweep.simulation.fixed_step import LOOPED_UP_TO, STEP_WRITTEN_OUT
-from linksweep.simulation.integrators import STAGES
-from linksweep.simulation.step_program import traced_loops
+from linksweep.simulation.fixed_step import LOOPED_UP_TO, STEP_UNROLLED, traced_loops
+from linksweep.simulation.integrators import RK4
 from linksweep.tracing.program import Block
 
 pytestmark = pytest.mark.filterwarnings("ignore:simulate. .* is deprecated:DeprecationWarning")  # options by name
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:simulate. .* is deprecated:Depre
 @pytest.fixture
 def in_loops(monkeypatch: pytest.MonkeyPatch):
     fixed_step._unrolled_or_looped.cache_clear()
-    monkeypatch.setattr(fixed_step, "STEP_WRITTEN_OUT", 0)
+    monkeypatch.setattr(fixed_step, "STEP_UNROLLED", 0)
     yield
     fixed_step._unrolled_or_looped.cache_clear()
 
@@ -63,5 +62,5 @@ def _recipe(robot: ls.Robot) -> fixed_step.TimeStep:
 
 def test_where_the_bounds_are():
     chain = ls.robots.chain(60).canonical
-    assert STAGES["rk4"] * predicted_operations(chain, "forward_dynamics", 0) > STEP_WRITTEN_OUT
+    assert RK4.stages * predicted_operations(chain, "forward_dynamics", 0) > STEP_UNROLLED
     assert LOOPED_UP_TO >= 61

@@ -51,7 +51,7 @@ def test_states_that_are_not_kept_are_run_again(monkeypatch: pytest.MonkeyPatch,
     w_q, w_qd = random.uniform(-1, 1, (2, steps + 1, 5, 3))
     before = [x.copy() for x in (*given, w_q, w_qd)]
     kept = roll.vjp(*given, w_q, w_qd)
-    monkeypatch.setattr(gradient, "KEPT", 0)
+    monkeypatch.setattr(gradient, "STORED", 0)
     again = roll.vjp(*given, w_q, w_qd)
     known = roll.backward(*given, w_q, w_qd, states=roll(*given))
     for found in (again, known):

@@ -75,7 +75,7 @@ def test_what_is_no_simulation_is_refused(content: bytes, tmp_path: Path):
     with pytest.raises(ArgumentError, match=r"bad\.npz .*expected one that to_npz wrote"):
         load(tmp_path / "bad.npz")
     np.savez(tmp_path / "other.npz", t=np.zeros(3))
-    with pytest.raises(ArgumentError, match="is no simulation"):
+    with pytest.raises(ArgumentError, match="is not a simulation"):
         load(tmp_path / "other.npz")
     with pytest.raises(ArgumentError, match="cannot be read"):
         load(tmp_path / "missing.npz")

@@ -74,7 +74,7 @@ def test_samples_are_held_as_said(puma: ls.Robot):
 
 @pytest.mark.parametrize("law", [Sampled(np.ones((4, 6)), hold="zero"), Sampled(np.ones((4, 6)), np.arange(4) - 5.0)])
 def test_samples_that_do_not_fit_the_time_are_refused(puma: ls.Robot, law: Sampled):
-    with pytest.raises(ArgumentError, match=r"samples, expected 11|expected them to hold 0 to 0\.01"):
+    with pytest.raises(ArgumentError, match=r"samples, expected 11|0 to 0\.01"):
         ls.simulate(puma, np.zeros(6), None, law, 0.01)
 
 
@@ -115,7 +115,7 @@ def test_no_law_drives_a_free_joint():
     robot = random_robot(("free", "revolute"), seed=4)
     tau = ls.simulate(robot, robot.neutral(), None, PD(robot.neutral(), 5.0, 1.0), 1e-3).tau[0]
     assert (tau[:6] == 0.0).all() and tau[6] == pytest.approx(robot.gravity_forces(robot.neutral())[6], rel=1e-12)
-    with pytest.raises(ArgumentError, match="needs motors that determine every joint"):
+    with pytest.raises(ArgumentError, match="joint0"):
         ls.simulate(robot, robot.neutral(), None, ComputedTorque(robot.neutral(), 5.0, 1.0), 1e-3)
 
 
@@ -187,7 +187,7 @@ def test_events_and_dense_output_of_a_pendulum():
     stopped = ls.simulate(pendulum(), [start], None, None, 2.0, dt=0.05, integrator=exact)
     assert stopped.t[-1] == pytest.approx(quarter, rel=1e-9) and abs(stopped.q[-1, 0]) < 1e-12
     assert len(stopped.t) == len(stopped.q) == len(stopped.tau) == int(quarter / 0.05) + 2
-    with pytest.raises(ArgumentError, match="outside 0 to"):
+    with pytest.raises(ArgumentError, match="expected 0 to"):
         stopped.dense(1.9)  # type: ignore[misc]
 
 
@@ -218,14 +218,14 @@ def test_limits_are_reported_or_stop():
         == ()
     )
     assert [c.time for c in batch.limit_crossings] == sorted(c.time for c in batch.limit_crossings)
-    with pytest.raises(ArgumentError, match="outside the upper limit of joint swing already"):
+    with pytest.raises(ArgumentError, match="outside the upper limit of joint swing"):
         ls.simulate(limited, [3.1], None, None, 1.0, integrator=ls.simulation.Adaptive(limits="stop"))
 
 
 def test_adaptive_steps_that_cannot_go_on_are_nan_from_there():
     """q'' = q^2 grows beyond all bounds before 3 s."""
     robot = pendulum(0.0)
-    with pytest.warns(SimulationWarning, match="of pendulum ended early: at t = .* no step is small enough"):
+    with pytest.warns(SimulationWarning, match="of pendulum ended early: the step size became too small"):
         found = ls.simulate(
             robot, [1.0], [2.0], lambda t, q, qd: INERTIA * q**2 * 6.0, 4.0, integrator="adaptive", dt=0.1
         )
@@ -243,7 +243,7 @@ def test_adaptive_steps_end_where_the_torque_is_not_a_number(puma: ls.Robot, beg
     def never(t: float, q: np.ndarray, qd: np.ndarray) -> float:
         return 1.0
 
-    with pytest.warns(SimulationWarning, match="ended early: at t = .* no step is small enough"):
+    with pytest.warns(SimulationWarning, match="ended early: the step size became too small"):
         run = ls.simulate(
             puma,
             np.zeros(6),

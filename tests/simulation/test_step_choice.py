@@ -14,7 +14,7 @@ from linksweep.functions.defaults import predicted_operations
 from linksweep.simulation import fixed_step
 from linksweep.simulation.controllers import Constant
 from linksweep.simulation.dynamics import forward_dynamics_of
-from linksweep.simulation.fixed_step import written_out
+from linksweep.simulation.fixed_step import is_unrolled
 
 
 def example(name: str) -> ls.Robot:
@@ -28,7 +28,7 @@ def example(name: str) -> ls.Robot:
 def test_robots_whose_geometry_folds_are_written_out(name: str):
     model = example(name).canonical
     whole, left = (predicted_operations(model, "forward_dynamics", 0, loops=loops) for loops in (True, False))
-    assert left < 0.5 * whole and written_out(model, "rk4")
+    assert left < 0.5 * whole and is_unrolled(model, "rk4")
 
 
 @pytest.mark.parametrize(("links", "expected"), [(6, True), (9, True), (12, False), (30, False), (61, False)])
@@ -36,7 +36,7 @@ def test_chains_of_general_geometry_are_loops_from_a_dozen_links_on(links: int, 
     """As benchmarks/steps.py measured both: nothing folds, and loops keep to the cache."""
     model = ls.robots.chain(links).canonical
     assert predicted_operations(model, "forward_dynamics", 0) >= 0.7 * 443 * links
-    assert written_out(model, "rk4") == expected
+    assert is_unrolled(model, "rk4") == expected
 
 
 def test_the_choice_is_what_is_compiled(monkeypatch: pytest.MonkeyPatch):

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from linksweep.robot.robot import Robot
     from linksweep.simulation import Controller, Push, Rollouts, SampledController, Sampling, Simulation
     from linksweep.simulation.ensembles import Client
-    from linksweep.simulation.options import SimulateOptions
+    from linksweep.simulation.run import SimulateOptions
     from linksweep.support.files import Table
 
 KEYS = (

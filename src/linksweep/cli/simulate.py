@@ -165,7 +165,7 @@ def _integrator(name: str, method: str | None) -> Integrator:
     """The integrator that --integrator and --method name."""
     from dataclasses import replace
 
-    from linksweep.simulation.options import as_integrator
+    from linksweep.simulation.integrators import as_integrator
 
     return replace(as_integrator(name), method=method)
 

@@ -28,7 +28,7 @@ except ImportError as error:
         "linksweep.jax needs the package jax, which is not installed: pip install linksweep[jax]"
     ) from error
 
-from ..simulation.rollout_axes import Array as JaxArray
+from ..simulation.gradient import FrameworkArray as JaxArray
 from .rollouts import JaxRollout
 from .targets import as_arrays, bind, on_several_devices, register, result_type, sharding_attributes, target_names
 

@@ -24,8 +24,8 @@ from ..backends.registry import backend_named
 from ..backends.xla import Buffer, Place, Plan
 from ..errors import ArgumentError, BackendError
 from ..functions.frameworks import unique_name
-from ..simulation.gradient import Rollout
-from ..simulation.rollout_axes import FIRST, NAMES, Array, mapped_first, result_shapes, summed
+from ..simulation.gradient import FIRST, NAMES, Rollout, mapped_first, result_shapes, summed
+from ..simulation.gradient import FrameworkArray as Array
 from .targets import as_arrays, bind, register, result_type, target_names
 
 TWICE = (

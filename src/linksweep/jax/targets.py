@@ -20,7 +20,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from ..backends.xla import Plan, capsule
 from ..errors import ArgumentError
 from ..functions.compiled import CompiledFunction
-from ..simulation.rollout_axes import Array
+from ..simulation.gradient import FrameworkArray as Array
 from ..support.checks import refuse_foreign
 from ..support.messages import shown
 from .handlers import handler

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..model.model import Inertial, Placement
-    from ..simulation.options import Torque
+    from ..simulation.run import Torque
     from ..support.checks import Named
 
 Row = Mapping[str, object] | Sequence[float]  # of a DH table

@@ -1,4 +1,4 @@
-"""Integrating forward dynamics in time: `simulate`, the laws that drive the joints, and what comes out."""
+"""Simulation: `simulate` integrates forward dynamics in time; controllers, contact models, results, ensembles."""
 
 from .contacts import Disturbance, JointStops, Push, Surface
 from .controllers import (
@@ -16,7 +16,7 @@ from .controllers import (
 )
 from .ensembles import Ensemble, Rollouts, ensemble
 from .gradient import Rollout, rollout
-from .options import RK4, Adaptive, Integrator, SemiImplicitEuler
+from .integrators import RK4, Adaptive, Integrator, SemiImplicitEuler
 from .result import (
     Event,
     LimitCrossing,

@@ -1,10 +1,8 @@
-"""What every argument of a simulation goes through before machine code sees it."""
+"""Checks of arrays, step counts and initial states, before machine code reads them."""
 
 from __future__ import annotations
 
 import math
-import operator
-from typing import SupportsFloat, SupportsIndex, cast
 
 import numpy as np
 
@@ -14,12 +12,12 @@ from ..robot.robot import Robot
 from ..support.checks import as_array, check_memory, refuse_foreign
 from ..support.messages import shown
 
-CLOSED = 1e-6  # metres and radians: a start that leaves more is no start on the constraints
+CLOSED = 1e-6  # m and rad: largest constraint error of initial states
 MOST_STEPS = 10**9  # of one simulation: minutes of machine code
 
 
 def real_array(name: str, value: object, size: int | None = None) -> np.ndarray:
-    """Finite real numbers as float64, contiguous; of shape (..., size) if one is given."""
+    """Return finite real numbers as a contiguous float64 copy, of shape (..., size) if a size is specified."""
     refuse_foreign(name, value)
     array = as_array(value)
     if array.dtype.kind not in "iufb":
@@ -29,55 +27,32 @@ def real_array(name: str, value: object, size: int | None = None) -> np.ndarray:
     check_memory(name, array.shape)
     array = np.array(array, dtype=np.float64, order="C")
     if not np.isfinite(array).all():
-        raise ArgumentError(f"{name} holds NaN or infinity, expected finite numbers: remove them.")
+        raise ArgumentError(f"{name} contains NaN or infinity, expected finite numbers.")
     return array
 
 
-def positive(name: str, value: object) -> float:
+def whole_steps(name: str, seconds: float, dt: float) -> int:
+    """Return the number of steps of dt in a time, which must be a whole number."""
     try:
-        number = float(cast(SupportsFloat, value)) if not isinstance(value, (str, bytes)) else math.nan
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not (math.isfinite(number) and number > 0.0):
-        raise ArgumentError(f"{name} is {shown(value)}, expected a finite number above 0.")
-    return number
-
-
-def whole(name: str, value: object) -> int:
-    try:
-        number = 0 if isinstance(value, (bool, np.bool_)) else operator.index(cast(SupportsIndex, value))
-    except TypeError:
-        number = 0
-    if number < 1:
-        raise ArgumentError(f"{name} is {shown(value)}, expected a whole number of at least 1.")
-    return number
-
-
-def step_count(duration: float, dt: float, every: int) -> int:
-    """How many steps of dt make the duration, and a whole number of records."""
-    exact = duration / dt
+        exact = seconds / dt
+    except OverflowError:  # an int of 400 digits
+        exact = math.inf
     if not exact <= MOST_STEPS:
         raise ArgumentError(
-            f"duration {duration:g} takes {exact:.3g} steps of dt={dt:g}, expected at most {MOST_STEPS:,}: choose a "
-            f"longer dt, or simulate a part at a time."
+            f"{name} {shown(seconds)} takes {exact:.3g} steps of dt={dt:g}, expected at most {MOST_STEPS:,}."
         )
     steps = round(exact)
-    if steps < 1 or abs(steps - exact) > 1e-6 * max(1.0, exact * 1e-3):
-        whole_steps = max(1, math.ceil(exact - 1e-9))
+    if abs(steps - exact) > 1e-6 * max(1.0, exact * 1e-3) or (seconds > 0.0 and not steps):
+        count = max(1, math.ceil(exact - 1e-9))
         raise ArgumentError(
-            f"duration {duration!r} is {exact:.6g} steps of dt={dt!r}, expected a whole number of steps: pass "
-            f"dt={duration / whole_steps!r} for {whole_steps}."
-        )
-    if steps % every:
-        raise ArgumentError(
-            f"every is {every}, which does not divide the {steps} steps: expected a divisor, so that the last state is "
-            f"recorded too."
+            f"{name} {seconds!r} is {exact:.6g} steps of dt={dt!r}, expected a whole number of steps: pass "
+            f"dt={seconds / count!r} for {count}."
         )
     return steps
 
 
 def broadcast_batch(**batches: tuple[int, ...]) -> tuple[int, ...]:
-    """The common batch shape of these arguments."""
+    """Return the common batch shape of arguments."""
     try:
         return np.broadcast_shapes(*batches.values())
     except ValueError:
@@ -89,25 +64,24 @@ def broadcast_batch(**batches: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def check_closed(robot: Robot, q0: np.ndarray, qd0: np.ndarray, names: tuple[str, str] = ("q0", "qd0")) -> None:
-    """Refuse a start that breaks the robot's constraints."""
+    """Raise ArgumentError for an initial state that violates the robot's constraints."""
     if not robot.model.constraints:
         return
-    gap = float(np.abs(_computed(robot, "constraint_error", q0)).max(initial=0.0))
+
+    def evaluated(function: str) -> np.ndarray:  # without compiling it for a few samples
+        return interpreted(robot._core)(function, q0) if q0.size <= FEW * robot.nq else robot.compile(function)(q0)
+
+    gap = float(np.abs(evaluated("constraint_error")).max(initial=0.0))
     if not gap < CLOSED:
         raise ArgumentError(
-            f"{names[0]} leaves a gap of {gap:.3g} in the constraints of {robot.name}, expected less than {CLOSED:g}: "
-            f"start from robot.project({names[0]})."
+            f"{names[0]} violates the constraints of {robot.name} by {gap:.3g} (m or rad), expected less than "
+            f"{CLOSED:g}: start from robot.project({names[0]})."
         )
     if not qd0.any():
         return
-    speed = float(np.abs(_computed(robot, "constraint_jacobian", q0) @ qd0[..., None]).max(initial=0.0))
+    speed = float(np.abs(evaluated("constraint_jacobian") @ qd0[..., None]).max(initial=0.0))
     if not speed < CLOSED * (1.0 + float(np.abs(qd0).max(initial=0.0))):
         raise ArgumentError(
-            f"{names[1]} opens the constraints of {robot.name} at {speed:.3g}, expected rates that keep them: start "
-            f"with robot.project_velocity({names[0]}, {names[1]})."
+            f"{names[1]} violates the constraints of {robot.name} at a rate of {speed:.3g} (m/s or rad/s), expected "
+            f"allowed velocities: start with robot.project_velocity({names[0]}, {names[1]})."
         )
-
-
-def _computed(robot: Robot, name: str, q: np.ndarray) -> np.ndarray:
-    """A function of constraints; of a few samples without compiling it."""
-    return interpreted(robot._core)(name, q) if q.size <= FEW * robot.nq else robot.compile(name)(q)

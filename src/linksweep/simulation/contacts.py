@@ -1,4 +1,4 @@
-"""Forces of the environment on a robot, passed to `simulate` as `disturbance=`: pushes and contact models.
+"""Forces of the environment on a robot, passed to `simulate` as `disturbance=`: external wrenches and contact models.
 
 A contact model is one class: a `Disturbance` with `inputs` and `formula`, as a controller has (controllers.py). A class
 with a `name` can be used in TOML experiments as a table of that name. docs/control.md, "Add a contact model", has an
@@ -11,21 +11,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
+from ..mechanism.coordinates import Values
 from ..robot.robot import Robot
 from ..spatial.factorization import dot, transpose_times
 from ..spatial.scalars import sqrt, where
+from ..support.checks import real_number
 from ..support.messages import shown
-from .checks import positive, real_array
+from .checks import real_array
 from .controllers import Controller, Grid, Input, Inputs, Signal, Sum, check_frame
 from .dynamics import Dynamics
 from .friction import Stops
-from .integrators import Values
 
 DISTURBANCES: dict[str, type[Controller]] = {}  # by the name that TOML experiments use
 
 
 class Disturbance(Controller):
-    """Joint torques by forces on a frame of the robot, which the recorded driving torques leave out."""
+    """Joint torques by forces on a frame of the robot. Recorded driving torques do not include them."""
 
     registry = DISTURBANCES
     structure = ("frame",)
@@ -44,10 +45,9 @@ class Push(Disturbance, name="push"):
 
     def __init__(self, frame: str, wrench: ArrayLike, start: float = 0.0, end: float = np.inf):
         self.frame, self.wrench = frame, real_array("Push: wrench", wrench, 6)
-        times = isinstance(start, (int, float)) and isinstance(end, (int, float)) and start < end
-        if not times or max(abs(start), 0.0 if end == np.inf else abs(end)) > 1e300:
+        self.start, self.end = real_number("Push: start", start), real_number("Push: end", end, finite=False)
+        if not self.start < self.end:
             raise ArgumentError(f"Push: start is {shown(start)} and end is {shown(end)}, expected start before end.")
-        self.start, self.end = float(start), float(end)
 
     def inputs(self, robot: Robot) -> dict[str, Input]:
         def wrench(t: np.ndarray, grid: Grid) -> np.ndarray:
@@ -69,10 +69,10 @@ class Surface(Disturbance, name="surface"):
     The force is n N + t: N = max(0, stiffness depth - damping speed) along the normal while the depth is positive, and
     t = -friction N v / sqrt(v^2 + width^2) against the sliding velocity v.
 
-    point, normal: three numbers each in the base; the normal points to the free side. stiffness (N/m) and damping
-    (N s/m) act while the frame is below; the surface never pulls. friction: Coulomb's coefficient, smooth within
-    sliding speeds of `width` (m/s). Steps of dt resolve the contact if stiffness dt^2 is small against the mass that
-    the frame carries.
+    point, normal: (3,) in the base frame; the normal points to the free side. stiffness (N/m) and damping (N s/m) act
+    while the frame is below; the surface never pulls. friction: Coulomb coefficient, smooth within sliding speeds of
+    `width` (m/s). Steps of dt resolve the contact if stiffness dt^2 is small compared with the mass that the frame
+    carries.
     """
 
     def __init__(
@@ -85,7 +85,8 @@ class Surface(Disturbance, name="surface"):
         if not (length > 0.0).all():
             raise ArgumentError(f"Surface: normal is {shown(normal)}, expected a direction, such as (0, 0, 1).")
         self.normal = self.normal / length
-        self.stiffness, self.width = positive("Surface: stiffness", stiffness), positive("Surface: width", width)
+        self.stiffness = real_number("Surface: stiffness", stiffness, above=0.0)
+        self.width = real_number("Surface: width", width, above=0.0)
         self.damping, self.friction = real_array("Surface: damping", damping), real_array("Surface: friction", friction)
         for name in ("damping", "friction"):
             if (getattr(self, name) < 0.0).any():
@@ -128,25 +129,25 @@ class JointStops(Disturbance):
 
     @classmethod
     def springs(cls, stops: Stops) -> JointStops:
-        """Stops from a pair (stiffness, damping), which `simulate` checks."""
-        found = cls()
-        found.stops = stops  # type: ignore[assignment]
-        return found
+        """Return stops of a pair (stiffness, damping), which `simulate` checks."""
+        joint_stops = cls()
+        joint_stops.stops = stops  # type: ignore[assignment]
+        return joint_stops
 
     def check(self, robot: Robot) -> None:
-        """Limits are checked with the start of a simulation."""
+        """Limits are checked with the initial state of a simulation."""
 
     def __repr__(self) -> str:
         return f"JointStops({'' if self.stops == 'inelastic' else ', '.join(map(repr, self.stops))})"
 
 
 def without_stops(disturbance: Controller | None) -> tuple[Controller | None, JointStops | None]:
-    """The forces of a disturbance, and the joint stops that are part of it."""
+    """Return the forces of a disturbance, and the joint stops that are part of it."""
     parts = disturbance.parts if isinstance(disturbance, Sum) else () if disturbance is None else (disturbance,)
     stops = [part for part in parts if isinstance(part, JointStops)]
     if len(stops) > 1:
-        raise ArgumentError(f"disturbance holds {len(stops)} JointStops, expected at most one.")
-    forces = [part for part in parts if not isinstance(part, JointStops)]
+        raise ArgumentError(f"disturbance contains {len(stops)} JointStops, expected at most one.")
     if not stops:
         return disturbance, None
+    forces = [part for part in parts if not isinstance(part, JointStops)]
     return (None if not forces else forces[0] if len(forces) == 1 else Sum(forces)), stops[0]

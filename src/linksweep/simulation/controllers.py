@@ -1,4 +1,4 @@
-"""Controllers: what drives the joints of a simulated robot, in Python, in compiled steps, in C and in TOML experiments.
+"""Controllers of simulated robots, for Python, compiled steps, C code and TOML experiments.
 
 A controller is one class. `inputs` names its values: arrays are constants (gains), `Signal`s change in time
 (references). `formula` computes the torques from them over any scalar, so that the same lines run on NumPy columns, are
@@ -12,27 +12,29 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
+from ..functions.compiled import CompiledFunction
+from ..functions.computation import Computation, RobotFunction, Tracing
 from ..mechanism.canonical import CanonicalModel
+from ..mechanism.coordinates import Values
 from ..robot.robot import Robot
 from ..spatial.scalars import Scalar, is_zero, sqrt, where
-from ..support.checks import check_memory, checked_flag
+from ..support.checks import check_memory, checked_flag, one_of, real_number
 from ..support.fingerprint import fingerprint
-from ..support.messages import is_one_of, listing, nearest, shown
-from .checks import positive, real_array
-from .dynamics import Dynamics
-from .integrators import Values, added, at_motors, between, tracking_error
-
-if TYPE_CHECKING:
-    import os
-    from pathlib import Path
+from ..support.messages import listing, nearest, shown
+from ..tracing.program import Array
+from .checks import real_array
+from .dynamics import Dynamics, TracedDynamics, added, at_motors, between, checked_torque, stacked, tracking_error
 
 T = TypeVar("T")
 Reference = Callable[[np.ndarray], Sequence[ArrayLike]]  # a path: q, qd and qdd at times (n,)
@@ -68,7 +70,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Samples:
-    """Values (times, ..., size) of a signal: `rows` of them for each step. 1: held for the step. 0: one for all."""
+    """Values (times, ..., size) of a signal, `rows` of them per step: 1 is held for the step, 0 is constant."""
 
     values: np.ndarray
     rows: int
@@ -88,7 +90,7 @@ class Signal:
     fixed: np.ndarray | None = None
 
     def sampled(self, grid: Grid) -> Samples:
-        """The values that the steps of a grid need."""
+        """Return the values that the steps of a grid need."""
         if self.values is None:
             assert self.fixed is not None
             return Samples(self.fixed[None], 0)
@@ -97,7 +99,7 @@ class Signal:
         return Samples(self.values(grid.times, grid), grid.rows)
 
     def at(self, t: float, grid: Grid) -> np.ndarray:
-        """The value (..., size) at one time."""
+        """Return the value (..., size) at one time."""
         if self.values is None:
             assert self.fixed is not None
             return self.fixed
@@ -166,11 +168,11 @@ class Controller:
             cls.registry[name] = cls
 
     def inputs(self, robot: Robot) -> dict[str, Input]:
-        """The values that the formula reads: arrays (..., size) that stay, and Signals."""
+        """Return the values that the formula reads: constant arrays (..., size), and Signals."""
         return {}
 
     def formula(self, dynamics: Dynamics, q: Values, qd: Values, inputs: Inputs) -> Values:
-        """The torques, one for each velocity, over any scalar; of `self` only the attributes in `structure` exist."""
+        """Return the torques (nv) over any scalar. Only the attributes of `self` in `structure` exist."""
         raise NotImplementedError
 
     @property
@@ -180,20 +182,19 @@ class Controller:
 
     def check(self, robot: Robot) -> None:
         """Raise ArgumentError for a robot that the controller cannot drive."""
-        known = self.controller_robot
-        if known is None:
+        other = self.controller_robot
+        if other is None:
             return
-        if [link.type for link in robot.canonical.joints] != [link.type for link in known.canonical.joints]:
+        if [link.type for link in robot.canonical.joints] != [link.type for link in other.canonical.joints]:
             raise ArgumentError(
-                f"{type(self).__name__}: controller_robot {known.name} has {known.nq} coordinates and {known.nv} "
+                f"{type(self).__name__}: controller_robot {other.name} has {other.nq} coordinates and {other.nv} "
                 f"velocities, expected joints of the same types in the same order as {robot.name} ({robot.nq} and "
                 f"{robot.nv})."
             )
-        if [tie.kind for tie in known.canonical.ties] != [tie.kind for tie in robot.canonical.ties]:
+        if [tie.kind for tie in other.canonical.ties] != [tie.kind for tie in robot.canonical.ties]:
             raise ArgumentError(
-                f"{type(self).__name__}: controller_robot {known.name} has {len(known.constraints)} constraints, "
-                f"expected those of {robot.name} ({len(robot.constraints)}): through them its motors drive passive "
-                f"joints."
+                f"{type(self).__name__}: controller_robot {other.name} has {len(other.constraints)} constraints, "
+                f"expected those of {robot.name} ({len(robot.constraints)}), through which motors drive passive joints."
             )
 
     def torque(
@@ -201,11 +202,12 @@ class Controller:
     ) -> np.ndarray:
         """Return the torques (..., nv) at time t in the states q (..., nq) and qd (..., nv), by compiled code.
 
-        robot: the one that is driven; controller_robot if omitted. dissipation: of the simulation.
+        robot: the driven robot; controller_robot if omitted. dissipation: whether the controller compensates damping.
         """
-        from .controller_function import controller_torque
-
-        return controller_torque(self, t, q, qd, robot, dissipation)
+        robot = self._driven(robot)
+        function = controller_function(self, robot, dissipation)
+        inputs = {**self.at(robot, Grid(1, 1.0, 1, dissipation))(float(t)), **self.constants(robot)}
+        return settled(function, function(q, qd, *(np.asarray(inputs[name], float) for name in function.inputs[2:])))
 
     def to_c(
         self, path: str | os.PathLike[str], robot: Robot | None = None, *, name: str | None = None,
@@ -214,15 +216,31 @@ class Controller:
         """Write the controller as C99 to `path`, which ends in .c, and a header beside it.
 
         The function takes q, qd, the signals at the current time (references) and the constants (gains), and returns
-        tau: the program that `torque` runs and that a simulation has in its step. The values of the gains are
-        constants beside it, and `<name>_tuned` is the function with these values. name: <robot>_<file> by default.
+        tau. It is the program that `torque` and simulations run. The values of the gains are constants beside it, and
+        `<name>_tuned` is the function with these values. name: <robot>_<file> by default.
         """
-        from .controller_function import export_controller
+        from ..functions.c_export import default_name, export_c
 
-        return export_controller(self, path, robot, name, dtype, dissipation)
+        robot = self._driven(robot)
+        function = controller_function(self, robot, dissipation, backend="interpreter")  # which is not called
+        gains = {key: value for key, value in self.constants(robot).items() if value.ndim == 1}  # without a batch
+        what, name = f"torques of {shown(self, 200)}", name or default_name(robot.name, path)
+        if any(re.search(r"_\d+$", key) for key in function.inputs):
+            what += " (arguments that end in _0, _1 ... are those of its first, second ... term)"
+        return export_c(function, Path(path), name=name, dtype=dtype, robot=robot, what=what, values=gains)
+
+    def _driven(self, robot: Robot | None) -> Robot:
+        """Return the robot that is driven: controller_robot by default."""
+        driven = self.controller_robot if robot is None else robot
+        if not isinstance(driven, Robot):
+            raise ArgumentError(
+                f"{type(self).__name__} got robot {shown(robot)}, expected the Robot that it drives: pass robot=, or "
+                f"controller_robot= to the controller."
+            )
+        return driven
 
     def control_law(self, robot: Robot) -> ControlLaw:
-        """The formula, without values, for a robot."""
+        """Return the formula for a robot, without values."""
         inputs, kind = self.inputs(robot), type(self)
         return ControlLaw(
             kind,
@@ -240,48 +258,47 @@ class Controller:
         return {name: x for name, x in self.inputs(robot).items() if not isinstance(x, Signal)}
 
     def at(self, robot: Robot, grid: Grid) -> Callable[[float], dict[str, np.ndarray]]:
-        """The signals as a function of one time."""
+        """Return the signals as a function of one time."""
         signals = self.signals(robot)
         return lambda t: {name: signal.at(t, grid) for name, signal in signals.items()}
 
-    def known(self, robot: Robot) -> Robot:
-        """The robot that the controller computes with."""
+    def model_robot(self, robot: Robot) -> Robot:
+        """Return the robot that the controller computes with."""
         return robot if self.controller_robot is None else self.controller_robot
 
-    def motorised(self, robot: Robot) -> Robot:
-        """The robot that the controller computes with, with motors at `actuated`, or where the driven one has them."""
-        known = self.known(robot)
-        if self.actuated is None and known is robot:
+    def motorized_robot(self, robot: Robot) -> Robot:
+        """Return the robot that the controller computes with, with the motors of the driven one, or at `actuated`."""
+        computed = self.model_robot(robot)
+        if self.actuated is None and computed is robot:
             return robot
         driven = (robot if self.actuated is None else robot.with_actuated(self.actuated)).canonical.joints
-        names = [name for name, link in zip(known.joint_names, driven, strict=True) if link.actuated]
-        return known if names == list(known.actuated) else known.with_actuated(names)
+        names = [name for name, link in zip(computed.joint_names, driven, strict=True) if link.actuated]
+        return computed if names == list(computed.actuated) else computed.with_actuated(names)
 
     def _model(self, robot: Robot) -> CanonicalModel | None:
-        """The model of the formula; None if it is the driven robot's.
+        """Return the model of the formula; None if it is that of the driven robot.
 
-        Constraints pass joint forces on to the motors only if these determine all joints; else the tree is used.
+        Constraints transmit joint forces to the motors only if these determine all joints; else the tree is used.
         """
-        known = self.motorised(robot)
-        known = known.without_constraints() if known.constraints and known.undriven_joints else known
-        return None if known.canonical == robot.canonical else known.canonical
+        computed = self.motorized_robot(robot)
+        computed = computed.without_constraints() if computed.constraints and computed.undriven_joints else computed
+        return None if computed.canonical == robot.canonical else computed.canonical
 
     def _robot_and_motors(self, robot: Robot | None, actuated: Sequence[str] | None) -> None:
         """Set controller_robot and actuated."""
         if robot is not None and not isinstance(robot, Robot):
             raise ArgumentError(
                 f"{type(self).__name__}: controller_robot is {shown(robot)}, expected a Robot, or None for the driven "
-                f"one."
+                f"robot."
             )
         self.controller_robot, self.actuated = robot, actuated
 
     def _gain(self, name: str, size: int) -> np.ndarray:
-        """Gains (..., size) from one number, `size` numbers, or a batch of them."""
+        """Return gains (..., size) from one number, `size` numbers, or a batch of them."""
         values = getattr(self, name)
         if values.ndim and values.shape[-1] != size:
             raise ArgumentError(
-                f"{type(self).__name__}: {name} has shape {values.shape}, expected one number, or (..., {size}): one "
-                f"for each of {size}, for each rollout if they differ."
+                f"{type(self).__name__}: {name} has shape {values.shape}, expected one number or (..., {size})."
             )
         return np.broadcast_to(values, (*values.shape[:-1], size)).copy()
 
@@ -296,14 +313,14 @@ class Controller:
 
 
 def _structural(value: Hashable, robot: Robot) -> Hashable:
-    """An attribute that a formula reads; of controllers their formulas."""
+    """Return an attribute that a formula reads, with controllers replaced by their formulas."""
     if isinstance(value, tuple):
         return tuple(_structural(x, robot) for x in value)
     return value.control_law(robot) if isinstance(value, Controller) else value
 
 
 def _digest(formula: Callable[..., Values]) -> str:
-    """A digest of the code of a formula and of everything that it reads."""
+    """Return a digest of the code of a formula and of everything that it reads."""
     return hashlib.sha256(json.dumps(fingerprint(formula), sort_keys=True).encode()).hexdigest()
 
 
@@ -341,22 +358,20 @@ class Constant(_PrescribedTorque, name="constant"):
 class Sampled(_PrescribedTorque):
     """Torques (samples, ..., nv) over time; the other axes are those of the batch.
 
-    times: (samples,), increasing, from 0 or before to the end or after. If omitted, the samples are at the steps (steps
-    + 1 of them), or at the steps and their middles (2 steps + 1), where they are used as they are. hold: what happens
-    between samples: "cubic" (a spline), "linear", or "zero" (the value at the beginning of a step holds for the step;
-    then one sample for each step is enough).
+    times: (samples,), increasing, covering the simulation. If omitted, the samples are at the steps (steps + 1 of
+    them), or at the steps and their middles (2 steps + 1), and are not interpolated. hold: interpolation between
+    samples, "cubic" (a spline), "linear", or "zero" (the value at the beginning of a step holds for the step; then one
+    sample per step is enough).
     """
 
     def __init__(self, tau: ArrayLike, times: ArrayLike | None = None, hold: str = "cubic"):
         self.tau = real_array("Sampled: tau", tau)
-        if not is_one_of(hold, HOLDS):
-            raise ArgumentError(f"Sampled: hold is {shown(hold)}{nearest(hold, HOLDS)}, expected one of {HOLDS}.")
+        self.hold = one_of("Sampled: hold", hold, HOLDS)
         if self.tau.ndim < 2 or not len(self.tau):
             raise ArgumentError(
                 f"Sampled: tau has shape {self.tau.shape}, expected (samples, ..., nv) with one row for each time. Use "
                 f"Constant(tau) for constant torques."
             )
-        self.hold = hold
         self.times = None if times is None else real_array("Sampled: times", times)
         if self.times is not None and (
             self.times.shape != (len(self.tau),) or len(self.tau) < 2 or not (np.diff(self.times) > 0).all()
@@ -383,13 +398,13 @@ class Sampled(_PrescribedTorque):
         return {"tau": Signal(robot.nv, values, held=self.hold == "zero")}
 
     def _times(self, grid: Grid) -> np.ndarray:
-        """The times of the samples, checked against the length of the simulation."""
+        """Return the times of the samples, checked against the duration of the simulation."""
         if self.times is not None:
             slack = 1e-9 * grid.duration
             if self.times[0] > slack or self.times[-1] < grid.duration - slack:
                 raise ArgumentError(
-                    f"Sampled: times go from {self.times[0]:g} to {self.times[-1]:g}, expected them to hold 0 to "
-                    f"{grid.duration:g}, the duration: add samples, or simulate a shorter time."
+                    f"Sampled: times are from {self.times[0]:g} to {self.times[-1]:g} s, expected them to cover the "
+                    f"simulation, 0 to {grid.duration:g} s."
                 )
             return self.times
         count, fitting = len(self.tau), {grid.steps + 1: grid.dt, 2 * grid.steps + 1: 0.5 * grid.dt}
@@ -425,13 +440,13 @@ class FeedForward(_PrescribedTorque, name="feed_forward"):
         self._robot_and_motors(controller_robot, actuated)
 
     def inputs(self, robot: Robot) -> dict[str, Input]:
-        known = self.motorised(robot)
+        computed = self.motorized_robot(robot)
 
         def torques(t: np.ndarray, grid: Grid) -> np.ndarray:
-            q, qd, qdd = along("FeedForward", self.path, robot, t)
-            tau = known.inverse_dynamics(q, qd, qdd, dissipation=grid.dissipation)
-            for link in known.canonical.joints:
-                if not (link.actuated or link.type.floats):  # free joints get theirs, as a test of the path
+            q, qd, qdd = path_samples("FeedForward", self.path, robot, t)
+            tau = computed.inverse_dynamics(q, qd, qdd, dissipation=grid.dissipation)
+            for link in computed.canonical.joints:
+                if not (link.actuated or link.type.floats):  # torques of free joints stay, to test the path
                     tau[..., link.rates] = 0.0
             return tau
 
@@ -439,7 +454,7 @@ class FeedForward(_PrescribedTorque, name="feed_forward"):
 
 
 class _Tracking(Controller):
-    """A reference in joint space and gains."""
+    """A controller with a reference in joint space and gains kp and kd."""
 
     references: ClassVar[tuple[str, ...]] = ("q_ref", "qd_ref")  # that the formula reads
 
@@ -454,19 +469,19 @@ class _Tracking(Controller):
 
     def inputs(self, robot: Robot) -> dict[str, Input]:
         name, reference = type(self).__name__, self.reference
-        found: dict[str, Input] = {}
+        inputs: dict[str, Input] = {}
         if callable(reference):
-            path = remembered(lambda t: along(name, reference, robot, t))
+            path = cached_last(lambda t: path_samples(name, reference, robot, t))
             for k, label in enumerate(self.references):
-                found[label] = Signal(robot.nv if k else robot.nq, lambda t, grid, k=k: path(t)[k])
+                inputs[label] = Signal(robot.nv if k else robot.nq, lambda t, grid, k=k: path(t)[k])
         else:
-            found.update(dict.fromkeys(self.references, Signal(robot.nv, fixed=np.zeros(robot.nv))))
+            inputs.update(dict.fromkeys(self.references, Signal(robot.nv, fixed=np.zeros(robot.nv))))
             q = robot.normalize(real_array(f"{name}: reference", reference, robot.nq))
-            found["q_ref"] = Signal(robot.nq, fixed=q)
-        return found | {gain: self._gain(gain, robot.nv) for gain in ("kp", "kd")}
+            inputs["q_ref"] = Signal(robot.nq, fixed=q)
+        return inputs | {gain: self._gain(gain, robot.nv) for gain in ("kp", "kd")}
 
     def feedback(self, dynamics: Dynamics, q: Values, qd: Values, x: Inputs) -> list[Scalar]:
-        """kp (q_ref - q) + kd (qd_ref - qd)."""
+        """Return kp (q_ref - q) + kd (qd_ref - qd)."""
         error = tracking_error(dynamics.model, q, x["q_ref"])
         return [
             kp * e + kd * (v_ref - v)
@@ -480,9 +495,9 @@ class _Tracking(Controller):
 class PD(_Tracking, name="pd"):
     """tau = g(q) + kp (q_ref - q) + kd (qd_ref - qd): joint springs and dampers, and gravity compensation.
 
-    reference: coordinates (..., nq) to hold, or a path that returns (q, qd, qdd) at times t. kp, kd: one number, one
-    for each velocity, or (..., nv) with a batch of rollouts in front. gravity=False omits g(q). For a robot with
-    constraints, g(q) holds the torques of its motors that carry it.
+    reference: coordinates (..., nq) to hold, or a path that returns (q, qd, qdd) at times t. kp, kd: one number or
+    (..., nv), with leading axes for a batch of rollouts. gravity=False omits g(q). For a robot with constraints, g(q)
+    are the torques of its motors that balance gravity.
     """
 
     structure = ("gravity",)
@@ -502,10 +517,10 @@ class PD(_Tracking, name="pd"):
 class ComputedTorque(_Tracking, name="computed_torque"):
     """tau = inverse dynamics of (q, qd, qdd_ref + kp (q_ref - q) + kd (qd_ref - qd)).
 
-    Every error decays as that of a damped spring. reference: a path that returns (q, qd, qdd) at times t, or
-    coordinates (..., nq) to hold. kp, kd: one number, one for each velocity, or (..., nv) with a batch of rollouts in
-    front. With constraints, the torques are those of the robot's motors. Errors of passive joints count as those of
-    the others do: give all joints the same gains.
+    Each tracking error e obeys e'' + kd e' + kp e = 0. reference: a path that returns (q, qd, qdd) at times t, or
+    coordinates (..., nq) to hold. kp, kd: one number or (..., nv), with leading axes for a batch of rollouts. With
+    constraints, the torques are those of the robot's motors. Errors of passive joints count like those of the others:
+    use the same gains for all joints.
     """
 
     references = ("q_ref", "qd_ref", "qdd_ref")
@@ -518,11 +533,11 @@ class ComputedTorque(_Tracking, name="computed_torque"):
 
     def check(self, robot: Robot) -> None:
         super().check(robot)
-        loose = self.motorised(robot).undriven_joints
-        if loose:
+        undriven = self.motorized_robot(robot).undriven_joints
+        if undriven:
             raise ArgumentError(
-                f"ComputedTorque needs motors that determine every joint, but joint {listing(loose, quoted=False)} of "
-                f"{robot.name} moves freely while they stand still: use PD, or torques of your own."
+                f"ComputedTorque: the motors of {robot.name} do not determine joint {listing(undriven, quoted=False)}, "
+                f"expected motors that determine all joints: use PD, or your own torques."
             )
 
     def formula(self, dynamics: Dynamics, q: Values, qd: Values, inputs: Inputs) -> Values:
@@ -544,8 +559,8 @@ class FrictionCompensation(Controller, name="friction"):
     """tau = damping v + friction v / sqrt(v^2 + width^2): joint friction, smooth at rest.
 
     reference: a path whose velocities are v; the measured ones if omitted. friction, damping: (..., nv), by default
-    those of the robot model. width: the velocity (rad/s, m/s) below which the Coulomb part fades; 99 % are reached at
-    7 times of it.
+    those of the robot model. width: the velocity (rad/s, m/s) below which the Coulomb part fades. It reaches 99 % at 7
+    times this velocity.
     """
 
     structure = ("of_reference",)
@@ -560,24 +575,24 @@ class FrictionCompensation(Controller, name="friction"):
             raise ArgumentError(
                 f"{name}: reference is {shown(reference)}, expected a path, or None for measured velocities."
             )
-        self.reference, self.width = reference, positive(f"{name}: width", width)
+        self.reference, self.width = reference, real_number(f"{name}: width", width, above=0.0)
         self.of_reference = reference is not None
         self.friction = None if friction is None else real_array(f"{name}: friction", friction)
         self.damping = None if damping is None else real_array(f"{name}: damping", damping)
         self._robot_and_motors(controller_robot, actuated)
 
     def inputs(self, robot: Robot) -> dict[str, Input]:
-        found: dict[str, Input] = {}
+        inputs: dict[str, Input] = {}
         reference = self.reference
         if reference is not None:
             name = type(self).__name__
-            found["qd_ref"] = Signal(robot.nv, lambda t, grid: along(name, reference, robot, t)[1])
+            inputs["qd_ref"] = Signal(robot.nv, lambda t, grid: path_samples(name, reference, robot, t)[1])
         for name in ("friction", "damping"):
             modelled = np.zeros(robot.nv)
-            for link in self.known(robot).canonical.links:
+            for link in self.model_robot(robot).canonical.links:
                 modelled[link.rates] += getattr(link, name)
-            found[name] = modelled if getattr(self, name) is None else self._gain(name, robot.nv)
-        return found | {"width": np.array([self.width])}
+            inputs[name] = modelled if getattr(self, name) is None else self._gain(name, robot.nv)
+        return inputs | {"width": np.array([self.width])}
 
     def formula(self, dynamics: Dynamics, q: Values, qd: Values, inputs: Inputs) -> Values:
         velocities, width = inputs["qd_ref"] if self.of_reference else qd, inputs["width"][0]
@@ -589,7 +604,7 @@ class FrictionCompensation(Controller, name="friction"):
 
 
 class Sum(Controller):
-    """`a + b`: the torques of all parts together. Inputs of the k-th part have _k behind their names."""
+    """`a + b`: the sum of the torques of all parts. Names of the inputs of the k-th part end in _k."""
 
     structure = ("parts",)
     uses_model = False
@@ -611,10 +626,10 @@ class Sum(Controller):
 
     def formula(self, dynamics: Dynamics, q: Values, qd: Values, inputs: Inputs) -> Values:
         total: Values = [0.0] * len(qd)
-        laws: tuple[ControlLaw, ...] = self.parts  # type: ignore[assignment]  # of a formula, the parts' formulas
+        laws: tuple[ControlLaw, ...] = self.parts  # type: ignore[assignment]  # see `_structural`
         for k, law in enumerate(laws):
-            own = {name: inputs[f"{name}_{k}"] for name in (*law.signals(), *law.constants())}
-            total = added(total, law.torque(dynamics, q, qd, own))
+            part = {name: inputs[f"{name}_{k}"] for name in (*law.signals(), *law.constants())}
+            total = added(total, law.torque(dynamics, q, qd, part))
         return total
 
     @property
@@ -635,18 +650,16 @@ class Saturated(Controller):
         self.controller = controller
         self.limits = None if limits is None else real_array("saturated: limits", limits)
         if self.limits is not None and (self.limits < 0.0).any():
-            raise ArgumentError("saturated: limits holds a negative number, expected magnitudes of at least 0.")
+            raise ArgumentError(f"saturated: limits is {shown(limits)}, expected numbers of at least 0.")
 
     def check(self, robot: Robot) -> None:
         self.controller.check(robot)
         if self.limits is None and not np.isfinite(effort_limits(robot)).any():
-            raise ArgumentError(
-                f"saturated: {robot.name} has no effort limits in its description, expected some: pass limits=."
-            )
+            raise ArgumentError(f"saturated: the model of {robot.name} has no effort limits: pass limits=.")
 
     def inputs(self, robot: Robot) -> dict[str, Input]:
         limits = effort_limits(robot) if self.limits is None else self._gain("limits", robot.nv)
-        # an input that is not finite would make the whole sample NaN; no torque exceeds 1e30
+        # finite, because an infinite input would make the whole sample NaN
         return self.controller.inputs(robot) | {"effort_limit": np.minimum(limits, 1e30)}
 
     @property
@@ -654,13 +667,13 @@ class Saturated(Controller):
         return True
 
     def formula(self, dynamics: Dynamics, q: Values, qd: Values, inputs: Inputs) -> Values:
-        law: ControlLaw = self.controller  # type: ignore[assignment]  # of a formula, the part's formula
+        law: ControlLaw = self.controller  # type: ignore[assignment]  # see `_structural`
         tau = law.torque(dynamics, q, qd, inputs)
-        number: Scalar = 1.0  # 0 if one is NaN: neither comparison holds
+        valid: Scalar = 1.0  # 0 if one is NaN: neither comparison holds
         for x in tau:
-            number = where(x < 1.0, number, where(x > 0.0, number, 0.0))
+            valid = where(x < 1.0, valid, where(x > 0.0, valid, 0.0))
         bounded = [between(-limit, x, limit) for x, limit in zip(tau, inputs["effort_limit"], strict=True)]
-        return [x if is_zero(x) else where(number > 0.5, x, 0.0) for x in bounded]
+        return [x if is_zero(x) else where(valid > 0.5, x, 0.0) for x in bounded]
 
     @property
     def controller_robot(self) -> Robot | None:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -671,8 +684,9 @@ class Saturated(Controller):
 
 
 class Function(Controller):
-    """A Python function torque(t, q, qd) -> tau, called for every evaluation."""
+    """A Python function torque(t, q, qd) -> tau, called for every evaluation of every rollout."""
 
+    structure = ("function",)
     uses_model = False
 
     def __init__(self, function: Callable[..., ArrayLike]):
@@ -681,12 +695,18 @@ class Function(Controller):
     def inputs(self, robot: Robot) -> dict[str, Input]:
         return {"t": Signal(1, lambda t, grid: t[:, None])}
 
+    def formula(self, dynamics: Dynamics, q: Values, qd: Values, inputs: Inputs) -> Values:
+        t = float(np.asarray(inputs["t"][0])[0])
+        positions, velocities = stacked(q), stacked(qd)
+        tau = [checked_torque(self.function, t, *state) for state in zip(positions, velocities, strict=True)]
+        return [*np.array(tau, velocities.dtype).T]
+
     def __repr__(self) -> str:
         return f"Function({getattr(self.function, '__name__', type(self.function).__name__)})"
 
 
 def as_controller(torque: Controller | Callable[..., ArrayLike] | ArrayLike | None) -> Controller:
-    """A controller from whatever is passed as torque."""
+    """Return the controller of what `simulate` takes as torque."""
     if torque is None:
         return Zero()
     if isinstance(torque, type) and issubclass(torque, Controller):
@@ -706,13 +726,13 @@ def saturated(controller: object, limits: ArrayLike | None = None) -> Controller
 
     A measurement that is NaN or infinite, so that some torque is NaN, gives torques of 0, in Python and in C.
     """
-    part = _part("saturated", controller)
-    # a sum of one names the inner limits apart from the outer ones
+    part = _checked_controller("saturated", controller)
+    # a sum of one term gives the inner limits a name other than the outer ones
     return Saturated(Sum([part]) if isinstance(part, Saturated) else part, limits)
 
 
 def effort_limits(robot: Robot) -> np.ndarray:
-    """The largest torque of each velocity (nv,), infinite if the robot model has no limit."""
+    """Return the largest torques (nv,), infinite where the robot model has no limit."""
     limits = np.full(robot.nv, np.inf)
     for link, described in zip(robot.canonical.links, robot.model.links, strict=True):
         if link.leads:
@@ -720,15 +740,15 @@ def effort_limits(robot: Robot) -> np.ndarray:
     return limits
 
 
-def along(name: str, path: Reference, robot: Robot, t: np.ndarray) -> Sequence[np.ndarray]:
-    """q, qd and qdd of a path at times t (n,), each checked. `name` begins the messages."""
+def path_samples(name: str, path: Reference, robot: Robot, t: np.ndarray) -> Sequence[np.ndarray]:
+    """Return q, qd and qdd of a path at times t (n,), checked. `name` begins the messages."""
     try:
         motion = dict(zip(("q", "qd", "qdd"), path(t), strict=True))
     except (TypeError, ValueError) as error:
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(
-            f"{name}: the path gave no (q, qd, qdd) for an array of times ({error}): it must take t of shape (n,)."
+            f"{name}: the path did not return (q, qd, qdd) for times of shape {t.shape} ({error})."
         ) from error
     arrays = []
     for label, value in motion.items():
@@ -752,19 +772,10 @@ def check_frame(controller: Controller, robot: Robot, frame: object) -> None:
         )
 
 
-def remembered(function: Callable[[np.ndarray], T]) -> Callable[[np.ndarray], T]:
-    """The function with its last result stored: several signals of one path are evaluated at the same times."""
-    last: dict[bytes, T] = {}
-
-    def call(t: np.ndarray) -> T:
-        key = t.tobytes()
-        if key not in last:
-            value = function(t)
-            last.clear()
-            last[key] = value
-        return last[key]
-
-    return call
+def cached_last(function: Callable[[np.ndarray], T]) -> Callable[[np.ndarray], T]:
+    """Return the function with its last result cached: signals of one path are evaluated at the same times."""
+    cached = functools.lru_cache(maxsize=1)(lambda data: function(np.frombuffer(data).copy()))
+    return lambda t: cached(t.tobytes())
 
 
 def _interpolator(times: np.ndarray, samples: np.ndarray, hold: str) -> Callable[[np.ndarray], np.ndarray]:
@@ -776,14 +787,68 @@ def _interpolator(times: np.ndarray, samples: np.ndarray, hold: str) -> Callable
 
 
 def _sum(a: object, b: object) -> Controller:
-    terms = [_part("a sum", term) for term in (a, b)]
+    terms = [_checked_controller("a sum", term) for term in (a, b)]
     return Sum([part for term in terms for part in (term.parts if isinstance(term, Sum) else (term,))])
 
 
-def _part(where_used: str, controller: object) -> Controller:
+def _checked_controller(operation: str, controller: object) -> Controller:
     if isinstance(controller, Controller) and not isinstance(controller, Function):
         return controller
     raise ArgumentError(
-        f"{where_used} of controllers got {shown(controller)}, expected a controller: arrays go in as Constant or "
-        f"Sampled, and a Python function is a policy, which calls controller.torque(t, q, qd) itself."
+        f"{operation} of controllers got {shown(controller)}, expected a controller: pass arrays as Constant or "
+        f"Sampled. A Python function can call controller.torque(t, q, qd) itself."
     )
+
+
+# ---- compiled controllers
+
+
+@dataclass(frozen=True)
+class ControllerTorque(Computation):
+    """The torques of a controller: q, qd, its signals, its constants -> tau."""
+
+    model: CanonicalModel  # pyright: ignore[reportIncompatibleMethodOverride]
+    control_law: ControlLaw = field(default_factory=ControlLaw)
+    dissipation: bool = False
+
+    @property
+    def name(self) -> str:
+        return "torque"
+
+    @property
+    def inputs(self) -> tuple[Array, ...]:
+        sizes = {"q": self.model.nq, "qd": self.model.nv} | self.control_law.signals() | self.control_law.constants()
+        return tuple(Array(name, (size,)) for name, size in sizes.items())
+
+    @property
+    def outputs(self) -> tuple[Array, ...]:
+        return (Array("tau", (self.model.nv,)),)
+
+    def values(self, tracing: Tracing) -> tuple[Values, ...]:
+        dynamics = TracedDynamics(RobotFunction(self.model, "forward_dynamics", dissipation=self.dissipation))
+        q, qd, *rest = (tracing.leaves[array.name] for array in self.inputs)
+        inputs = dict(zip((array.name for array in self.inputs[2:]), rest, strict=True))
+        return (self.control_law.torque(dynamics, q, qd, inputs),)
+
+
+def controller_function(
+    controller: Controller, robot: Robot, dissipation: bool, dtype: str = "float64", backend: str | None = None
+) -> CompiledFunction:
+    """Return the torques of a controller as a compiled function of q, qd, its signals and its constants.
+
+    A sample with an input that is not finite is NaN, also if the controller is bounded: see `settled`.
+    """
+    controller.check(robot)
+    if isinstance(controller, Function):
+        raise ArgumentError(
+            "a Python function cannot be compiled, expected a controller such as those of linksweep.simulation."
+        )
+    computation = ControllerTorque(robot.canonical, controller.control_law(robot), dissipation)
+    return robot.compile(computation, dtype=dtype, threads=1, backend=backend)
+
+
+def settled(function: CompiledFunction, tau: np.ndarray) -> np.ndarray:
+    """Return torques of a controller's function, with 0 in place of NaN if the controller is bounded."""
+    computation = function.computation
+    is_bounded = isinstance(computation, ControllerTorque) and computation.control_law.bounded
+    return np.nan_to_num(tau, copy=False) if is_bounded else tau

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import LinksweepError, warn_user
 from ..robot.robot import Robot
-from .controllers import Function
+from .controllers import Function, controller_function
 from .dynamics import checked_torque, stacked
 from .result import Simulation, SimulationWarning, limited_joints
 
@@ -284,8 +284,6 @@ class _Linear:
         return np.broadcast_to(self._of(law, scaled, q, qd), qd.shape)
 
     def _of(self, law: Controller | None, scaled: dict[str, np.ndarray], q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        from .controller_function import controller_function
-
         if law is None:
             return np.zeros_like(qd)
         grid = self.driven.grid

@@ -1,4 +1,4 @@
-"""The dynamics of a robot as expressions: what steps and laws are traced with."""
+"""Dynamics of a robot over any scalar, for the formulas of controllers and time steps."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..functions.compiled import CompiledFunction, compiled
 from ..functions.computation import RobotFunction, Together, is_written_out, regrouped
 from ..functions.defaults import default_method
 from ..mechanism.canonical import CanonicalModel
+from ..mechanism.coordinates import Values, joined
 from ..robot.robot import Robot
-from ..spatial.scalars import Scalar
+from ..spatial.scalars import Scalar, where
 from ..support.checks import as_array, checked_flag, described, refuse_foreign
 from ..tracing.rolled import RolledStage, Stages
-from .integrators import Values, at_motors
 
 
 def by_default_method(function: str, model: CanonicalModel, dissipation: bool = False) -> RobotFunction:
@@ -34,7 +34,7 @@ def forward_dynamics_of(robot: Robot, method: str | None, dissipation: bool) -> 
 
 
 def without_friction(model: CanonicalModel) -> CanonicalModel:
-    """The same robot whose joints have damping, but no Coulomb friction."""
+    """Return the model without Coulomb friction; damping stays."""
     if not any(link.friction for link in model.links):
         return model
     return replace(model, links=tuple(replace(link, friction=0.0) for link in model.links))
@@ -63,7 +63,7 @@ class Dynamics:
         return self.value(self.forward_dynamics, q, qd, tau)
 
     def forward_without_friction(self, q: Values, qd: Values, tau: Values) -> Values:
-        """With damping, where there is dissipation at all."""
+        """Forward dynamics without Coulomb friction; damping stays if dissipation is included."""
         return self.value(replace(self.forward_dynamics, model=self._smooth), q, qd, tau)
 
     def inverse(self, q: Values, qd: Values, qdd: Values) -> Values:
@@ -81,18 +81,18 @@ class Dynamics:
         return at_motors(self.model, tau)
 
     def correction(self, q: Values) -> Values:
-        """The way back onto the constraints, the shortest in the metric of M."""
+        """Return the displacement (nv) back onto the constraints, the shortest in the metric of M."""
         return self.value(RobotFunction(self.model, "constraint_correction"), q)
 
     def allowed(self, q: Values, qd: Values) -> Values:
-        """The nearest rates that the constraints allow."""
+        """Return the nearest velocities that the constraints allow."""
         return self.value(RobotFunction(self.model, "allowed_rates"), q, qd)
 
     def stabilized(self, gains: tuple[float, float], q: Values, qd: Values, qdd: Values) -> Values:
-        """Accelerations that take the constraints' error e away by e'' + kd e' + kp e = 0 (Baumgarte 1972)."""
+        """Return accelerations with which the constraint error e obeys e'' + kd e' + kp e = 0 (Baumgarte 1972)."""
         kp, kd = gains
-        way, rates = self.correction(q), self.allowed(q, qd)
-        return [a + w * kp + (r - v) * kd for a, w, r, v in zip(qdd, way, rates, qd, strict=True)]
+        correction, allowed = self.correction(q), self.allowed(q, qd)
+        return [a + c * kp + (r - v) * kd for a, c, r, v in zip(qdd, correction, allowed, qd, strict=True)]
 
     def mass_matrix(self, q: Values) -> list[list[Scalar]]:
         flat = self.value(by_default_method("mass_matrix", self.model), q)
@@ -106,12 +106,12 @@ class Dynamics:
         return _rows(self.value(jacobian, q), 6)
 
     def frame_bias(self, frame: str, q: Values, qd: Values) -> Values:
-        """dJ/dt qd: the frame's acceleration while no joint accelerates."""
+        """Return dJ/dt qd, the acceleration of the frame while no joint accelerates."""
         return self.value(RobotFunction(self.model, "jacobian_bias", frame=frame, reference="world_aligned"), q, qd)
 
 
 class TracedDynamics(Dynamics):
-    """Over expressions: the algorithm itself runs on them."""
+    """Dynamics over expressions, unrolled."""
 
     def value(self, function: RobotFunction, *arguments: Values) -> list[Scalar]:
         return function.evaluate(*arguments)
@@ -121,7 +121,7 @@ class TracedDynamics(Dynamics):
 
 
 class LoopedDynamics(Dynamics):
-    """Over expressions, as loops over the links: of functions with a number for each rate."""
+    """Dynamics over expressions as loops over the links, for functions with one result per velocity."""
 
     def __init__(self, forward_dynamics: RobotFunction, stages: Stages):
         super().__init__(forward_dynamics)
@@ -142,41 +142,67 @@ class LoopedDynamics(Dynamics):
 
 
 class CompiledDynamics(Dynamics):
-    """The dynamics of a robot on columns: one array (n,) for each coordinate."""
+    """Dynamics over columns: one array (n,) per coordinate for n samples."""
 
     def __init__(self, forward_dynamics: RobotFunction, dtype: str, backend: str):
         super().__init__(forward_dynamics)
         self._dtype, self._backend = dtype, backend
-        self._held: dict[RobotFunction, CompiledFunction] = {}  # they live as long as this
+        self._functions: dict[RobotFunction, CompiledFunction] = {}
 
     def value(self, function: RobotFunction, *arguments: Values) -> list[Scalar]:
-        made = self._held.get(function)
-        if made is None:
-            made = self._held[function] = compiled(Together((function,)), self._dtype, 1, self._backend)
-        result = made(*(stacked(columns) for columns in arguments))
-        flat = result.reshape(*result.shape[: result.ndim - len(made.signature.outputs[0].shape)], -1)
+        call = self._functions.get(function)
+        if call is None:
+            call = self._functions[function] = compiled(Together((function,)), self._dtype, 1, self._backend)
+        result = call(*(stacked(columns) for columns in arguments))
+        flat = result.reshape(*result.shape[: result.ndim - len(call.signature.outputs[0].shape)], -1)
         return [flat[..., i] for i in range(flat.shape[-1])]
 
     def of(self, model: CanonicalModel) -> CompiledDynamics:
         other = CompiledDynamics(replace(self.forward_dynamics, model=model), self._dtype, self._backend)
-        other._held = self._held
+        other._functions = self._functions
         return other
 
 
-def checked_torque(function: Callable[..., ArrayLike] | None, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-    """What the user's torque(t, q, qd) gives, if it is one number for each rate."""
-    assert function is not None
-    given = function(t, q.copy(), qd.copy())
-    refuse_foreign("what torque(t, q, qd) gives", given)
-    tau = as_array(given)
+def checked_torque(function: Callable[..., ArrayLike], t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+    """Return the result (nv,) of the user's function torque(t, q, qd), checked."""
+    result = function(t, q.copy(), qd.copy())
+    refuse_foreign("the result of torque(t, q, qd)", result)
+    tau = as_array(result)
     if tau.shape != qd.shape or tau.dtype.kind not in "iufb":
         raise ArgumentError(
-            f"torque(t, q, qd) returned {described(given, tau)} at t = {t:g}, expected {len(qd)} real numbers."
+            f"torque(t, q, qd) returned {described(result, tau)} at t = {t:g}, expected {len(qd)} real numbers."
         )
     return tau
 
 
+def tracking_error(model: CanonicalModel, q: Values, reference: Values) -> list[Scalar]:
+    """Return the error (nv) that proportional gains multiply: the displacement of each joint from q to its reference.
+
+    For a ball joint it is twice the vector part of the quaternion between them, which is the rotation vector for small
+    angles. Free joints have no motor, and their error is 0.
+    """
+    return joined(
+        (k.rates, [0.0] * k.nv if k.type.floats else k.type.error(q[k.coordinates], reference[k.coordinates]))
+        for k in model.joints
+    )
+
+
+def at_motors(model: CanonicalModel, tau: Values) -> list[Scalar]:
+    """Return the torques with 0 at passive joints, including free ones."""
+    return joined((k.rates, tau[k.rates] if k.actuated else [0.0] * k.nv) for k in model.joints)
+
+
+def added(a: Values, b: Values) -> list[Scalar]:
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def between(lower: Scalar, x: Scalar, upper: Scalar) -> Scalar:
+    """Return x clipped to the bounds."""
+    return where(x < lower, lower, where(upper < x, upper, x))
+
+
 def stacked(columns: Values) -> np.ndarray:
+    """Return columns (n,) as one array (n, size)."""
     return np.stack(np.broadcast_arrays(*map(np.asarray, columns)), axis=-1)
 
 

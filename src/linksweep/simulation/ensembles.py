@@ -27,15 +27,16 @@ from ..errors import ArgumentError
 from ..files.reading import arrow_module
 from ..files.writing import check_output, write_table
 from ..robot.robot import Robot
-from ..support.checks import as_array, check_memory, refuse_foreign
+from ..support.checks import as_array, check_memory, real_number, refuse_foreign, whole_number
 from ..support.display import ProgressBar
 from ..support.files import write_atomically
 from ..support.fingerprint import fingerprint
 from ..support.messages import is_one_of, listing, nearest, shown
 from ..support.settings import __version__
-from .checks import positive, real_array, whole
+from .checks import real_array
 from .controllers import Controller, Saturated, Sum
-from .options import SimulateOptions, Torque, as_integrator
+from .integrators import as_integrator
+from .run import SimulateOptions, Torque, simulate
 from .sampled_control import SampledController
 
 CHUNK = 10_000
@@ -123,8 +124,8 @@ def ensemble(
     """
     if not callable(experiment):
         raise ArgumentError(f"experiment is {shown(experiment)}, expected a function of rng, first and count.")
-    samples, chunk = _whole("samples", samples, 1), _whole("chunk", chunk, 1)
-    seed, place = _whole("seed", seed, 0), _folder(folder)
+    samples, chunk = whole_number("samples", samples, at_least=1), whole_number("chunk", chunk, at_least=1)
+    seed, place = whole_number("seed", seed, at_least=0), _folder(folder)
     count = -(-samples // chunk)
     if count > MOST_CHUNKS:
         raise ArgumentError(
@@ -407,12 +408,6 @@ def _folder(folder: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _whole(name: str, value: object, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ArgumentError(f"{name} is {shown(value)}, expected a whole number from {least} on.")
-    return int(value)
-
-
 IN_MEMORY = 1 << 26  # bytes of records at a time
 VARIED = ("q0", "qd0", "kp", "kd")
 TIMES = {"duration": 1.0, "dt": 1e-3}  # as in `simulate`
@@ -480,8 +475,10 @@ class Rollouts:
 
     def _at_once(self) -> int:
         """So many rollouts that their records fit into memory; a rollout does not depend on those beside it."""
-        duration, dt = (positive(name, self.options.get(name, default)) for name, default in TIMES.items())
-        steps = duration / dt / whole("every", self.options.get("every", 1))
+        duration, dt = (
+            real_number(name, self.options.get(name, default), above=0.0) for name, default in TIMES.items()
+        )
+        steps = duration / dt / whole_number("every", self.options.get("every", 1), at_least=1)
         return max(int(IN_MEMORY / (8 * (steps + 1) * (self.robot.nq + 3 * self.robot.nv))), 64)
 
     def _drawn(self, rng: np.random.Generator, name: str, count: int) -> np.ndarray:
@@ -491,8 +488,6 @@ class Rollouts:
         return values * np.asarray(size, float) + (1.0 if name in ("kp", "kd") else 0.0)
 
     def _simulated(self, robot: Robot, which: np.ndarray, drawn: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        from .run import simulate
-
         law, count = self.law, len(which)
         q0 = np.broadcast_to(np.asarray(self.q0, float), (count, robot.nq))
         qd0 = np.broadcast_to(0.0 if self.qd0 is None else np.asarray(self.qd0, float), (count, robot.nv))

@@ -1,15 +1,19 @@
-"""`rollout`: many steps with torques that hold for each, and the gradient of a loss through all of them.
+"""`rollout`: a differentiable simulation with torques held for each step, and the gradient of a loss through it.
 
-In reverse, by the adjoint of a step: lambda = (d next / d state)^T lambda + what the loss has of the state itself.
-All states are kept where they fit into some memory; otherwise those at the begin of about as many stretches as there
-are steps in one, and a stretch is run again when its turn comes.
+Gradients are computed backward in time by the adjoint of a step,
+
+    lambda = (d next / d state)^T lambda + d loss / d state.
+
+If the states of all steps need too much memory, only those at the beginning of about sqrt(steps) segments are stored,
+and each segment is computed again during the backward pass.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,38 +27,37 @@ from ..functions.defaults import ROLL_ABOVE
 from ..mechanism.canonical import CanonicalModel
 from ..mechanism.coordinates import Values
 from ..robot.robot import Robot, checked_robot
-from ..support.checks import check_memory
-from ..support.messages import is_one_of, nearest, shown
+from ..support.checks import check_memory, one_of, real_number
 from ..tracing.program import Array
-from .checks import broadcast_batch, positive, real_array
+from .checks import broadcast_batch, real_array
 from .controllers import Constant
-from .dynamics import Dynamics, forward_dynamics_of
-from .fixed_step import Kernel
+from .dynamics import Dynamics, added, forward_dynamics_of
+from .fixed_step import Kernel, TimeStep
 from .friction import rest_of
-from .integrators import STAGES, added
-from .step_program import TimeStep, Torque
+from .integrators import FIXED_STEP
 
 Shape = tuple[int, ...]
-KEPT = 1 << 27  # numbers: a gibibyte of states
+STORED = 1 << 27  # floats of all states: a gibibyte
 
 
 @dataclass(frozen=True)
 class BareStep(TimeStep):
-    """A step that returns the states alone, without accelerations and torques."""
+    """A step that returns only the state, without accelerations and torques."""
 
     @property
     def outputs(self) -> tuple[Array, ...]:
         return super().outputs[:STATES]
 
-    def step(self, dynamics: Dynamics, columns: Sequence[Values], torque: Torque | None = None) -> tuple[Values, ...]:
-        return super().step(dynamics, columns, torque)[:STATES]
+    def step(self, dynamics: Dynamics, columns: Sequence[Values]) -> tuple[Values, ...]:
+        return super().step(dynamics, columns)[:STATES]
 
 
 @dataclass(frozen=True)
 class StepAdjoint(Computation):
-    """The `Vjp` of a step, to which the loss's own gradients with respect to the states are added.
+    """The `Vjp` of a step, plus the partial derivatives of the loss with respect to the state before the step.
 
-    lambda after the step, the step's inputs, the loss's own gradients -> lambda before it, the gradient of the torques.
+    lambda after the step, inputs of the step, partial derivatives of the loss -> lambda before the step, and the
+    gradient with respect to the torques.
     """
 
     step: BareStep
@@ -79,7 +82,7 @@ class StepAdjoint(Computation):
     def inputs(self) -> tuple[Array, ...]:
         step = self.step.inputs
         q, qd = (array.shape for array in step[:2])
-        return Array("after_q", q), Array("after_qd", qd), *step, Array("own_q", q), Array("own_qd", qd)
+        return Array("after_q", q), Array("after_qd", qd), *step, Array("loss_q", q), Array("loss_qd", qd)
 
     @property
     def outputs(self) -> tuple[Array, ...]:
@@ -88,15 +91,15 @@ class StepAdjoint(Computation):
 
     def values(self, tracing: Tracing) -> tuple[Values, ...]:
         by_q, by_qd, by_tau = tracing.values(self.vjp)
-        own_q, own_qd = (tracing.leaves[name] for name in ("own_q", "own_qd"))
-        return added(list(by_q), own_q), added(list(by_qd), own_qd), list(by_tau)
+        loss_q, loss_qd = (tracing.leaves[name] for name in ("loss_q", "loss_qd"))
+        return added(list(by_q), loss_q), added(list(by_qd), loss_qd), list(by_tau)
 
 
 class Rollout:
-    """`roll = rollout(robot, dt)`: `q, qd = roll(q0, qd0, tau)`, and its gradients by `roll.vjp`.
+    """A differentiable simulation: `roll = rollout(robot, dt)`, `q, qd = roll(q0, qd0, tau)`, gradients by `roll.vjp`.
 
-    tau is (steps, ..., nv), each row held for a step; q (steps + 1, ..., nq) and qd (steps + 1, ..., nv) have the start
-    first. Leading axes of q0 and qd0 broadcast with those of tau between.
+    tau is (steps, ..., nv), each row held for one step. q (steps + 1, ..., nq) and qd (steps + 1, ..., nv) begin with
+    the initial state. The batch axes (...) of q0, qd0 and tau broadcast.
     """
 
     def __init__(self, robot: Robot, dt: float, step: BareStep, backend: str, threads: int):
@@ -108,49 +111,44 @@ class Rollout:
 
     @property
     def content(self) -> tuple[object, ...]:
-        """All that determines what it computes, and how."""
+        """Everything that determines the results."""
         return self.dt, self.step, self.backend, self.threads
 
     def __call__(self, q0: ArrayLike, qd0: ArrayLike, tau: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """The states before the first step and after each."""
+        """Return the states before the first step and after each step."""
         return self.forward(*self._checked(q0, qd0, tau))
 
     def vjp(
         self, q0: ArrayLike, qd0: ArrayLike, tau: ArrayLike, w_q: ArrayLike | None = None, w_qd: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The gradients by q0, qd0 and tau of a loss whose own are w_q (steps + 1, ..., nq) by the states' q and w_qd
-        by their qd (None: zeros). Gradients by q are by its numbers; each rollout of the batch has its own.
+        """Return the gradients of a loss with respect to q0, qd0 and tau, for each rollout of the batch.
+
+        w_q (steps + 1, ..., nq), w_qd (steps + 1, ..., nv): partial derivatives of the loss with respect to the states,
+        0 if omitted. Derivatives with respect to q are those of its components.
         """
-        given = self._checked(q0, qd0, tau)
-        steps, batch = len(given[2]), self.batch(*(x.shape for x in given))
-        weights = [
-            self._weights(name, value, (steps + 1, *batch, size))
-            for name, value, size in (("w_q", w_q, self.robot.nq), ("w_qd", w_qd, self.robot.nv))
-        ]
-        (q, qd, torques), (by_q, by_qd) = given, weights
-        return self.backward(q, qd, torques, by_q, by_qd)
+        start, velocities, torques = self._checked(q0, qd0, tau)
+        batch = self.batch(start.shape, velocities.shape, torques.shape)
+        states = len(torques) + 1, *batch
+        by_q = self._weights("w_q", w_q, (*states, self.robot.nq))
+        by_qd = self._weights("w_qd", w_qd, (*states, self.robot.nv))
+        return self.backward(start, velocities, torques, by_q, by_qd)
 
     def batch(self, q0: Shape, qd0: Shape, tau: Shape) -> Shape:
-        """The leading axes of the results, from the shapes of the arguments; what does not fit is refused."""
+        """Return the batch axes of the results from the shapes of the arguments, which are checked."""
         robot = self.robot
         for name, shape, size in (("q0", q0, robot.nq), ("qd0", qd0, robot.nv), ("tau", tau, robot.nv)):
             if not shape or shape[-1] != size:
                 raise ArgumentError(f"{name} has shape {shape}, expected (..., {size}).")
         if len(tau) < 2 or not tau[0]:
-            raise ArgumentError(
-                f"tau has shape {tau}, expected (steps, ..., {robot.nv}) with at least one step: a row of "
-                f"torques for each step."
-            )
+            raise ArgumentError(f"tau has shape {tau}, expected (steps, ..., {robot.nv}) with at least one step.")
         return broadcast_batch(q0=q0[:-1], qd0=qd0[:-1], tau=tau[1:-1])
 
-    def backward_batch(
-        self, q0: Shape, qd0: Shape, tau: Shape, w_q: Shape, w_qd: Shape
-    ) -> Shape:  # fmt: skip
-        """The same of gradients: weights may have further leading axes."""
+    def backward_batch(self, q0: Shape, qd0: Shape, tau: Shape, w_q: Shape, w_qd: Shape) -> Shape:
+        """Return the batch axes of gradients, whose weights may have more batch axes."""
         return broadcast_batch(rollouts=self.batch(q0, qd0, tau), w_q=w_q[1:-1], w_qd=w_qd[1:-1])
 
     def forward(self, q0: np.ndarray, qd0: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The call itself, on arrays whose shapes fit; a rollout that holds NaN or infinity becomes NaN."""
+        """Compute the states from checked arrays. A rollout whose inputs are not finite becomes NaN."""
         batch = self.batch(q0.shape, qd0.shape, tau.shape)
         start, torques = self._flat(q0, qd0, tau, batch)
         states = self._states(start, torques, 1)
@@ -160,37 +158,38 @@ class Rollout:
         self, q0: np.ndarray, qd0: np.ndarray, tau: np.ndarray, w_q: np.ndarray, w_qd: np.ndarray,
         states: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-        """`vjp` on arrays whose shapes fit; leading axes of the weights broadcast with the others.
+        """Compute `vjp` from checked arrays; batch axes of the weights broadcast with the others.
 
-        states: what `forward` gave, where that is still there; otherwise states are computed again, stretch by stretch.
+        states: results of `forward`, if available; otherwise states are computed again, segment by segment.
         """
         batch = self.backward_batch(*(x.shape for x in (q0, qd0, tau, w_q, w_qd)))
         start, torques = self._flat(q0, qd0, tau, batch)
         steps, n = torques.shape[:2]
         weights = [_in_rows(w, batch) for w in (w_q, w_qd)]
-        known = None if states is None else [_in_rows(x, batch) for x in states]
-        all_kept = known or (steps + 1) * n * (self.robot.nq + self.robot.nv) <= KEPT
-        stretch = steps if all_kept else math.ceil(math.sqrt(steps))
-        kept = [] if known else self._states(start, torques[: (steps - 1) // stretch * stretch], stretch)
-        slopes = np.empty((steps + 1, *torques.shape[1:]))  # a row more: records are the states before and after
-        after = [w[steps].copy() for w in weights]
-        for k in reversed(range(math.ceil(steps / stretch))):
-            span = slice(k * stretch, min((k + 1) * stretch, steps))
+        rows = None if states is None else [_in_rows(x, batch) for x in states]
+        all_stored = rows or (steps + 1) * n * (self.robot.nq + self.robot.nv) <= STORED
+        length = steps if all_stored else math.ceil(math.sqrt(steps))
+        stored = [] if rows else self._states(start, torques[: (steps - 1) // length * length], length)
+        by_tau = np.empty((steps + 1, *torques.shape[1:]))  # one row more: records are the states before and after
+        adjoint = [w[steps].copy() for w in weights]
+        for k in reversed(range(math.ceil(steps / length))):
+            span = slice(k * length, min((k + 1) * length, steps))
             count = span.stop - span.start
-            passed = [x[span] for x in known] if known else self._states([x[k] for x in kept], torques[span], 1)
-            feeds = [_backward(x[:count]) for x in passed]
+            segment = [x[span] for x in rows] if rows else self._states([x[k] for x in stored], torques[span], 1)
+            feeds = [_backward(x[:count]) for x in segment]
             feeds += [Feed(np.full((1, 1, 1), self.dt)), _backward(torques[span])]
             feeds += [_backward(w[span]) for w in weights]
-            recording = Recording([staying(x, count + 1) for x in after], [slopes[span.start : span.stop + 1][::-1]], 1)
+            results = [by_tau[span.start : span.stop + 1][::-1]]
+            recording = Recording([staying(x, count + 1) for x in adjoint], results, 1)
             run(self._kernel("adjoint"), recording, feeds, 0, count, self.threads)
-        by_q, by_qd = (x.reshape(*batch, x.shape[-1]) for x in after)
-        return by_q, by_qd, slopes[1:].reshape(steps, *batch, slopes.shape[-1])
+        by_q, by_qd = (x.reshape(*batch, x.shape[-1]) for x in adjoint)
+        return by_q, by_qd, by_tau[1:].reshape(steps, *batch, by_tau.shape[-1])
 
     def _kernel(self, name: str) -> Kernel:
         return self.functions[name].kernel("float64")
 
     def _states(self, start: list[np.ndarray], torques: np.ndarray, every: int) -> list[np.ndarray]:
-        """The states of every so many steps, the start among them."""
+        """Return the initial states and those after every `every` steps, each (records, n, size)."""
         records, n = len(torques) // every, torques.shape[1]
         states = [np.empty((records + 1, n, x.shape[-1])) for x in start]
         for x, value in zip(states, start, strict=True):
@@ -201,15 +200,15 @@ class Rollout:
 
     def _checked(self, q0: ArrayLike, qd0: ArrayLike, tau: ArrayLike) -> list[np.ndarray]:
         robot = self.robot
-        given = [real_array("q0", q0, robot.nq), real_array("qd0", qd0, robot.nv), real_array("tau", tau, robot.nv)]
-        batch = self.batch(*(x.shape for x in given))
-        check_memory("the rollout", (len(given[2]) + 1, *batch, robot.nq + 4 * robot.nv))
-        return given
+        arrays = [real_array("q0", q0, robot.nq), real_array("qd0", qd0, robot.nv), real_array("tau", tau, robot.nv)]
+        batch = self.batch(*(x.shape for x in arrays))
+        check_memory("the rollout", (len(arrays[2]) + 1, *batch, robot.nq + 4 * robot.nv))
+        return arrays
 
     def _flat(
         self, q0: np.ndarray, qd0: np.ndarray, tau: np.ndarray, batch: tuple[int, ...]
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """The start (n, size) and the torques (steps, n, nv)."""
+        """Return the initial states (n, size) and the torques (steps, n, nv)."""
         n = math.prod(batch)
         start = [np.broadcast_to(x, (*batch, x.shape[-1])).reshape(n, x.shape[-1]) for x in (q0, qd0)]
         return start, _in_rows(tau, batch)
@@ -217,10 +216,10 @@ class Rollout:
     def _weights(self, name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray:
         if value is None:
             return np.zeros(shape)
-        given = real_array(name, value, shape[-1])
-        if given.shape != shape:
-            raise ArgumentError(f"{name} has shape {given.shape}, expected {shape}: one for each state.")
-        return given
+        weights = real_array(name, value, shape[-1])
+        if weights.shape != shape:
+            raise ArgumentError(f"{name} has shape {weights.shape}, expected {shape}.")
+        return weights
 
     def __repr__(self) -> str:
         return f"<Rollout of {self.robot.name}, dt {self.dt:g} s>"
@@ -230,7 +229,7 @@ def rollout(
     robot: Robot, dt: float, *, integrator: str = "rk4", dissipation: bool = False, method: str | None = None,
     threads: int = 1, backend: str | None = None,
 ) -> Rollout:  # fmt: skip
-    """Return a differentiable simulation: a function of the start and the torques of each step.
+    """Return a differentiable simulation: a function of the initial state and the torques of each step.
 
     Parameters
     ----------
@@ -267,30 +266,67 @@ def rollout(
     >>> by_q0, by_qd0, by_tau = roll.vjp(q0, qd0, tau, w_q)
     """
     checked_robot(robot, "rollout")
-    if not is_one_of(integrator, STAGES):
-        raise ArgumentError(
-            f"integrator is {shown(integrator)}{nearest(integrator, STAGES)}, expected one of {', '.join(STAGES)}."
-        )
+    one_of("integrator", integrator, FIXED_STEP)
     forward_dynamics = forward_dynamics_of(robot, method, dissipation)
     reason = (
-        "Coulomb friction, which holds a joint and has no slope there: use with_dissipation to set it to 0"
+        "Coulomb friction, which is not differentiable at rest: use with_dissipation to set it to 0"
         if rest_of(robot, forward_dynamics.dissipation, None) is not None
         else f"more than {ROLL_ABOVE} links" if len(robot.canonical.links) > ROLL_ABOVE
         else "constraints" if robot.model.constraints else ""
     )  # fmt: skip
     if reason:
-        raise ArgumentError(f"rollout got {robot.name} with {reason}, expected a robot without.")
+        raise ArgumentError(f"rollout does not support {robot.name}, which has {reason}.")
     step = BareStep(forward_dynamics, integrator, Constant(np.zeros(robot.nv)).control_law(robot))
-    return Rollout(robot, positive("dt", dt), step, chosen_backend(backend), checked_threads(threads))
+    return Rollout(robot, real_number("dt", dt, above=0.0), step, chosen_backend(backend), checked_threads(threads))
 
 
 def _in_rows(x: np.ndarray, batch: tuple[int, ...]) -> np.ndarray:
-    """(moments, ..., size) -> (moments, n, size), float64, every rollout of the batch with its own."""
+    """Return x (times, ..., size) as contiguous float64 (times, n, size), broadcast to the batch."""
     aligned = x.reshape(len(x), *(1,) * (len(batch) - x.ndim + 2), *x.shape[1:])
-    whole = np.broadcast_to(aligned, (len(x), *batch, x.shape[-1]))
-    return np.ascontiguousarray(whole, dtype=np.float64).reshape(len(x), math.prod(batch), x.shape[-1])
+    full = np.broadcast_to(aligned, (len(x), *batch, x.shape[-1]))
+    return np.ascontiguousarray(full, dtype=np.float64).reshape(len(x), math.prod(batch), x.shape[-1])
 
 
 def _backward(x: np.ndarray) -> Feed:
-    """The moments of x, the last one first."""
+    """Return x (times, ...) as a feed from the last time to the first."""
     return Feed(x, len(x) - 1, -1)
+
+
+# ---- shared by rollouts in JAX and PyTorch: q0 and qd0 are (..., size); torques, states and weights (times, ..., size)
+
+FrameworkArray = Any  # of JAX or PyTorch: an array, a tracer or a tensor
+NAMES = "q0", "qd0", "tau"
+FIRST = 0, 0, 1, 1, 1, 1, 1  # first batch axis of q0, qd0, tau (and their gradients), the weights, the states
+
+
+def result_shapes(roll: Rollout, shapes: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Return the shapes of q and qd from those of q0, qd0, tau, or with weights and states those of the gradients."""
+    nq, nv, steps = roll.robot.nq, roll.robot.nv, shapes[2][0]
+    if len(shapes) == 3:
+        batch = roll.batch(*map(tuple, shapes))
+        return [(steps + 1, *batch, nq), (steps + 1, *batch, nv)]
+    batch = roll.backward_batch(*map(tuple, shapes[:5]))
+    return [(*batch, nq), (*batch, nv), (steps, *batch, nv)]
+
+
+def mapped_first(
+    arrays: Sequence[FrameworkArray], mapped: Sequence[bool], moveaxis: Callable[..., FrameworkArray],
+    firsts: Sequence[int] = FIRST,
+) -> list[FrameworkArray]:  # fmt: skip
+    """Return arrays with their mapped axis, which is axis 0 of some of them, as the first batch axis of all."""
+    batch_axes = [x.ndim - first - 1 - is_mapped for x, first, is_mapped in zip(arrays, firsts, mapped, strict=False)]
+    placed = []
+    for x, first, is_mapped, axes in zip(arrays, firsts, mapped, batch_axes, strict=False):
+        if is_mapped:
+            x = moveaxis(x, 0, first)
+            x = x.reshape(*x.shape[: first + 1], *(1,) * (max(batch_axes) - axes), *x.shape[first + 1 :])
+        placed.append(x)
+    return placed
+
+
+def summed(gradient: FrameworkArray, shape: Sequence[int], first: int) -> FrameworkArray:
+    """Return the gradient summed over the batch axes along which an argument of this shape was broadcast."""
+    extra = len(gradient.shape) - len(shape)
+    shared = [*range(first, first + extra)]
+    shared += [k + extra for k in range(first, len(shape) - 1) if shape[k] == 1 and gradient.shape[k + extra] != 1]
+    return gradient.sum(tuple(shared)).reshape(tuple(shape)) if shared else gradient

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Unpack, cast
+from typing import TYPE_CHECKING, NamedTuple, NotRequired, TypedDict, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,13 +18,13 @@ from ..files import joint_columns
 from ..files.limit_watch import QUANTITIES, LimitWatch
 from ..model.formats.stored import model_data, model_from_data
 from ..robot.robot import Robot
-from ..support.checks import as_list, check_memory
+from ..support.checks import as_list, check_memory, one_of, real_number
 from ..support.display import Cell, html_table
 from ..support.files import write_atomically
 from ..support.lazy import lazy
-from ..support.messages import is_one_of, shown
-from .checks import positive, real_array
-from .controllers import along
+from ..support.messages import shown
+from .checks import real_array
+from .controllers import path_samples
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ..robot.options import ViewOptions
     from ..viewer import Viewer
     from .controllers import Reference
-    from .options import Settings
 
 
 class SimulationWarning(UserWarning):
@@ -40,7 +39,7 @@ class SimulationWarning(UserWarning):
 
 
 class LimitCrossing(NamedTuple):
-    """A joint that left its limits for the first time: "lower" or "upper", when, and in which rollout of the batch."""
+    """The first time (s) at which a joint of a rollout is beyond its "lower" or "upper" position limit."""
 
     joint: str
     bound: str
@@ -48,8 +47,31 @@ class LimitCrossing(NamedTuple):
     rollout: tuple[int, ...] = ()
 
 
+class Settings(TypedDict):
+    """Settings of a run as plain JSON values; controllers and other objects by their representation."""
+
+    integrator: str
+    duration: float
+    dt: float
+    every: int
+    torque: str
+    dissipation: bool
+    method: str
+    dtype: str
+    linksweep: str  # the version
+    control_period: NotRequired[float]
+    sampling: NotRequired[str]
+    stops: NotRequired[str]
+    disturbance: NotRequired[str]
+    constraints: NotRequired[str | list[float]]  # "project", or Baumgarte's gains
+    rtol: NotRequired[float]
+    atol: NotRequired[float]
+    max_steps: NotRequired[int]
+    failure: NotRequired[str]  # why the run ended early
+
+
 class Event(NamedTuple):
-    """The moments (n,) at which a user's event happened, and the states there: (n, nq) and (n, nv)."""
+    """Times (n,) at which a user's event happened, and the states then: (n, nq) and (n, nv)."""
 
     t: np.ndarray
     q: np.ndarray
@@ -58,10 +80,10 @@ class Event(NamedTuple):
 
 @dataclass
 class Simulation:
-    """Arrays over time: t (moments,), q (moments, ..., nq), and qd, qdd, tau (moments, ..., nv).
+    """Result of a simulation: t (k,), q (k, ..., nq), and qd, qdd, tau (k, ..., nv) at k recorded times.
 
-    qdd and tau are the accelerations and the driving torques at that moment. `settings` says how it was made. From an
-    adaptive run, `events` holds one Event for each event function and `dense(t)` gives (q, qd) at any times.
+    tau are the driving torques. `settings` are those of the run. After an adaptive run, `events` contains one Event per
+    event function, and `dense(t)` returns (q, qd) at any times.
     """
 
     robot: Robot
@@ -73,7 +95,7 @@ class Simulation:
     settings: Settings
     events: tuple[Event, ...] = ()
     dense: Callable[[ArrayLike], tuple[np.ndarray, np.ndarray]] | None = None
-    found_crossings: tuple[LimitCrossing, ...] | None = field(default=None, repr=False)  # exact ones, by events
+    found_crossings: tuple[LimitCrossing, ...] | None = field(default=None, repr=False)  # located by events
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -81,35 +103,35 @@ class Simulation:
 
     @property
     def ended_early(self) -> str:
-        """Why an adaptive run did not come to its end; nothing if it did, or if an event or a limit ended it."""
+        """Why an adaptive run failed before its end; "" if it did not, or if an event or a limit ended it."""
         return str(self.settings.get("failure", ""))
 
     @lazy
     def finite(self) -> np.ndarray:
-        """Whether each rollout (...) stayed finite; where not, everything is NaN from there on."""
+        """Whether each rollout (...) stayed finite; a rollout that did not is NaN from then on."""
         state = np.concatenate([self.q, self.qd], axis=-1)
         return np.asarray(np.isfinite(state).all(axis=(0, -1)))
 
     @lazy
     def kinetic_energy(self) -> np.ndarray:
-        """(moments, ...), motor inertias included."""
+        """Kinetic energy (k, ...) in J, including motor inertias."""
         return self.robot.kinetic_energy(self.q, self.qd)
 
     @lazy
     def potential_energy(self) -> np.ndarray:
-        """(moments, ...), against gravity."""
+        """Potential energy (k, ...) of gravity in J."""
         return self.robot.potential_energy(self.q)
 
     @property
     def energy(self) -> np.ndarray:
-        """Kinetic and potential energy together, (moments, ...)."""
+        """Sum of kinetic and potential energy (k, ...) in J."""
         return self.kinetic_energy + self.potential_energy
 
     @property
     def energy_drift(self) -> np.ndarray:
-        """How much each rollout (...) left its first energy at most, over the range of its potential energy.
+        """Largest change of energy of each rollout (...), relative to the range of its potential energy.
 
-        An error only where nothing drives and nothing brakes the robot: otherwise energy comes and goes.
+        It measures the error of the integrator only if no torque or dissipation acts on the robot.
         """
         energy, potential = self.energy, self.potential_energy
         span = potential.max(axis=0) - potential.min(axis=0)
@@ -118,24 +140,24 @@ class Simulation:
 
     @lazy
     def constraint_drift(self) -> np.ndarray:
-        """How far each rollout (...) was from meeting its constraints at most, metres and radians; 0 without any."""
+        """Largest constraint error of each rollout (...) in m or rad; 0 without constraints."""
         if not self.robot.model.constraints:
             return np.zeros(self.batch)
         return np.abs(self.robot.constraint_error(self.q)).max(axis=(0, -1))
 
     @lazy
     def limit_crossings(self) -> tuple[LimitCrossing, ...]:
-        """The first time that each joint of each rollout is outside its limits, the earliest first.
+        """First times at which joints of each rollout are beyond their position limits, the earliest first.
 
-        Of fixed steps, from the recorded moments, with the time between two of them by a straight line.
+        With fixed steps, times are interpolated linearly between records.
         """
         if self.found_crossings is not None:
             return self.found_crossings
-        found = []
-        q = self.q.reshape(len(self.t), -1, self.q.shape[-1])
-        for joint, place, bounds in limited_joints(self.robot):
+        crossings = []
+        q = self._rollouts("q")
+        for joint, index, bounds in limited_joints(self.robot):
             for bound, value, outward in (("lower", bounds[0], -1.0), ("upper", bounds[1], 1.0)):
-                beyond = (q[:, :, place] - value) * outward  # above 0 outside; NaN is not outside
+                beyond = (q[:, :, index] - value) * outward  # above 0 outside; NaN is not outside
                 outside = beyond > 0.0
                 for rollout in np.flatnonzero(outside.any(axis=0)):
                     k = int(outside[:, rollout].argmax())
@@ -143,14 +165,23 @@ class Simulation:
                     if k:
                         before, after = beyond[k - 1, rollout], beyond[k, rollout]
                         when = float(self.t[k - 1] - before / (after - before) * (self.t[k] - self.t[k - 1]))
-                    index = tuple(int(i) for i in np.unravel_index(rollout, self.batch)) if self.batch else ()
-                    found.append(LimitCrossing(joint, bound, when, index))
-        return tuple(sorted(found, key=lambda crossing: crossing.time))
+                    crossings.append(LimitCrossing(joint, bound, when, self.rollout_index(rollout)))
+        return tuple(sorted(crossings, key=lambda crossing: crossing.time))
+
+    def rollout_index(self, number: int | np.integer) -> tuple[int, ...]:
+        """Return the index in the batch of a rollout, from its number in a flat batch."""
+        return tuple(int(i) for i in np.unravel_index(number, self.batch)) if self.batch else ()
+
+    def _rollouts(self, name: str) -> np.ndarray:
+        """Return one of the arrays with a flat batch, (k, n, size)."""
+        array = getattr(self, name)
+        return array.reshape(len(self.t), -1, array.shape[-1])
 
     def show(self, *, rollouts: ArrayLike | None = None, **options: Unpack[ViewOptions]) -> Viewer:
-        """Show the run in the browser, with plots: of a batch these rollouts, or the first few.
+        """Show the run in the browser, with plots.
 
-        Options are those of `linksweep.viewer.show`.
+        rollouts: indices of the rollouts of a batch to show; the first few if omitted. Options are those of
+        `linksweep.viewer.show`.
         """
         from ..viewer import show_run
 
@@ -158,68 +189,63 @@ class Simulation:
 
     @property
     def work(self) -> np.ndarray:
-        """Mechanical work of the driving torques (...), J: the integral of tau qd over the records."""
+        """Mechanical work (...) of the driving torques in J: the integral of tau qd over the records."""
         return np.trapezoid(np.sum(self.tau * self.qd, axis=-1), self.t, axis=0)
 
     def table(self) -> Table:
         """Initial and final value, minimum, maximum and RMS of every coordinate, velocity and torque; `print` it."""
         rows = []
         for block in ("q", "qd", "tau"):
-            columns = np.moveaxis(getattr(self, block), -1, 0).reshape(getattr(self, block).shape[-1], len(self.t), -1)
+            columns = np.moveaxis(self._rollouts(block), -1, 0)
             for name, values in zip(joint_columns(self.robot.model, block), columns, strict=True):
                 ends = (float(values[0, 0]), float(values[-1, 0])) if not self.batch else ("", "")
-                size = (
-                    float(np.sqrt(np.nanmean(np.square(values, dtype=float))))
-                    if np.isfinite(values).any()
-                    else float("nan")
-                )
-                rows.append((name, *ends, _least(values), _most(values), size))
-        return Table(repr(self).strip("<>"), ("", "first", "last", "least", "most", "rms"), tuple(rows))
+                squares = np.square(values, dtype=float)
+                rms = float(np.sqrt(np.nanmean(squares))) if np.isfinite(values).any() else float("nan")
+                rows.append((name, *ends, _min(values), _max(values), rms))
+        return Table(repr(self).strip("<>"), ("", "first", "last", "min", "max", "rms"), tuple(rows))
 
     def limits(self) -> tuple[LimitExcess, ...]:
-        """Violations of position, velocity and effort limits: the furthest of every joint, quantity and rollout."""
-        blocks = {
-            name: getattr(self, name).reshape(len(self.t), -1, getattr(self, name).shape[-1]) for name in QUANTITIES
-        }
-        found = []
+        """Return violations of position, velocity and effort limits: the largest per joint, quantity and rollout."""
+        blocks = {name: self._rollouts(name) for name in QUANTITIES}
+        violations = []
         for rollout in range(blocks["q"].shape[1]):
             watch = LimitWatch(self.robot.model, simulated=True)
             watch.add(self.t, **{name: values[:, rollout] for name, values in blocks.items()})
-            index = tuple(int(i) for i in np.unravel_index(rollout, self.batch)) if self.batch else ()
-            found += [
+            index = self.rollout_index(rollout)
+            violations += [
                 LimitExcess(index, x.joint, x.quantity, x.limit, x.value, x.by, x.t, x.first, x.unit)
                 for x in watch.excesses
             ]
-        return tuple(found)
+        return tuple(violations)
 
     def tracking_error(self, reference: Reference | ArrayLike) -> TrackingError:
         """Return the deviation from a path, or from coordinates (..., nq) to hold."""
         robot = self.robot
         if callable(reference):
-            wanted = along("tracking_error", reference, robot, self.t)[0]
-            wanted = wanted.reshape(len(self.t), *(1,) * len(self.batch), robot.nq)
+            q_ref = path_samples("tracking_error", reference, robot, self.t)[0]
+            q_ref = q_ref.reshape(len(self.t), *(1,) * len(self.batch), robot.nq)
         else:
-            wanted = robot.normalize(real_array("tracking_error: reference", reference, robot.nq))
+            q_ref = robot.normalize(real_array("tracking_error: reference", reference, robot.nq))
         q = self.q.astype(float)
-        axes = zip(wanted.shape[::-1], q.shape[::-1], strict=False)
-        if not all(n in (1, m) for n, m in axes) or wanted.ndim > q.ndim:
+        try:
+            q_ref = np.broadcast_to(q_ref, q.shape)
+        except ValueError:
             raise ArgumentError(
-                f"tracking_error: reference has shape {wanted.shape}, expected one that broadcasts to {q.shape}."
-            )
-        fine = np.isfinite(q).all(axis=-1, keepdims=True)
-        error = robot.difference(np.where(fine, q, robot.neutral()), np.broadcast_to(wanted, q.shape))
-        error = np.where(fine, error, np.nan)
+                f"tracking_error: reference has shape {q_ref.shape}, expected one that broadcasts to {q.shape}."
+            ) from None
+        finite = np.isfinite(q).all(axis=-1, keepdims=True)
+        error = np.where(finite, robot.difference(np.where(finite, q, robot.neutral()), q_ref), np.nan)
         return TrackingError(error, np.sqrt(np.mean(error**2, axis=0)), np.abs(error).max(axis=0))
 
     def settling_time(self, goal: Reference | ArrayLike | None = None, within: float = 0.02) -> np.ndarray:
-        """Time from which each joint (..., nv) stays within `within` (rad, m) of the goal; infinite if it never does.
+        """Return the times (..., nv) from which joints stay within `within` (rad, m) of the goal; infinite if never.
 
         goal: coordinates (..., nq) or a path; by default the final coordinates.
         """
-        within = positive("settling_time: within", within)
+        within = real_number("settling_time: within", within, above=0.0)
         error = self.tracking_error(self.q[-1] if goal is None else goal).error
         outside = ~(np.abs(error) <= within)
-        last = len(self.t) - 1 - np.argmax(outside[::-1], axis=0)  # the last moment outside
+        last = len(self.t) - 1 - np.argmax(outside[::-1], axis=0)  # the last record outside
         after = np.append(self.t[1:], np.inf)[last]
         return np.where(outside.any(axis=0), after, self.t[0])
 
@@ -227,29 +253,27 @@ class Simulation:
         """Return a figure of q, qd, qdd or tau over time, one panel per joint; `linksweep.plots.save` writes it."""
         from .. import plots
 
-        if not is_one_of(show, ("q", "qd", "qdd", "tau")):
-            raise ArgumentError(f"plot: show is {shown(show)}, expected q, qd, qdd or tau.")
-        values = getattr(self, show).reshape(len(self.t), -1, getattr(self, show).shape[-1])[:, :MOST_PLOTTED]
-        curves = {f"rollout {k}" if self.batch else "found": values[:, k] for k in range(values.shape[1])}
+        values = self._rollouts(one_of("plot: show", show, _ARRAYS[1:]))[:, :MAX_PLOTTED]
+        curves = {f"rollout {k}" if self.batch else "simulated": values[:, k] for k in range(values.shape[1])}
         if reference is not None:
             if show != "q" or not callable(reference):
-                raise ArgumentError(
-                    "plot: a reference is a path, and shown with coordinates: pass show='q' and a path."
-                )
-            curves["wanted"] = along("plot", reference, self.robot, self.t)[0]
+                raise ArgumentError(f"plot: show is {show!r}, expected 'q' and a path as reference.")
+            curves["reference"] = path_samples("plot", reference, self.robot, self.t)[0]
         return plots.time_series(self.robot, self.t, curves if len(curves) > 1 else next(iter(curves.values())), show)
 
     def to_csv(self, path: str | Path) -> None:
-        """One row for each moment: t, then q, qd, qdd, tau of every joint by name, and the energy; in a batch all
-        moments of one rollout after the other, with its number in the first column."""
+        """Write a CSV file with one row per record: t, then q, qd, qdd, tau of every joint by name, and the energy.
+
+        The rollouts of a batch follow each other, with their numbers in the first column.
+        """
         write_csv(self, Path(path))
 
     def to_npz(self, path: str | Path) -> None:
-        """The arrays, and with them the robot and the settings: `linksweep.simulation.load` reads it again."""
+        """Write the arrays, the robot and the settings to an NPZ file, which `linksweep.simulation.load` reads."""
         write_npz(self, Path(path))
 
     def to_parquet(self, path: str | Path) -> None:
-        """The columns of `to_csv` as a Parquet file; needs pyarrow."""
+        """Write the columns of `to_csv` to a Parquet file; needs pyarrow."""
         write_parquet(self, Path(path))
 
     def _repr_html_(self) -> str:
@@ -257,46 +281,47 @@ class Simulation:
         names = [column for block, _ in blocks for column in joint_columns(self.robot.model, block)]
         columns = [column for _, values in blocks for column in np.moveaxis(values, -1, 0)]
         if self.batch:
-            rows = [(name, _least(x), _most(x)) for name, x in zip(names, columns, strict=True)]
-            headings: tuple[str, ...] = ("", "least", "most")
+            rows = [(name, _min(x), _max(x)) for name, x in zip(names, columns, strict=True)]
+            headings: tuple[str, ...] = ("", "min", "max")
         else:
-            rows = [
-                (name, float(x[0]), float(x[-1]), _least(x), _most(x)) for name, x in zip(names, columns, strict=True)
-            ]
-            headings = ("", "first", "last", "least", "most")
+            rows = [(name, float(x[0]), float(x[-1]), _min(x), _max(x)) for name, x in zip(names, columns, strict=True)]
+            headings = ("", "first", "last", "min", "max")
         notes = [f"{name}: {value}" for name, value in self.settings.items() if name != "linksweep"]
         return html_table(repr(self).strip("<>"), headings, rows, notes)
 
     def __repr__(self) -> str:
         rollouts = f", {self.batch} rollouts" if self.batch else ""
-        return f"<Simulation of {self.robot.name}: {self.t[-1]:g} s, {len(self.t)} moments{rollouts}>"
+        return f"<Simulation of {self.robot.name}: {self.t[-1]:g} s, {len(self.t)} records{rollouts}>"
 
 
-def _least(x: np.ndarray) -> float:
+def _min(x: np.ndarray) -> float:
     return float(np.fmin.reduce(x, axis=None))
 
 
-def _most(x: np.ndarray) -> float:
+def _max(x: np.ndarray) -> float:
     return float(np.fmax.reduce(x, axis=None))
 
 
 def limited_joints(robot: Robot) -> list[tuple[str, int, tuple[float, float]]]:
-    """Coordinates with a finite bound: the joint's name, place in q, (lower, upper)."""
-    found = []
+    """Return the coordinates with limits: the name of the joint, the index in q, (lower, upper)."""
+    joints = []
     for link, described in zip(robot.canonical.links, robot.model.links, strict=True):
         limits = described.joint.limits
         if link.leads and link.type.limited and (np.isfinite(limits.lower) or np.isfinite(limits.upper)):
             bounds = float(limits.lower), float(limits.upper)
-            found += [(described.joint.name, place, bounds) for place, _ in link.pairs]
-    return found
+            joints += [(described.joint.name, index, bounds) for index, _ in link.pairs]
+    return joints
 
 
-MOST_PLOTTED = 8  # rollouts of one picture
+MAX_PLOTTED = 8  # rollouts of one figure
 
 
 class LimitExcess(NamedTuple):
-    """A joint beyond one of its limits: in which rollout, what ("position", "velocity" or "effort"), the limit, the
-    furthest value, by how much, when, and when first."""
+    """A limit violation of a joint.
+
+    rollout: index in the batch. quantity: "position", "velocity" or "effort". value, by, t: the furthest value, its
+    distance from the limit, and its time (s). first: time of the first violation (s).
+    """
 
     rollout: tuple[int, ...]
     joint: str
@@ -310,8 +335,7 @@ class LimitExcess(NamedTuple):
 
 
 class TrackingError(NamedTuple):
-    """error (moments, ..., nv): wanted minus found, along the rates; its root mean square and its largest size in time,
-    (..., nv)."""
+    """Deviation from a reference: error (k, ..., nv) from q to the reference, and its RMS and maximum over time."""
 
     error: np.ndarray
     rms: np.ndarray
@@ -320,7 +344,7 @@ class TrackingError(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that print as text, and as HTML in a notebook; numbers stay numbers."""
+    """A table that prints as text, and as HTML in a notebook; `rows` contains the numbers."""
 
     title: str
     headings: tuple[str, ...]
@@ -329,11 +353,10 @@ class Table:
     def __str__(self) -> str:
         cells = [self.headings, *(tuple(_text(x) for x in row) for row in self.rows)]
         widths = [max(len(row[k]) for row in cells) for k in range(len(self.headings))]
+        rest = [list(zip(row[1:], widths[1:], strict=True)) for row in cells]
         lines = [
-            "  ".join(
-                cell.ljust(w) if not k else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in cells
+            "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in pairs)])
+            for row, pairs in zip(cells, rest, strict=True)
         ]
         return "\n".join(line.rstrip() for line in [self.title, lines[0], "-" * len(lines[0]), *lines[1:]])
 
@@ -346,16 +369,14 @@ def _text(x: object) -> str:
 
 
 def compare(
-    runs: Mapping[str, Simulation] | Sequence[Simulation],
-    reference: Reference | ArrayLike | None = None,
+    runs: Mapping[str, Simulation] | Sequence[Simulation], reference: Reference | ArrayLike | None = None,
     within: float = 0.02,
-) -> Table:
-    """Runs side by side, one row each: errors against the reference, settling, torques, work, limits.
+) -> Table:  # fmt: skip
+    """Compare runs in a table with one row each: tracking error, settling time, torques, work, limit violations.
 
-    runs: {name: Simulation}, or a list. reference: a path or coordinates that all should follow; without, the errors
-    are left out, and settling is to each run's own end.
+    runs: {name: Simulation}, or a list. reference: a path or coordinates to track; if omitted, errors are left out, and
+    settling is relative to the final coordinates of each run. within: as in `Simulation.settling_time`.
     """
-
     if not isinstance(runs, Mapping):
         runs = {str(k): cast("Simulation", run) for k, run in enumerate(as_list(runs))}
     named = dict(runs)
@@ -363,16 +384,9 @@ def compare(
         raise ArgumentError(
             f"compare got {shown(runs)}, expected simulations: a list of them, or {{name: simulation}}."
         )
-    headings = [
-        "",
-        "duration s",
-        "rms error",
-        "largest error",
-        "settles s",
-        "largest torque",
-        "work J",
-        "beyond limits",
-    ]
+    headings = (
+        "", "duration s", "rms error", "largest error", "settles s", "largest torque", "work J", "beyond limits",
+    )  # fmt: skip
     rows = []
     for name, run in named.items():
         error = None if reference is None else run.tracking_error(reference)
@@ -383,7 +397,7 @@ def compare(
             float(np.fmax.reduce(np.abs(run.tau), axis=None)), float(np.mean(run.work)),
             len(run.limits()) or "none",
         ))  # fmt: skip
-    return Table(f"{len(rows)} runs", tuple(headings), tuple(rows))
+    return Table(f"{len(rows)} runs", headings, tuple(rows))
 
 
 _ARRAYS = ("t", "q", "qd", "qdd", "tau")
@@ -391,16 +405,16 @@ _ROWS = 4096  # written at a time
 
 
 def header(simulation: Simulation) -> list[str]:
+    """Return the names of the columns of a table."""
     model = simulation.robot.model
     names = [name for block in _ARRAYS[1:] for name in joint_columns(model, block)]
     return [*(["rollout"] if simulation.batch else []), "t", *names, "energy"]
 
 
 def _tables(simulation: Simulation) -> Iterator[tuple[int, np.ndarray]]:
-    """The numbers of each rollout, (moments, columns) without the rollout's own number."""
-    moments = len(simulation.t)
-    blocks = [x.reshape(moments, -1, x.shape[-1]) for x in (getattr(simulation, name) for name in _ARRAYS[1:])]
-    energy = simulation.energy.reshape(moments, -1)
+    """Yield the number of each rollout and its values (k, columns)."""
+    blocks = [simulation._rollouts(name) for name in _ARRAYS[1:]]
+    energy = simulation.energy.reshape(len(simulation.t), -1)
     for rollout in range(energy.shape[1]):
         yield rollout, np.column_stack([simulation.t, *(x[:, rollout] for x in blocks), energy[:, rollout]])
 
@@ -448,16 +462,15 @@ def write_npz(simulation: Simulation, path: Path) -> None:
     arrays = {name: getattr(simulation, name) for name in _ARRAYS}
 
     def write(to: Path) -> None:
-        with to.open("wb") as file:  # an open file keeps its name: savez would add an ending
+        with to.open("wb") as file:  # savez would append .npz to a name
             np.savez(file, **arrays, metadata=np.array(_metadata(simulation)))
 
     write_atomically(path, write)
 
 
 def load(path: str | Path) -> Simulation:
-    """A simulation that `to_npz` wrote, with its robot. A file from elsewhere is read with the same care as any."""
-
-    if not isinstance(path, str | os.PathLike):  # open() would take an integer as a descriptor, and close it
+    """Read a simulation with its robot from a file that `to_npz` wrote. Files of others are safe to read."""
+    if not isinstance(path, str | os.PathLike):  # open() would take an integer for a file descriptor, and close it
         raise ArgumentError(f"load got {shown(path)}, expected the path of a file that to_npz wrote.")
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
@@ -471,24 +484,24 @@ def load(path: str | Path) -> Simulation:
     except OSError as error:
         reason = error.strerror or "it is damaged"
         raise ArgumentError(f"the file {path} cannot be read ({reason}), expected one that to_npz wrote.") from error
-    except Exception as error:  # whatever zipfile, zlib, NumPy and json make of bytes that are no simulation
-        raise ArgumentError(f"the file {path} is no simulation, expected one that to_npz wrote.") from error
+    except Exception as error:  # zipfile, zlib, NumPy and json raise many kinds for damaged files
+        raise ArgumentError(f"the file {path} is not a simulation, expected one that to_npz wrote.") from error
     robot = Robot(model_from_data(robot_data, str(path)))
     _check_arrays(path, robot, arrays)
     return Simulation(robot, *arrays.values(), settings=settings)
 
 
 def _check_arrays(path: str | Path, robot: Robot, arrays: dict[str, np.ndarray]) -> None:
-    """Times (moments,), and for each moment and rollout nq or nv numbers."""
+    """Raise ArgumentError unless the arrays have the types and shapes of a simulation."""
     batch = arrays["q"].shape[1:-1]
     sizes = {"q": robot.nq, "qd": robot.nv, "qdd": robot.nv, "tau": robot.nv}
-    moments = arrays["t"].shape[:1]
-    wanted = {"t": moments, **{name: (*moments, *batch, size) for name, size in sizes.items()}}
+    times = arrays["t"].shape[:1]
+    shapes = {"t": times, **{name: (*times, *batch, size) for name, size in sizes.items()}}
     for name, array in arrays.items():
-        if array.dtype not in (np.float64, np.float32) or array.shape != wanted[name] or moments in ((), (0,)):
+        if array.dtype not in (np.float64, np.float32) or array.shape != shapes[name] or times in ((), (0,)):
             raise ArgumentError(
-                f"the file {path} is no simulation of {robot.name}: {name} holds {array.dtype} of shape {array.shape}, "
-                f"expected floating-point numbers of shape {wanted[name]}."
+                f"the file {path} is not a simulation of {robot.name}: {name} is {array.dtype} of shape {array.shape}, "
+                f"expected floating-point numbers of shape {shapes[name]}."
             )
 
 

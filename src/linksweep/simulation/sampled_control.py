@@ -1,16 +1,16 @@
-"""Sampled controllers: what they measure, when they act, and what their motors can do.
+"""Sampled (digital) controllers with sensors, delay, noise and motor limits.
 
-At every control instant a controller sees a whole batch of states and gives a whole batch of torques, which hold until
-its next ones arrive. Laws run as compiled code, policies in Python; between two instants the steps are machine code.
+Every control period, a controller receives a batch of states and returns a batch of torques, which are held until the
+next ones. Controllers run as compiled code, policies in Python. The steps in between are machine code.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,14 +18,13 @@ from numpy.typing import ArrayLike
 from ..backends.rollout import Feed, Recording, run
 from ..errors import ArgumentError
 from ..robot.robot import Robot
-from ..support.checks import as_array, refuse_foreign
+from ..support.checks import as_array, one_of, real_number, refuse_foreign, whole_number
 from ..support.messages import shown
-from .checks import MOST_STEPS, positive, real_array
-from .controllers import Controller, Function, Grid, effort_limits
+from .checks import real_array, whole_steps
+from .controllers import Controller, Function, Grid, controller_function, effort_limits, settled
 from .dynamics import checked_torque
-
-if TYPE_CHECKING:
-    from .fixed_step import Kernel
+from .fixed_step import Step, last_results
+from .integrators import Integrator
 
 BatchTorque = Callable[[float, np.ndarray, np.ndarray], np.ndarray]  # of states (n, nq) and (n, nv)
 RATES = ("measured", "difference")
@@ -33,14 +32,14 @@ RATES = ("measured", "difference")
 
 @dataclass(frozen=True)
 class Sampling:
-    """What stands between a controller and the robot, besides the time from one control instant to the next.
+    """Sensors and actuators between a sampled controller and the robot.
 
-    delay: seconds from a measurement to the torque that answers it; before the start the robot is taken to have stood
-    as at the start. encoder: the resolution of coordinates, one number or (nq,), 0 for none; quaternions are left
-    alone. rates: "measured" gives the controller the true rates, "difference" those between two measured coordinates.
-    q_noise, qd_noise, tau_noise: standard deviations of independent normal noise on what is measured and commanded,
-    one number or one for each, from `seed`. effort: bounds of the torques, (..., nv), or True for the description's.
-    effort_rate: the fastest change of a torque, N m/s. motor: a Motor, whose current and voltage bound the torques.
+    delay: time (s) from a measurement to the torque computed from it; the first torque acts from the start. encoder:
+    resolution of coordinates, one number or (nq,), 0 for none; quaternions are not rounded. rates: "measured" uses the
+    true velocities, "difference" those between two measured coordinates. q_noise, qd_noise, tau_noise: standard
+    deviations of independent normal noise on measurements and commands, one number or one per component, from `seed`.
+    effort: bounds of the torques (..., nv), or True for the effort limits of the robot model. effort_rate: largest rate
+    of change of a torque (N m/s). motor: a `Motor`, whose current and voltage limit the torques.
     """
 
     delay: float = 0.0
@@ -55,12 +54,9 @@ class Sampling:
     motor: Motor | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.delay, (int, float)) or isinstance(self.delay, bool) or not 0.0 <= self.delay < math.inf:
-            raise ArgumentError(f"Sampling: delay is {shown(self.delay)}, expected seconds of at least 0.")
-        if not isinstance(self.rates, str) or self.rates not in RATES:
-            raise ArgumentError(f"Sampling: rates is {shown(self.rates)}, expected one of {', '.join(RATES)}.")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
-            raise ArgumentError(f"Sampling: seed is {shown(self.seed)}, expected a whole number of at least 0.")
+        real_number("Sampling: delay", self.delay, at_least=0.0)
+        one_of("Sampling: rates", self.rates, RATES)
+        whole_number("Sampling: seed", self.seed, at_least=0)
         for name in ("encoder", "q_noise", "qd_noise", "tau_noise", "effort_rate"):
             value = getattr(self, name)
             if value is not None and (real_array(f"Sampling: {name}", value) < 0.0).any():
@@ -71,9 +67,9 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Policy:
-    """Torques by a Python function of a whole batch: policy(t, q, qd) of (..., nq) and (..., nv) returns (..., nv).
+    """Torques by a Python function of a batch: policy(t, q, qd) of (..., nq) and (..., nv) returns (..., nv).
 
-    It is called at every control instant; alone, at every step.
+    It is called once per control period of a `SampledController`, otherwise once per step.
     """
 
     function: Callable[..., object]
@@ -87,10 +83,10 @@ class Policy:
 
 @dataclass(frozen=True)
 class SampledController:
-    """A digital controller: torques are computed every `period` seconds and hold in between.
+    """A digital controller: torques are computed every `period` seconds and held in between.
 
-    controller: whatever `simulate` takes as torque, or a Policy. period: a whole number of steps, by default one step.
-    sampling: delay, encoders, noise and torque bounds.
+    controller: a controller, a `Policy`, or anything else that `simulate` takes as torque. period: a whole number of
+    steps, one step by default. sampling: delay, encoders, noise and torque bounds.
     """
 
     controller: Controller | Policy | Callable[..., ArrayLike] | ArrayLike | None
@@ -104,106 +100,81 @@ class SampledController:
 
 @dataclass(frozen=True)
 class Schedule:
-    """In steps: from one control instant to the next, and from an instant to when its torque arrives."""
+    """Control period, and delay of the torques, in steps."""
 
     period: int
     delay: int
 
     @property
     def piece(self) -> int:
-        """The longest time that divides all others: nothing happens within."""
+        """Number of steps during which no torque is computed or changed."""
         return math.gcd(self.period, self.delay) if self.delay else self.period
 
 
 def schedule(period: float, delay: float, dt: float, every: int) -> Schedule:
-    """Both in whole steps, and such that records and control instants fall together."""
-    found = Schedule(_steps("control_period", positive("control_period", period), dt), _steps("delay", delay, dt))
-    piece = found.piece
-    if every % piece and piece % every:
+    """Return both in whole steps, checked against the interval between records."""
+    period = real_number("control_period", period, above=0.0)
+    steps = Schedule(whole_steps("control_period", period, dt), whole_steps("delay", delay, dt))
+    if every % steps.piece and steps.piece % every:
         raise ArgumentError(
-            f"every is {every} steps and the controller acts every {piece} steps (of its period and delay), expected "
-            f"one to divide the other: record every {piece} steps, or every one."
-        )
-    return found
-
-
-def _steps(name: str, seconds: float, dt: float) -> int:
-    try:
-        exact = seconds / dt
-    except OverflowError:  # an int of 400 digits
-        exact = math.inf
-    if not exact <= MOST_STEPS:
-        raise ArgumentError(
-            f"{name} {shown(seconds)} is {exact:.3g} steps of dt={dt:g}, expected at most {MOST_STEPS:,}: choose a "
-            f"shorter one."
-        )
-    steps = round(exact)
-    if abs(steps - exact) > 1e-6 * max(1.0, exact * 1e-3) or (seconds > 0.0 and not steps):
-        raise ArgumentError(
-            f"{name} {seconds!r} is {exact:.6g} steps of dt={dt!r}, expected a whole number of them: choose a dt that "
-            f"divides it."
+            f"every is {every} steps and the torques change every {steps.piece} steps (by control period and delay), "
+            f"expected one to divide the other."
         )
     return steps
 
 
-def policy_of(function: Callable[..., object], batch: tuple[int, ...], nv: int) -> BatchTorque:
-    """The user's f(t, Q, QD), called with arrays (*batch, size) of its own, its answer checked."""
+def _batch_policy(function: Callable[..., object], batch: tuple[int, ...], nv: int) -> BatchTorque:
+    """Return a user's function of arrays (*batch, size) as one of rows (n, size), with its result checked."""
 
     def policy(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        given = function(t, q.reshape(*batch, -1).copy(), qd.reshape(*batch, -1).copy())
-        tau = _shared(given)
+        tau = _shared(function(t, q.reshape(*batch, -1).copy(), qd.reshape(*batch, -1).copy()))
         if tau.shape != (*batch, nv) or tau.dtype.kind not in "iufb":
             raise ArgumentError(
-                f"policy(t, q, qd) gave {tau.dtype} of shape {tau.shape} at t = {t:g}, expected real numbers of shape "
-                f"{(*batch, nv)}."
+                f"policy(t, q, qd) returned {tau.dtype} of shape {tau.shape} at t = {t:g}, expected real numbers of "
+                f"shape {(*batch, nv)}."
             )
         return tau.reshape(-1, nv)
 
     return policy
 
 
-def _shared(given: object) -> np.ndarray:
-    """An array of NumPy over the memory of any array library that lends it."""
-    refuse_foreign("what policy(t, q, qd) gives", given, tensors=True)
-    if isinstance(given, np.ndarray):
-        return given
-    detach = getattr(given, "detach", None)
-    if detach is not None:  # a tensor that wants gradients lends nothing
-        given = detach()
+def _shared(result: object) -> np.ndarray:
+    """Return a NumPy array that shares the memory of an array of any library that supports this."""
+    refuse_foreign("the result of policy(t, q, qd)", result, tensors=True)
+    if isinstance(result, np.ndarray):
+        return result
+    detach = getattr(result, "detach", None)
+    if detach is not None:  # a tensor with gradients does not share its memory
+        result = detach()
     try:
-        lends = hasattr(given, "__dlpack__")  # as an array of NumPy does
-        return np.from_dlpack(cast(np.ndarray, given)) if lends else np.asarray(given)
+        shares = hasattr(result, "__dlpack__")
+        return np.from_dlpack(cast(np.ndarray, result)) if shares else np.asarray(result)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise ArgumentError(
-            f"policy(t, q, qd) gave {shown(given)}, expected an array in the memory of NumPy ({error})."
+            f"policy(t, q, qd) returned {shown(result)}, expected an array in the memory of NumPy ({error})."
         ) from error
 
 
-def controller_policy(
+def _controller_policy(
     controller: Controller, robot: Robot, grid: Grid, batch: tuple[int, ...], dtype: str, backend: str
 ) -> BatchTorque:
-    """A controller as a policy: its compiled torques in a batch of states."""
+    """Return the compiled torques of a controller as a function of t and rows q, qd."""
     if isinstance(controller, Function):
         function = controller.function
-
-        def single(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-            return np.array([checked_torque(function, t, a, b) for a, b in zip(q, qd, strict=True)])
-
-        return single
-    from .controller_function import controller_function, settled
-
+        return lambda t, q, qd: np.array([checked_torque(function, t, a, b) for a, b in zip(q, qd, strict=True)])
     compiled, at = controller_function(controller, robot, grid.dissipation, dtype, backend), controller.at(robot, grid)
-    fixed = {name: _flat(name, value, batch, dtype) for name, value in controller.constants(robot).items()}
+    constants = {name: _flat(name, value, batch, dtype) for name, value in controller.constants(robot).items()}
     names = compiled.inputs[2:]
 
     def policy(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        now = {name: _flat(name, value, batch, dtype) for name, value in at(t).items()}
-        return settled(compiled, compiled(q, qd, *(now[name] if name in now else fixed[name] for name in names)))
+        inputs = constants | {name: _flat(name, value, batch, dtype) for name, value in at(t).items()}
+        return settled(compiled, compiled(q, qd, *(inputs[name] for name in names)))
 
     return policy
 
 
 def _flat(name: str, value: ArrayLike, batch: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Return (size,) unchanged, and (..., size) as rows (n, size) of the batch."""
     array = np.asarray(value, dtype)
     if array.ndim == 1:
         return array
@@ -211,14 +182,13 @@ def _flat(name: str, value: ArrayLike, batch: tuple[int, ...], dtype: str) -> np
         full = np.broadcast_to(array, (*batch, array.shape[-1]))
     except ValueError:
         raise ArgumentError(
-            f"{name} is given for a batch {array.shape[:-1]}, expected one that the rollouts' {batch} can hold: give "
-            f"q0 that batch."
+            f"{name} has batch shape {array.shape[:-1]}, expected one that broadcasts to that of the rollouts, {batch}."
         ) from None
     return np.ascontiguousarray(full.reshape(-1, array.shape[-1]))
 
 
 class SensorsAndMotors:
-    """A policy behind its sensors and motors: states (n, size) in, torques (n, nv) out."""
+    """A policy with its sensors and motors: states (n, size) -> torques (n, nv)."""
 
     def __init__(self, policy: BatchTorque, sampling: Sampling, robot: Robot, period: float, batch: tuple[int, ...]):
         self.policy, self.sampling, self.period = policy, sampling, period
@@ -235,8 +205,8 @@ class SensorsAndMotors:
         )
         self._resolved = single & (encoder > 0.0)
         self._resolution = encoder[self._resolved]
-        self._before: np.ndarray | None = None
-        self._tau: np.ndarray | None = None
+        self._last_q: np.ndarray | None = None
+        self._last_tau: np.ndarray | None = None
         effort = effort_limits(robot) if sampling.effort is True else sampling.effort
         self._effort = None if effort is None or effort is False else _sizes("effort", effort, batch, robot.nv)
         rate = sampling.effort_rate
@@ -249,30 +219,29 @@ class SensorsAndMotors:
             tau = self.sampling.motor.limited(tau, qd)
         if self._effort is not None:
             tau = np.clip(tau, -self._effort, self._effort)
-        if self._rise is not None and self._tau is not None:
-            tau = np.clip(tau, self._tau - self._rise, self._tau + self._rise)
-        self._tau = tau
+        if self._rise is not None and self._last_tau is not None:
+            tau = np.clip(tau, self._last_tau - self._rise, self._last_tau + self._rise)
+        self._last_tau = tau
         return tau
 
     def _measured(self, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        sampling = self.sampling
-        seen = self._noisy(q, self._q_noise)
+        measured, velocities = self._noisy(q, self._q_noise), qd
         if self._resolved.any():
-            seen = np.array(seen)
-            seen[:, self._resolved] = np.round(seen[:, self._resolved] / self._resolution) * self._resolution
-        if sampling.rates == "difference":
-            before, self._before = self._before, np.array(seen)
-            rates = qd if before is None else self._robot.difference(before, seen) / self.period
-        else:
-            rates = qd
-        return seen.astype(q.dtype, copy=False), self._noisy(rates, self._qd_noise).astype(qd.dtype, copy=False)
+            measured = np.array(measured)
+            measured[:, self._resolved] = np.round(measured[:, self._resolved] / self._resolution) * self._resolution
+        if self.sampling.rates == "difference":
+            if self._last_q is not None:
+                velocities = self._robot.difference(self._last_q, measured) / self.period
+            self._last_q = np.array(measured)
+        noisy = self._noisy(velocities, self._qd_noise)
+        return measured.astype(q.dtype, copy=False), noisy.astype(qd.dtype, copy=False)
 
     def _noisy(self, x: np.ndarray, deviation: np.ndarray) -> np.ndarray:
         return x + self._noise.standard_normal(x.shape) * deviation if deviation.any() else x
 
 
 def _each(name: str, value: ArrayLike, size: int) -> np.ndarray:
-    """One number, or one for each of so many coordinates or rates."""
+    """Return one number, or (size,)."""
     array = np.asarray(value, float)
     if array.shape not in ((), (size,)):
         raise ArgumentError(f"Sampling: {name} has shape {array.shape}, expected one number or ({size},).")
@@ -285,69 +254,74 @@ def _sizes(name: str, value: ArrayLike, batch: tuple[int, ...], nv: int) -> np.n
     array = array.astype(float) if array.dtype.kind in "iuf" else np.array(math.nan)
     if (array.ndim and array.shape[-1] != nv) or (array < 0.0).any() or np.isnan(array).any():
         raise ArgumentError(
-            f"Sampling: {name} is {shown(value)}, expected one number of at least 0, or (..., {nv}): one for each rate."
+            f"Sampling: {name} is {shown(value)}, expected numbers of at least 0: one, or an array (..., {nv})."
         )
     return array if array.ndim < 2 else _flat(name, array, batch, "float64")
 
 
 def roll_sampled(
-    kernel: Kernel, recording: Recording, feeds: Sequence[Feed], held: np.ndarray, controller: SensorsAndMotors,
-    plan: Schedule, grid: Grid, threads: int, watch: Callable[[float], None],
+    step: Step, sampled: SampledController, torques: Controller | Policy, grid: Grid, batch: tuple[int, ...],
+    recording: Recording, method: Integrator, backend: str, watch: Callable[[float], None],
 ) -> None:  # fmt: skip
-    """Fill the recording from its first state on, with torques that hold from one arrival to the next.
+    """Fill the recording from its first state on, with torques that are held between updates.
 
-    held: the torque among the feeds, (1, n, nv), which is written anew at every arrival.
+    torques: what `sampled` computes periodically. step: with a constant torque, which is overwritten here.
     """
-    every, piece = recording.every, plan.piece
+    robot, every, dtype = step.robot, recording.every, str(method.dtype)
+    sampling = Sampling() if sampled.sampling is None else sampled.sampling
+    plan = schedule(grid.dt if sampled.period is None else sampled.period, sampling.delay, grid.dt, every)
+    if isinstance(torques, Policy):
+        policy = _batch_policy(torques.function, batch, robot.nv)
+    else:
+        policy = _controller_policy(torques, robot, grid, batch, dtype, backend)
+    feeds, held = step.held_feeds(grid, batch, dtype)
+    kernel = step.kernel(dtype, backend)
+    if not math.prod(batch):
+        return
+    controller = SensorsAndMotors(policy, sampling, robot, plan.period * grid.dt, batch)
     q, qd = recording.states
-    inner = None if piece % every == 0 else _inner(recording, piece)
-    underway: deque[tuple[int, np.ndarray]] = deque()  # torques, and the step at which each arrives
-    for step in range(0, grid.steps, piece):
-        record = step // every
+    inner = None if plan.piece % every == 0 else _inner(recording, plan.piece)
+    pending: deque[tuple[int, np.ndarray]] = deque()  # torques, and the step from which each acts
+    for k in range(0, grid.steps, plan.piece):
+        record = k // every
         states = (q[record], qd[record]) if inner is None else (inner.states[0][0], inner.states[1][0])
-        if step % plan.period == 0:
-            tau = controller(step * grid.dt, *states)
-            underway.append((step + plan.delay if step else 0, tau))
-        while underway and underway[0][0] <= step:
-            held[0] = underway.popleft()[1]
+        if k % plan.period == 0:
+            pending.append((k + plan.delay if k else 0, controller(k * grid.dt, *states)))
+        while pending and pending[0][0] <= k:
+            held[0] = pending.popleft()[1]
         if inner is None:
-            run(kernel, recording, feeds, record, min(record + piece // every, len(q) - 1), threads)
+            run(kernel, recording, feeds, record, min(record + plan.piece // every, len(q) - 1), method.threads)
         else:
-            run(kernel, inner, _from(feeds, step), 0, 1, threads)
-            if step % every == 0:
-                for kept, found in zip(recording.results, inner.results, strict=True):
-                    kept[record] = found[0]
+            shifted = [Feed(feed.values, feed.first + feed.advance * k, feed.advance) for feed in feeds]
+            run(kernel, inner, shifted, 0, 1, method.threads)
+            if k % every == 0:
+                for recorded, result in zip(recording.results, inner.results, strict=True):
+                    recorded[record] = result[0]
             for state in inner.states:
                 state[0] = state[1]
-            if (step + piece) % every == 0:
-                for kept, found in zip(recording.states, inner.states, strict=True):
-                    kept[record + 1] = found[0]
-        watch(min(1.0, (step + piece) / grid.steps))
-    outputs = [np.empty_like(q[-1]), np.empty_like(qd[-1]), *(x[-1] for x in recording.results)]
-    ends = [feed.values[min(feed.first + feed.advance * grid.steps, len(feed.values) - 1)] for feed in feeds]
-    kernel([q[-1], qd[-1], *ends], outputs)  # accelerations at the end
-
-
-def _from(feeds: Sequence[Feed], step: int) -> list[Feed]:
-    """The feeds as a run sees them that begins at this step."""
-    return [Feed(feed.values, feed.first + feed.advance * step, feed.advance) for feed in feeds]
+            if (k + plan.piece) % every == 0:
+                for recorded, state in zip(recording.states, inner.states, strict=True):
+                    recorded[record + 1] = state[0]
+        watch(min(1.0, (k + plan.piece) / grid.steps))
+    last_results(kernel, recording, feeds, grid.steps)
 
 
 def _inner(recording: Recording, piece: int) -> Recording:
-    """Two records that the pieces between two kept ones go through."""
+    """Return two records for the steps between two records of a run."""
     states = [np.empty((2, *x.shape[1:]), x.dtype) for x in recording.states]
-    for state, kept in zip(states, recording.states, strict=True):
-        state[0] = kept[0]
+    for state, recorded in zip(states, recording.states, strict=True):
+        state[0] = recorded[0]
     return Recording(states, [np.empty_like(states[1]) for _ in range(2)], piece)
 
 
 @dataclass(frozen=True)
 class Motor:
-    """One electric motor at each joint; every number is one for all, or one for each rate (nv,).
+    """An electric motor at each joint. Each property is one number for all joints, or (nv,).
 
-    gear: turns of the motor for one of the joint. torque_constant: N m/A at the motor, which is also its V s/rad.
-    rotor_inertia: kg m^2 at the motor, gear^2 of it at the joint (`driven`). current: the largest, A. voltage (V) and
-    resistance (ohm): the faster the motor turns, the less voltage is left to drive a current.
+    gear: gear ratio, turns of the motor per turn of the joint. torque_constant: N m/A at the motor, equal to its
+    back-EMF constant in V s/rad. rotor_inertia: kg m^2 at the motor; at the joint it is multiplied by gear^2
+    (`driven`). current: current limit (A). voltage (V) and resistance (ohm): supply voltage, reduced by the back EMF,
+    limits the current.
     """
 
     gear: ArrayLike = 1.0
@@ -359,7 +333,10 @@ class Motor:
 
     def __post_init__(self) -> None:
         if (self.voltage is None) != (self.resistance is None):
-            raise ArgumentError("Motor: voltage and resistance go together, got one of them: give both, or none.")
+            raise ArgumentError(
+                f"Motor: voltage is {shown(self.voltage)} and resistance {shown(self.resistance)}, expected both or "
+                f"neither."
+            )
         for name in ("gear", "torque_constant", "rotor_inertia", "current", "voltage", "resistance"):
             value = getattr(self, name)
             if value is None or (name == "current" and _is_unlimited(value)):
@@ -370,26 +347,26 @@ class Motor:
 
     @property
     def torque_per_current(self) -> np.ndarray:
-        """N m at the joint for 1 A."""
+        """Torque at the joint per current (N m/A)."""
         return np.asarray(self.gear, float) * np.asarray(self.torque_constant, float)
 
     def currents(self, tau: ArrayLike) -> np.ndarray:
-        """A, for torques (..., nv) at the joints."""
+        """Return the currents (A) for joint torques (..., nv)."""
         return np.asarray(tau, float) / self.torque_per_current
 
     def limited(self, tau: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """The torques that current and voltage leave of those wanted, at joint rates qd."""
+        """Return the joint torques within the limits of current and voltage at joint velocities qd."""
         k = self.torque_per_current
-        most = k * np.asarray(self.current, float)
-        low, high = -most, most
+        high = k * np.asarray(self.current, float)
+        low = -high
         if self.voltage is not None:
             R, V = np.asarray(self.resistance, float), np.asarray(self.voltage, float)
-            induced = k * qd  # the gear and the constant again: V = k qd + R i
-            low, high = np.maximum(low, k * (-V - induced) / R), np.minimum(high, k * (V - induced) / R)
+            emf = k * qd  # V = k qd + R i
+            low, high = np.maximum(low, k * (-V - emf) / R), np.minimum(high, k * (V - emf) / R)
         return np.minimum(np.maximum(tau, np.minimum(low, high)), np.maximum(low, high))
 
     def driven(self, robot: Robot) -> Robot:
-        """The robot with the rotors' inertia at its joints, in addition to the armature that is described."""
+        """Return the robot with the rotor inertias added to the armature of its joints."""
         added = np.broadcast_to(np.asarray(self.gear, float) ** 2 * np.asarray(self.rotor_inertia, float), (robot.nv,))
         links = []
         for described, link in zip(robot.model.links, robot.canonical.links, strict=True):

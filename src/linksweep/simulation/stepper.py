@@ -1,4 +1,4 @@
-"""`stepper`: one step of a whole batch at a time, in place, for loops that are written by hand."""
+"""`stepper`: advance a batch of states by one step at a time, in place, for simulation loops of your own."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ..backends.threads import checked_threads, run_shared
 from ..errors import ArgumentError
 from ..functions.compiled import chosen_backend
 from ..robot.robot import Robot, checked_robot
-from ..support.checks import check_memory, checked_dtype, refuse_foreign
-from ..support.messages import is_one_of, nearest, shown
-from .checks import broadcast_batch, check_closed, positive, real_array
+from ..support.checks import check_memory, checked_dtype, one_of, real_number, refuse_foreign
+from ..support.messages import shown
+from .checks import broadcast_batch, check_closed, real_array
 from .controllers import Constant
 from .dynamics import forward_dynamics_of
 from .fixed_step import Kernel, Step
 from .friction import Rest, Stops, check_inside, rest_of
-from .integrators import STAGES
+from .integrators import FIXED_STEP
 
 _BLOCK = 512  # samples that a thread takes at a time
 
 
 class State:
-    """What a Stepper moves on: q (..., nq), qd, qdd and tau (..., nv), and the time t.
+    """State of a Stepper: q (..., nq), qd, qdd and tau (..., nv), and the time t (s).
 
     Write q and qd between two steps to reset rollouts: `state.q = q0`, or in place, `state.q[3] = q0`. Assigning copies
-    the values, and coordinates are normalized. qdd and tau are those at the beginning of the last step. A state belongs
-    to the stepper that made it. `copy.copy(state)` is an independent state.
+    the values and normalizes coordinates. qdd and tau are those at the beginning of the last step. A state belongs to
+    the stepper that made it. `copy.copy(state)` is an independent state.
     """
 
     __slots__ = ("_arrays", "_checked", "_inputs", "_outputs", "_run", "_stepper", "steps")
@@ -40,10 +40,10 @@ class State:
         rows = [x.reshape(-1, x.shape[-1]) for x in self._arrays]
         self._inputs = [rows[0], rows[1], np.full((1, 1), owner.dt, owner.dtype), rows[3]]
         self._outputs = rows
-        self._checked = [x.copy() for x in rows[:2]] if owner.restricts else None  # to find edits in place
+        self._checked = [x.copy() for x in rows[:2]] if owner.restricts else None  # to detect edits in place
         self._run = None
         if isinstance(owner.kernel, MachineKernel) and len(rows[0]):
-            # written-out code reads all of a sample before it writes: a state may overwrite itself (rollout.py)
+            # unrolled code reads all of a sample before it writes, so a state may overwrite itself (rollout.py)
             size = len(rows[0]) if owner.threads == 1 else _BLOCK
             self._run = owner.kernel.shared(self._inputs, self._outputs, size)
 
@@ -79,19 +79,19 @@ class State:
         return self._arrays[3]
 
     def _assign(self, name: str, index: int, value: np.ndarray) -> None:
-        own = self._arrays[index]
+        array = self._arrays[index]
         try:
-            own[...] = value
+            array[...] = value
         except ValueError:
-            raise ArgumentError(f"state.{name} got shape {value.shape}, expected {own.shape}.") from None
+            raise ArgumentError(f"state.{name} got shape {value.shape}, expected {array.shape}.") from None
 
     @property
     def t(self) -> float:
-        """Seconds since the start."""
+        """Time since the start (s)."""
         return self.steps * self._stepper.dt
 
     def advance(self) -> None:
-        """One step with the torques in `tau`."""
+        """Take one step with the torques in `tau`."""
         if self._checked is not None:
             self._check_edits(*self._checked)
         if self._run is not None:
@@ -103,22 +103,22 @@ class State:
         elif len(self._outputs[0]):
             results = [np.empty_like(x) for x in self._outputs]
             self._stepper.kernel(self._inputs, results)
-            for own, new in zip(self._outputs, results, strict=True):
-                own[:] = new
+            for array, result in zip(self._outputs, results, strict=True):
+                array[:] = result
         self.steps += 1
         if self._checked is not None:
-            for known, own in zip(self._checked, self._outputs, strict=False):
-                known[:] = own
+            for checked, array in zip(self._checked, self._outputs, strict=False):
+                checked[:] = array
 
-    def _check_edits(self, q: np.ndarray, qd: np.ndarray) -> None:
-        """Refuse rows that were written since the last step and that no run may start from."""
-        bits = f"i{q.itemsize}"  # a rollout that diverged to NaN is as it was
-        edited = np.zeros(len(q), bool)
-        for known, own in zip((q, qd), self._outputs, strict=False):
-            edited |= (known.view(bits) != own.view(bits)).any(axis=1)
+    def _check_edits(self, *checked: np.ndarray) -> None:
+        """Raise ArgumentError for rows written since the last step that are not valid initial states."""
+        bits = f"i{checked[0].itemsize}"  # NaN of a diverged rollout is unchanged
+        edited = np.zeros(len(checked[0]), bool)
+        for before, array in zip(checked, self._outputs, strict=False):
+            edited |= (before.view(bits) != array.view(bits)).any(axis=1)
         if edited.any():
-            own_q, own_qd = (x[edited].astype(float) for x in self._outputs[:2])
-            self._stepper.check_start(own_q, own_qd, ("state.q", "state.qd"))
+            q, qd = (x[edited].astype(float) for x in self._outputs[:2])
+            self._stepper.check_start(q, qd, ("state.q", "state.qd"))
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restored, (self._stepper, self._arrays, self.steps)
@@ -133,9 +133,9 @@ def _restored(owner: Stepper, arrays: tuple[np.ndarray, ...], steps: int) -> Sta
 
 
 class Stepper:
-    """`step = stepper(robot, dt)`; `state = step.start(q0)`; then `step(state, tau)` moves it on by dt, in place.
+    """A time step of a batch of states: `step = stepper(robot, dt)`, `state = step.start(q0)`, `step(state, tau)`.
 
-    No array is made in a step (by machine code): tau is copied into the state, and the state is overwritten.
+    tau is copied into the state, and the state is overwritten. Compiled steps allocate no arrays.
     """
 
     def __init__(
@@ -145,11 +145,11 @@ class Stepper:
         self._rest, self._options = rest, options
         self.robot, self.dt, self.dtype = robot, dt, np.dtype(dtype)
         self.kernel, self.threads = kernel, threads
-        # whether some states are no start: loops must be closed, joints inside their hard stops
-        self.restricts = bool(robot.model.constraints) or (rest is not None and bool(rest.stops) and not rest.spring)
+        # whether states must satisfy constraints or be within hard stops
+        self.restricts = bool(robot.model.constraints) or (rest is not None and bool(rest.hard_stops))
 
     def start(self, q0: ArrayLike, qd0: ArrayLike | None = None) -> State:
-        """A state at q0 (..., nq) and qd0 (..., nv; None: at rest), t = 0."""
+        """Return a state at q0 (..., nq) and qd0 (..., nv), by default at rest, with t = 0."""
         robot = self.robot
         q0 = robot.normalize(real_array("q0", q0, robot.nq))
         qd0 = np.zeros(robot.nv) if qd0 is None else real_array("qd0", qd0, robot.nv)
@@ -160,12 +160,12 @@ class Stepper:
         return State(self, q, qd, np.zeros_like(qd), np.zeros_like(qd))
 
     def check_start(self, q: np.ndarray, qd: np.ndarray, names: tuple[str, str]) -> None:
-        """Raise as `simulate` does for states that break constraints or are beyond hard stops."""
+        """Raise ArgumentError for states that violate constraints or are beyond hard stops."""
         check_inside(self.robot, self._rest, q, names[0])
         check_closed(self.robot, q, qd, names)
 
     def __call__(self, state: State, tau: ArrayLike) -> State:
-        """Move the state on by dt with these torques (..., nv), held for the step; the state itself comes back."""
+        """Advance the state by dt with torques (..., nv), which are held for the step, and return it."""
         if not isinstance(state, State):
             raise ArgumentError(f"step got {shown(state)}, expected a State: make one by step.start(q0).")
         if state._stepper is not self:
@@ -176,17 +176,17 @@ class Stepper:
             np.copyto(state.tau, tau, casting="same_kind")
         except (TypeError, ValueError):
             raise ArgumentError(
-                f"step got tau {shown(tau)}, expected real numbers that fit {state.tau.shape}: one for each rate."
+                f"step got tau {shown(tau)}, expected real numbers that broadcast to {state.tau.shape}."
             ) from None
         state.advance()
         return state
 
     def _adopt(self, state: State) -> None:
-        """Take over the state of an equal stepper, such as one that was pickled; refuse that of another."""
+        """Accept the state of an equal stepper, such as a pickled one; raise ArgumentError for another."""
         other = state._stepper
         if (self.dt, self._options) != (other.dt, other._options) or self.robot != other.robot:
             raise ArgumentError(
-                f"step got a state of {other!r}, expected one of {self!r} with the same options: make it by "
+                f"step got a state of {other!r}, expected one of {self!r} with the same options: use "
                 f"step.start(state.q, state.qd)."
             )
         state._stepper = self
@@ -195,7 +195,7 @@ class Stepper:
         return functools.partial(stepper, self.robot, self.dt, **self._options, threads=self.threads), ()
 
     def __deepcopy__(self, memo: dict[int, object]) -> Stepper:
-        return self  # nothing in it changes
+        return self  # it is immutable
 
     def __copy__(self) -> Stepper:
         return self
@@ -248,20 +248,17 @@ def stepper(
     >>> step(state, tau).q
     """
     checked_robot(robot, "stepper")
-    if not is_one_of(integrator, STAGES):
-        raise ArgumentError(
-            f"integrator is {shown(integrator)}{nearest(integrator, STAGES)}, expected one of {', '.join(STAGES)}."
-        )
+    one_of("integrator", integrator, FIXED_STEP)
     name = checked_dtype(dtype)
     if name is None:
         raise ArgumentError("dtype is None, expected 'float64' or 'float32'.")
     forward_dynamics = forward_dynamics_of(robot, method, dissipation)
     rest = rest_of(robot, forward_dynamics.dissipation, stops)
-    own_backend = chosen_backend(backend)
-    kernel = Step(robot, Constant(np.zeros(robot.nv)), integrator, forward_dynamics, rest).kernel(name, own_backend)
+    backend = chosen_backend(backend)
+    kernel = Step(robot, Constant(np.zeros(robot.nv)), integrator, forward_dynamics, rest).kernel(name, backend)
     springs = None if rest is None else rest.spring
     options: dict[str, object] = {
         "integrator": integrator, "dissipation": forward_dynamics.dissipation, "method": forward_dynamics.method,
-        "dtype": name, "backend": own_backend, "stops": None if stops is None else springs or "inelastic",
+        "dtype": name, "backend": backend, "stops": None if stops is None else springs or "inelastic",
     }  # fmt: skip
-    return Stepper(robot, positive("dt", dt), kernel, name, checked_threads(threads), rest, options)
+    return Stepper(robot, real_number("dt", dt, above=0.0), kernel, name, checked_threads(threads), rest, options)

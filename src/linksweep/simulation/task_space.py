@@ -4,7 +4,7 @@ O. Khatib, "A unified approach for motion and force control of robot manipulator
 IEEE J. Robotics and Automation RA-3(1), 1987: tau = J^T F (5); torques that leave the frame alone are those of
 [I - J^T Jbar^T] with the dynamically consistent inverse Jbar = M^-1 J^T Lambda, Lambda = (J M^-1 J^T)^-1 (51)-(53).
 
-Jacobians have rows [angular; linear] in the base's directions at the frame's origin.
+Jacobians have rows [angular; linear] along the base axes at the origin of the frame.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
+from ..mechanism.coordinates import Values
 from ..robot.robot import Robot
 from ..spatial.algebra import Vec
 from ..spatial.factorization import Rows, dot, inward, ldl, solved, transpose_times
@@ -23,9 +24,8 @@ from ..support.checks import checked_flag
 from ..support.messages import shown
 from .checks import real_array
 from .contacts import Push
-from .controllers import Controller, Input, Inputs, Signal, check_frame, remembered
-from .dynamics import Dynamics
-from .integrators import Values, added, at_motors, tracking_error
+from .controllers import Controller, Input, Inputs, Signal, cached_last, check_frame
+from .dynamics import Dynamics, added, at_motors, tracking_error
 
 Path = Callable[[np.ndarray], ArrayLike | tuple[ArrayLike, ArrayLike]]  # poses, or poses and twists, at times (n,)
 Target = Path | ArrayLike
@@ -35,13 +35,13 @@ REGULAR = 1e-10  # of the mean of Lambda^-1's diagonal, added to it: torques sta
 class OperationalSpace(Controller, name="operational_space"):
     """tau = J^T (stiffness * error + damping * (twist_ref - twist)) + g(q), and a posture in the null space.
 
-    frame: by name. target: its pose (..., 4, 4) in the base, or a path of poses: target(t) of an array of times returns
-    poses (n, 4, 4), alone or with twists (n, 6). stiffness, damping: one number, or six, [angular; linear] in the
-    base's directions. posture: coordinates (..., nq) to which springs kp_posture and dampers kd_posture draw the
-    joints, in the null space of the frame (Khatib 1987): they do not accelerate it. gravity=False omits g(q).
+    frame: name of the frame. target: its pose (..., 4, 4) in the base frame, or a path of poses: target(t) of times
+    (n,) returns poses (n, 4, 4), alone or with twists (n, 6). stiffness, damping: one number, or six, [angular; linear]
+    along the base axes. posture: coordinates (..., nq) to which springs kp_posture and dampers kd_posture pull the
+    joints, in the null space of the frame (Khatib 1987), so that they do not accelerate it. gravity=False omits g(q).
 
-    decoupled=True: stiffness (1/s^2) and damping (1/s) give accelerations of the frame, tau = J^T Lambda (stiffness *
-    error + damping * ... - dJ/dt qd) + h(q, qd): each direction moves by itself, whatever the inertia of the robot.
+    decoupled=True: stiffness (1/s^2) and damping (1/s) determine accelerations of the frame, tau = J^T Lambda
+    (stiffness * error + damping * ... - dJ/dt qd) + h(q, qd), independent of the robot's inertia.
     """
 
     structure = ("frame", "has_posture", "gravity", "decoupled", "has_sensor")
@@ -67,28 +67,32 @@ class OperationalSpace(Controller, name="operational_space"):
 
     def check(self, robot: Robot) -> None:
         super().check(robot)
-        check_frame(self, self.known(robot), self.frame)
+        check_frame(self, self.model_robot(robot), self.frame)
         if robot.constraints and (self.decoupled or self.has_posture):
             raise ArgumentError(
-                f"{type(self).__name__}: decoupled=True and posture= need the inertia that a frame of a tree has, but "
-                f"{robot.name} has constraints: use stiffness and damping alone."
+                f"{type(self).__name__}: decoupled=True and posture= need a robot without constraints, but "
+                f"{robot.name} has {len(robot.constraints)}: use only stiffness and damping."
             )
 
     def inputs(self, robot: Robot) -> dict[str, Input]:
         target = self.target
         if callable(target):
-            path = remembered(lambda t: _poses_and_twists(target, t))
-            found: dict[str, Input] = {
+            path = cached_last(lambda t: _poses_and_twists(target, t))
+            inputs: dict[str, Input] = {
                 "pose_ref": Signal(12, lambda t, grid: path(t)[0]),
                 "twist_ref": Signal(6, lambda t, grid: path(t)[1]),
             }
         else:
-            found = {"pose_ref": Signal(12, fixed=target), "twist_ref": Signal(6, fixed=np.zeros(6))}
-        found |= {"stiffness": self._gain("stiffness", 6), "damping": self._gain("damping", 6)}
+            inputs = {"pose_ref": Signal(12, fixed=target), "twist_ref": Signal(6, fixed=np.zeros(6))}
+        inputs |= {"stiffness": self._gain("stiffness", 6), "damping": self._gain("damping", 6)}
+        inputs |= self._sensor_inputs(robot)
         if self.posture is not None:
-            found["posture"] = robot.normalize(real_array("OperationalSpace: posture", self.posture, robot.nq))
-            found |= {name: self._gain(name, robot.nv) for name in ("kp_posture", "kd_posture")}
-        return found
+            inputs["posture"] = robot.normalize(real_array("OperationalSpace: posture", self.posture, robot.nq))
+            inputs |= {name: self._gain(name, robot.nv) for name in ("kp_posture", "kd_posture")}
+        return inputs
+
+    def _sensor_inputs(self, robot: Robot) -> dict[str, Input]:
+        return {}
 
     def formula(self, dynamics: Dynamics, q: Values, qd: Values, inputs: Inputs) -> Values:
         J, T = dynamics.jacobian(self.frame, q), dynamics.pose(self.frame, q)
@@ -99,7 +103,7 @@ class OperationalSpace(Controller, name="operational_space"):
         if inertia is not None and self.decoupled:
             bias = dynamics.frame_bias(self.frame, q, qd)
             F = inertia.force([a - b for a, b in zip(F, bias, strict=True)])
-        if self.has_sensor:  # the frame feels the wrench anyway
+        if self.has_sensor:  # the wrench itself acts on the frame
             F = [f - w for f, w in zip(F, inputs["wrench"], strict=True)]
         tau: Values = transpose_times(J, F)  # Khatib (5)
         if inertia is not None and self.has_posture:
@@ -119,14 +123,14 @@ class OperationalSpace(Controller, name="operational_space"):
 
 
 class Admittance(OperationalSpace, name="admittance"):
-    """The frame moves like a body on a spring and a damper under the measured wrench, whatever the robot's inertia:
+    """Admittance control: the frame moves like a body on a spring and a damper under the measured wrench.
 
         mass * acceleration = stiffness * error + damping * (twist_ref - twist) + wrench
 
-    mass, stiffness, damping: one number or six, [angular (kg m^2, N m/rad, N m s/rad); linear (kg, N/m, N s/m)] in the
-    base's directions. wrench: what a sensor at the frame's origin measures, [moment; force] in the same directions: six
-    numbers, a function of an array of times that returns (n, 6), or the `Push` of the simulation. In C it is an input.
-    target, posture and the others are those of `OperationalSpace`. Use stiffness 0 for hand guiding.
+    mass, stiffness, damping: one number or six, [angular (kg m^2, N m/rad, N m s/rad); linear (kg, N/m, N s/m)] along
+    the base axes. wrench: measured by a sensor at the origin of the frame, [moment; force] along the base axes. It is
+    an array (6,), a function of times (n,) that returns (n, 6), or the `Push` of the simulation. In C it is an input.
+    Other arguments are those of `OperationalSpace`. Use stiffness 0 for hand guiding.
     """
 
     has_sensor = True
@@ -154,7 +158,7 @@ class Admittance(OperationalSpace, name="admittance"):
         else:
             self.wrench = real_array("Admittance: wrench", wrench, 6)
 
-    def inputs(self, robot: Robot) -> dict[str, Input]:
+    def _sensor_inputs(self, robot: Robot) -> dict[str, Input]:
         wrench = self.wrench
         if isinstance(wrench, Push):
             sensor = wrench.inputs(robot)["wrench"]
@@ -162,20 +166,18 @@ class Admittance(OperationalSpace, name="admittance"):
             sensor = Signal(6, lambda t, grid: _measured(wrench, t))
         else:
             sensor = Signal(6, fixed=wrench)
-        found = super().inputs(robot)
-        posture = {name: found.pop(name) for name in ("posture", "kp_posture", "kd_posture") if name in found}
-        return found | {"wrench": sensor, "mass": self._gain("mass", 6)} | posture
+        return {"wrench": sensor, "mass": self._gain("mass", 6)}
 
     def __repr__(self) -> str:
         return f"Admittance({self.frame!r}, mass={shown(self.mass.tolist())})"
 
 
 def _impedance(J: Rows, T: Rows, qd: Values, inputs: Inputs) -> list[Scalar]:
-    """stiffness * error + damping * (twist_ref - J qd), in the base's directions, [angular; linear].
+    """Return stiffness * error + damping * (twist_ref - J qd), [angular; linear] along the base axes.
 
-    T: the frame's pose (4 x 4). pose_ref: the reference rotation row by row, then the position. The rotation error is
-    half the sum of the cross products of the axes with the reference axes: the rotation axis times the sine of the
-    angle.
+    T: pose of the frame (4 x 4). pose_ref: the reference rotation row by row, then the position. The rotation error is
+    half the sum of the cross products of the axes with the reference axes, which is the rotation axis times the sine
+    of the angle.
     """
     reference = inputs["pose_ref"]
     turn = Vec(0.0, 0.0, 0.0)
@@ -201,44 +203,42 @@ class _TaskInertia:
             self.inverse[k][k] = self.inverse[k][k] + mean
 
     def force(self, acceleration: Values) -> list[Scalar]:
-        """Lambda a: the force that gives the frame this acceleration."""
+        """Return Lambda a, the force that accelerates the frame by a."""
         return solved(self.inverse, acceleration)
 
     def null_space(self, tau: Values) -> list[Scalar]:
-        """tau - J^T Lambda J M^-1 tau: the part of these torques that does not accelerate the frame, (53)."""
-        own = inward(self.L, tau)
-        force = self.force([dot(column, own) for column in self.scaled])
+        """Return tau - J^T Lambda J M^-1 tau, the part of tau that does not accelerate the frame, (53)."""
+        whitened = inward(self.L, tau)
+        force = self.force([dot(column, whitened) for column in self.scaled])
         return [x - y for x, y in zip(tau, transpose_times(self.J, force), strict=True)]
 
 
 def _poses_and_twists(target: Path, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Poses (n, 12) and twists (n, 6) of a path at times t (n,)."""
-    name, found = "OperationalSpace: what target(t) returns", target(t)
-    found, twists = found if isinstance(found, tuple) and len(found) == 2 else (found, np.zeros((len(t), 6)))
-    poses, twists = _poses(name, found), real_array(f"{name} as twists", twists, 6)
-    for what, array in (("poses", poses), ("twists", twists)):
+    """Return poses (n, 12) and twists (n, 6) of a path at times t (n,)."""
+    name, result = "OperationalSpace: the result of target(t)", target(t)
+    poses, twists = result if isinstance(result, tuple) and len(result) == 2 else (result, np.zeros((len(t), 6)))
+    arrays = _poses(name, poses), real_array(f"{name}, twists", twists, 6)
+    for array in arrays:
         if array.ndim != 2 or len(array) != len(t):
-            raise ArgumentError(
-                f"{name} as {what} has batch shape {array.shape[:-1]} at {len(t)} times, expected ({len(t)},)."
-            )
-    return poses, twists
+            raise ArgumentError(f"{name} has batch shape {array.shape[:-1]} at {len(t)} times, expected ({len(t)},).")
+    return arrays
 
 
 def _measured(wrench: Callable[[np.ndarray], ArrayLike], t: np.ndarray) -> np.ndarray:
-    values = real_array("Admittance: what wrench(t) returns", wrench(t), 6)
+    values = real_array("Admittance: the result of wrench(t)", wrench(t), 6)
     if values.ndim != 2 or len(values) != len(t):
-        raise ArgumentError(f"Admittance: wrench(t) gives shape {values.shape}, expected ({len(t)}, 6).")
+        raise ArgumentError(f"Admittance: wrench(t) has shape {values.shape}, expected ({len(t)}, 6).")
     return values
 
 
 def _poses(name: str, value: ArrayLike) -> np.ndarray:
-    """Poses (..., 4, 4) as (..., 12): the rotation row by row, then the position."""
+    """Return poses (..., 4, 4) as (..., 12): the rotation row by row, then the position."""
     T = real_array(f"{name}: target" if ":" not in name else name, value)
     if T.shape[-2:] != (4, 4):
         raise ArgumentError(f"{name}: poses have shape {T.shape}, expected (..., 4, 4).")
     R = T[..., :3, :3]
     if np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max(initial=0.0) > 1e-6 or (np.linalg.det(R) < 0.0).any():
         raise ArgumentError(
-            f"{name}: the upper left 3 x 3 of a pose is no rotation, expected orthonormal, right-handed axes."
+            f"{name}: the upper left 3 x 3 block of a pose is not a rotation, expected orthonormal, right-handed axes."
         )
     return np.concatenate([R.reshape(*T.shape[:-2], 9), T[..., :3, 3]], axis=-1)

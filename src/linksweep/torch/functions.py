@@ -19,7 +19,7 @@ except ImportError as error:
         "linksweep.torch needs the package torch, which is not installed: pip install linksweep[torch]"
     ) from error
 
-from ..simulation.rollout_axes import Array as Tensor
+from ..simulation.gradient import FrameworkArray as Tensor
 from .operators import Operator, check_tensor, plain_arrays
 from .rollouts import TorchRollout
 

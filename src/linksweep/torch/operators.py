@@ -16,7 +16,7 @@ from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
 from ..errors import ArgumentError
-from ..simulation.rollout_axes import Array as Tensor
+from ..simulation.gradient import FrameworkArray as Tensor
 from ..support.messages import shown
 
 LIBRARY = torch.library.Library("linksweep", "FRAGMENT")

@@ -11,9 +11,8 @@ import torch
 
 from ..errors import ArgumentError
 from ..functions.frameworks import unique_name
-from ..simulation.gradient import Rollout
-from ..simulation.rollout_axes import FIRST, NAMES, mapped_first, pulled_back, result_shapes, summed
-from ..simulation.rollout_axes import Array as Tensor
+from ..simulation.gradient import FIRST, NAMES, Rollout, mapped_first, result_shapes, summed
+from ..simulation.gradient import FrameworkArray as Tensor
 from .operators import Operator, check_tensor
 
 _known: dict[str, _States] = {}  # operators stay registered as long as the process lives
@@ -101,7 +100,7 @@ class _Slopes(_Rolled):
     firsts = 0, 0, 1
 
     def __init__(self, roll: Rollout, name: str):
-        super().__init__(roll, pulled_back(roll))
+        super().__init__(roll, lambda *arrays: roll.backward(*arrays[:5], states=arrays[5:]))
         self.operator = Operator(name, len(FIRST), self)
 
     def backward(self, inputs: Tensor, results: Tensor, gradients: Tensor, needed: Sequence[bool]) -> NoReturn:

@@ -19,14 +19,14 @@ from numpy.typing import ArrayLike
 from linksweep.errors import ArgumentError, LinksweepError
 from linksweep.simulation import JointStops, SemiImplicitEuler, simulate
 from linksweep.simulation.diagnosis import diverged, rate_names, without_warnings
-from linksweep.simulation.friction import MOST
+from linksweep.simulation.friction import MAX_VELOCITIES
 from linksweep.simulation.result import limited_joints
 from linksweep.support.messages import shown
 
 if TYPE_CHECKING:
     from linksweep.robot.robot import Robot
     from linksweep.simulation import Simulation
-    from linksweep.simulation.options import Torque
+    from linksweep.simulation.run import Torque
 
 STEP = 1e-3  # seconds
 LONGEST = 0.05  # seconds simulated at once: a delayed page does not jump ahead
@@ -75,7 +75,7 @@ def damped(robot: Robot) -> Robot:
 
 def can_have_stops(robot: Robot) -> bool:
     """Return whether joint limit stops can be simulated: not with constraints, or with more than 40 DOF."""
-    return bool(limited_joints(robot)) and robot.nv <= MOST and not robot.model.constraints
+    return bool(limited_joints(robot)) and robot.nv <= MAX_VELOCITIES and not robot.model.constraints
 
 
 class LiveSimulation:
