@@ -469,6 +469,23 @@ class Robot:
 
         return to_urdf(self.model)
 
+    def to_mjcf(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the robot as MJCF text for MuJoCo, and write it to `path`.
+
+        It has bodies, joints with limits, armature, damping and friction, a motor for each actuated joint, frames as
+        sites, and equalities for constraints and mimic joints. Geometry is not written. MuJoCo orders coordinates
+        depth first: convert them with `linksweep.conventions`.
+
+        Parameters
+        ----------
+        path : path
+            The .xml file to write, if any.
+        """
+        from ..model.formats.files import write_text
+        from ..model.formats.mjcf_write import to_mjcf
+
+        return write_text(path, to_mjcf(self.model))
+
     def to_dh(self, convention: str | None = None, tip: str | None = None) -> DHTable:
         """Return the Denavit-Hartenberg table of a serial chain, as arguments of `Robot.from_dh`.
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
-from linksweep.errors import DescriptionError, ModelWarning, warn_user
+from linksweep.errors import ArgumentError, DescriptionError, ModelWarning, warn_user
 from linksweep.model.model import Model
-from linksweep.support.messages import listing
+from linksweep.support.files import write_atomically
+from linksweep.support.messages import listing, shown
 
 LARGEST_FILE = 20_000_000
 """Bytes; the largest URDF of example-robot-data (tiago_dual) has 0.2 MB."""
@@ -133,6 +134,21 @@ def parse(data: bytes, source: str, encoding: str | None = None) -> Element:
             raise
         raise DescriptionError(f"{source}: the encoding cannot be read ({error}): save the file as UTF-8.") from None
     return roots[0]
+
+
+def write_text(path: str | os.PathLike[str] | None, text: str) -> str:
+    """Write `text` to a file in one step, unless `path` is None, and return it."""
+    if path is not None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise ArgumentError(f"path is {shown(path)}, expected the name of a file.")
+        write_atomically(Path(path), lambda file: file.write_bytes(text.encode("utf-8")) and None)
+    return text
+
+
+def check_xml_text(text: str) -> None:
+    """Raise for characters that XML cannot contain."""
+    if any((ord(c) < 32 and c not in "\t\n\r") or "\ud800" <= c <= "\udfff" or c in "\ufffe\uffff" for c in text):
+        raise ArgumentError(f"the name {text!r} contains a character that XML cannot, expected printable text.")
 
 
 # ---- warnings of what a format cannot store ------------------------------------------------------------------

@@ -18,7 +18,7 @@ from linksweep.errors import ArgumentError, DescriptionError, ModelWarning, warn
 from linksweep.joints.groups import rotation_entries
 from linksweep.model.assembly import FREEDOMS, LARGEST, Part, assemble, check_name
 from linksweep.model.constraints import coupled
-from linksweep.model.formats.files import Element, parse, read_bytes, warn_of_gravity, warn_of_ties
+from linksweep.model.formats.files import Element, check_xml_text, parse, read_bytes, warn_of_gravity, warn_of_ties
 from linksweep.model.model import (
     BASE,
     Coupling,
@@ -535,8 +535,7 @@ def _numbers(vector: Vector) -> str:
 
 
 def _text(name: str) -> str:
-    if any((ord(c) < 32 and c not in "\t\n\r") or "\ud800" <= c <= "\udfff" or c in "\ufffe\uffff" for c in name):
-        raise ArgumentError(f"the name {name!r} holds a character that XML cannot, expected printable text.")
+    check_xml_text(name)
     return quoteattr(name)
 
 
