@@ -21,6 +21,7 @@ NAMED = (
     "info",
     "check",
     "count",
+    "convert",
     "export",
     "inverse",
     "forward",
@@ -51,7 +52,8 @@ def test_output_has_one_spelling():
     for name, options in commands().items():
         assert ("--output" in options) == ("-o" in options) and "--out" not in options, name
     assert {name for name, options in commands().items() if "-o" in options} == {
-        "demo", "ensemble", "excite", "explain", "export", "identify", "inverse", "forward", "simulate", "study"
+        "convert", "demo", "ensemble", "excite", "explain", "export", "identify", "inverse", "forward", "simulate",
+        "study",
     }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import linksweep as ls
 from linksweep.model.formats.urdf import to_srdf
 from linksweep.model.formats.urdf_edit import edited_urdf
+from linksweep.model.quantities import ten_of
 
 mujoco: Any = importlib.import_module("mujoco")  # it has no types that pyright could see
 
@@ -179,3 +181,70 @@ def test_a_link_without_inertia_gets_one(tmp_path: Path):
     assert text.count("<inertial>") == 3  # the others stay as they are written
     (tmp_path / "b.urdf").write_text(text, encoding="utf-8")
     assert np.allclose(oracles.load_quietly(tmp_path / "b.urdf").standard_parameters, robot.standard_parameters)
+
+
+def solid(*links: str) -> str:
+    """The small robot with an inertia of these links."""
+    text = SMALL
+    for link in links:
+        body = SMALL[SMALL.index('<link name="tool">') :].splitlines()[0].replace("tool", link)
+        text = re.sub(f'<link name="{link}" ?/>', body, text)
+    return text
+
+
+def test_limits_origins_frames_and_mimic_joints(tmp_path: Path):
+    text = solid("light")
+    path = tmp_path / "small.urdf"
+    path.write_text(text, encoding="utf-8")
+    robot = ls.load(path)
+    assert robot.to_urdf(original=True) == text
+    pose = np.eye(4)
+    pose[:3, 3] = 0.1, 0.2, 0.3
+    new = robot.with_limits(lower={"turn": -2.0}, effort={"slide": 9.0}).with_frame("camera", "tool", pose)
+    new = new.with_couplings(ls.Coupling("slide", "turn", 0.5, 0.1))
+    edited = new.to_urdf(original=True)
+    again = ls.load(edited, mimic="couple")
+    assert again == new
+    for words in ("<!-- measured by hand, ± 1 % -->", "meshes/arm &gt; 1.stl", '<color rgba="0 0 1 1"/>', 'upper="1"'):
+        assert words in edited
+    free = robot.with_limits(lower={"turn": -np.inf}, upper={"turn": np.inf})
+    assert 'type="continuous"' in free.to_urdf(original=True) and ls.load(free.to_urdf(original=True)) == free
+    moved = ls.load(text.replace('<origin xyz="0.5 0 0"/>', "").replace('<axis xyz="1 0 0"/>', '<axis xyz="0 1 0"/>'))
+    same_tree = ls.load(edited_urdf(moved.model, path))
+    q = np.array([0.3, 0.2])
+    assert np.abs(same_tree.pose(q, "light") - moved.pose(q, "light")).max() < 1e-15
+
+
+def test_floating_base_and_other_folder(tmp_path: Path):
+    path, text = tmp_path / "small.urdf", solid("light", "base")
+    path.write_text(text, encoding="utf-8")
+    robot = ls.load(path, base="floating")
+    assert robot.to_urdf(original=True) == text
+    heavier = robot.with_payload("base", 3.0)
+    (tmp_path / "other").mkdir()
+    heavier.to_urdf(original=True, path=tmp_path / "other" / "heavy.urdf")
+    assert "../meshes/arm" in (tmp_path / "other" / "heavy.urdf").read_text(encoding="utf-8")
+    assert ls.load(tmp_path / "other" / "heavy.urdf", base="floating") == heavier
+    with pytest.raises(ls.ArgumentError, match="not loaded from a file"):
+        ls.robots.planar(2).to_urdf(original=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_round_trips_of_every_robot(part: int):
+    """Both ways of writing URDF are read as the same robot; what is not changed is not touched."""
+    for name in oracles.LOADABLE[part::4]:
+        robot = oracles.load_quietly(oracles.FILES[name])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            same, plain = ls.load(robot.to_urdf(original=True)), ls.load(robot.to_urdf())
+        assert same == robot, name
+        assert plain.joint_names == robot.joint_names and set(plain.frame_names) == set(robot.frame_names)
+        for ours, theirs in zip(robot.model.links, plain.model.links, strict=True):
+            a, b = ten_of(ours.inertial), ten_of(theirs.inertial)
+            assert np.abs(a - b).max() <= 1e-12 * np.abs(a).max(), name
+            for key in ("rotation", "position"):
+                a, b = (np.array(getattr(link.joint.placement, key)) for link in (ours, theirs))
+                assert np.abs(a - b).max() <= 1e-12, name
+            assert np.abs(np.subtract(ours.joint.axis, theirs.joint.axis)).max() <= 1e-12, name
+            assert (ours.parent, ours.joint.limits) == (theirs.parent, theirs.joint.limits), name

@@ -159,7 +159,7 @@ def test_names_are_escaped_and_kept():
     assert again.name == model.name and again.links == model.links
     with pytest.raises(ls.DescriptionError, match=r"'\\x01' contains a line break or another control character"):
         assemble("r", [Part("a", "b", Joint("\x01"), BODY)], base="b")
-    with pytest.raises(ls.ArgumentError, match="holds a character that XML cannot"):
+    with pytest.raises(ls.ArgumentError, match="character that XML cannot"):
         to_urdf(assemble("r", [Part("a", "b", Joint("\ufffe"), BODY)], base="b"))
 
 

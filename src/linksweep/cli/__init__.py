@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
 COMMANDS = (  # in the order of `linksweep --help`
-    "info", "check", "explain", "view", "inverse", "forward", "export", "bench", "simulate", "ensemble", "excite",
-    "identify", "study", "count", "demo",
+    "info", "check", "explain", "view", "inverse", "forward", "export", "convert", "bench", "simulate", "ensemble",
+    "excite", "identify", "study", "count", "demo",
 )  # fmt: skip
 app.registered_commands.sort(key=lambda command: COMMANDS.index(str(command.name)))
 

@@ -1,4 +1,4 @@
-"""`linksweep inverse`, `forward`, `export` and `bench`: robot functions along trajectories, as C, and their speed."""
+"""`linksweep inverse`, `forward`, `export`, `convert` and `bench`: functions along trajectories, files, speed."""
 
 from __future__ import annotations
 
@@ -254,6 +254,44 @@ def _export_controller(robot: RobotArguments, function: str | None, output: Path
         output, experiment.robot, name=name, dtype=dtype, dissipation=bool(experiment.options.get("dissipation"))
     )
     print_written(*written, about=" (replaced)" if replaced else "")
+
+
+# ---- convert ---------------------------------------------------------------------------------------------------
+
+FORMATS = (".urdf", ".xml", ".mjcf")
+
+
+@command(
+    "Compute",
+    "convert arm.urdf -o arm.xml",
+    "convert arm.urdf.xacro --xacro prefix:=left_ --payload 2@tool0 -o arm.urdf",
+)
+def convert(
+    robot: RobotArguments,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write: .urdf, or .xml for MJCF.")
+    ],
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Write dynamics only, without the visuals and comments of a URDF file.")
+    ] = False,
+) -> None:
+    """Write a robot as URDF or MJCF, with its payload and other changes.
+
+    From URDF to URDF, everything else in the file stays as it was written.
+    """
+    suffix = output.suffix.lower()
+    if suffix not in FORMATS:
+        raise ArgumentError(f"The output {output} ends in {output.suffix!r}, expected {', '.join(FORMATS)}.")
+    arm = load_robot(robot)
+    source = arm.model.source
+    replaced = output.exists()
+    if source:
+        check_apart(output, Path(source), "the robot model")
+    if suffix == ".urdf":
+        arm.to_urdf(original=not plain and source.lower().endswith(".urdf"), path=output)
+    else:
+        arm.to_mjcf(output)
+    print_written(output, about=" (replaced)" if replaced else "")
 
 
 # ---- bench -----------------------------------------------------------------------------------------------------

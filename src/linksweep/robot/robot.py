@@ -447,27 +447,41 @@ class Robot:
             robot.snapping = moved
         return robot
 
-    def to_urdf(self, original: str | os.PathLike[str] | None = None) -> str:
-        """Return the robot as URDF text.
+    def to_urdf(
+        self, original: str | os.PathLike[str] | bool | None = None, *, path: str | os.PathLike[str] | None = None
+    ) -> str:
+        """Return the robot as URDF text, and write it to `path`.
 
         URDF cannot store gravity. Motor inertia and torque offsets become attributes specific to linksweep. A link
         whose frame is not at its joint becomes a body "<link>_body" at the joint, with that frame attached.
 
         Parameters
         ----------
-        original : path
-            The URDF file from which the robot was loaded. Its text is returned with this robot's inertias, damping,
-            friction and motor inertias; visuals, collisions, transmissions and comments stay. Inertias of links on
-            fixed joints are merged into their parent. Motor inertia is also written as `rotor_inertia` of <dynamics>
-            and into actuators, for Drake.
+        original : path, or True
+            The URDF file from which the robot was loaded, which `True` finds by itself. Its text is returned with this
+            robot's inertias, damping, friction, motor inertias, limits, joint origins and further frames; visuals,
+            collisions, materials, transmissions, comments and the order stay. Inertias of links on fixed joints are
+            merged into their parent where they differ. Motor inertia is also written as `rotor_inertia` of <dynamics>
+            and into actuators, for Drake. A floating base is not part of the file.
+        path : path
+            The .urdf file to write, if any. Relative file names of meshes are changed to fit its folder.
         """
-        if original is not None:
-            from ..model.formats.urdf_edit import edited_urdf
+        from ..model.formats.files import write_text
 
-            return edited_urdf(self.model, original)
-        from ..model.formats.urdf import to_urdf
+        if original is None or original is False:
+            from ..model.formats.urdf import to_urdf
 
-        return to_urdf(self.model)
+            return write_text(path, to_urdf(self.model))
+        from ..model.formats.urdf_edit import edited_urdf
+
+        model = self.model
+        if original is True:
+            if not model.source:
+                raise ArgumentError(f"{model.name} was not loaded from a file; name the URDF file as original=.")
+            original = model.source
+        if model.links[0].joint.name == editing.ROOT_JOINT and model.base == editing.WORLD and len(model.links) > 1:
+            model = editing.with_base(model, "fixed")
+        return write_text(path, edited_urdf(model, original, None if path is None else os.path.dirname(path) or "."))
 
     def to_mjcf(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the robot as MJCF text for MuJoCo, and write it to `path`.

@@ -1,8 +1,8 @@
 """MJCF text of a Model, for MuJoCo: bodies, joints, motors, frames as sites, constraints, springs and mimic joints.
 
-MuJoCo adds a body's children depth first, so its coordinates may be in another order than those of the robot;
-`linksweep.conventions` converts both ways by name. Geometry is not written: contacts and pictures need it, dynamics does
-not. Numbers have all their digits, and inertias are written along principal axes, as MuJoCo stores them.
+MuJoCo orders bodies depth first, so its coordinates may be in another order than those of the robot;
+`linksweep.conventions` converts both ways by name. Geometry is not written, because dynamics does not need it. Numbers
+have all their digits, and inertias are written along principal axes, as MuJoCo stores them.
 """
 
 from __future__ import annotations

@@ -485,7 +485,7 @@ def inertial_lines(inertial: Inertial, indent: str) -> list[str]:
     moments = {"ixx": xx, "iyy": yy, "izz": zz, "ixy": xy, "ixz": xz, "iyz": yz}
     return [
         f"{indent}<inertial>",
-        f'{indent}  <origin xyz="{_numbers(inertial.com)}"/>',
+        f'{indent}  <origin xyz="{numbers_text(inertial.com)}"/>',
         f'{indent}  <mass value="{float(inertial.mass)!r}"/>',
         f"{indent}  <inertia {_attributes(moments)}/>",
         f"{indent}</inertial>",
@@ -504,12 +504,12 @@ def _joint(joint: Joint, parent: str, child: str, law: Coupling | None = None) -
     rotation, position = joint.placement.rotation, joint.placement.position
     lines = [
         f"  <joint name={_text(joint.name)} type={_text(kind)}>",
-        f'    <origin xyz="{_numbers(position)}" rpy="{_numbers(rpy_from_rotation(rotation))}"/>',
+        f'    <origin xyz="{numbers_text(position)}" rpy="{numbers_text(rpy_from_rotation(rotation))}"/>',
         f"    <parent link={_text(parent)}/>",
         f"    <child link={_text(child)}/>",
     ]
     if kind not in ("fixed", "floating"):
-        lines.append(f'    <axis xyz="{_numbers(joint.axis)}"/>')
+        lines.append(f'    <axis xyz="{numbers_text(joint.axis)}"/>')
     if kind in ("revolute", "prismatic") or (kind == "continuous" and joint.limits != Limits()):
         limits = {
             key: max(-NO_BOUND, min(NO_BOUND, getattr(joint.limits, key)))
@@ -530,7 +530,7 @@ def _attributes(values: dict[str, float]) -> str:
     return " ".join(f'{key}="{float(value) + 0.0!r}"' for key, value in values.items())
 
 
-def _numbers(vector: Vector) -> str:
+def numbers_text(vector: Vector) -> str:
     return " ".join(repr(float(x) + 0.0) for x in vector)
 
 

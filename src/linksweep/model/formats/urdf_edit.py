@@ -1,4 +1,7 @@
-"""A URDF file with other inertias, friction and motor inertias; everything else in it stays as it was written.
+"""A URDF file with the parameters of a changed robot; everything else in it stays as it was written.
+
+Inertias, damping, friction, motor inertias, limits, origins and axes of joints, mimic joints and further frames are
+written where they differ. Visuals, collisions, materials, transmissions, comments and the order stay.
 
 Links that hang on a link by fixed joints move with it, and only their common inertia matters: it is written into the
 link on the moving joint, and theirs is taken out. Joints that are locked in the model stay joints of the file, and what
@@ -10,6 +13,7 @@ Motor inertia, for which URDF has no place, is written where programs look for i
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import warnings
@@ -22,8 +26,16 @@ import numpy as np
 from linksweep.errors import ArgumentError, ModelWarning
 from linksweep.model.assembly import find_frame
 from linksweep.model.formats.files import Element, parse, read_bytes
-from linksweep.model.formats.urdf import DYNAMICS, inertial_lines, inertial_of, read_urdf
-from linksweep.model.model import Inertial, Joint, Model, moved
+from linksweep.model.formats.urdf import (
+    DYNAMICS,
+    NO_BOUND,
+    inertial_lines,
+    inertial_of,
+    numbers_text,
+    read_urdf,
+    rpy_from_rotation,
+)
+from linksweep.model.model import Coupling, Inertial, Joint, Link, Model, compose, inverse, moved
 from linksweep.model.quantities import from_ten, ten_of
 from linksweep.support.messages import shown
 
@@ -74,9 +86,9 @@ class _Edit:
         self.edits: list[tuple[int, int, str]] = []
 
     def text(self, home: Path, folder: str | os.PathLike[str] | None) -> str:
-        own = {link.joint.name: link for link in self.before.links}
+        originals = {link.joint.name: link for link in self.before.links}
         for link in self.model.links:
-            same = own.get(link.joint.name)
+            same = originals.get(link.joint.name)
             if same is None or same.name != link.name or same.joint.kind != link.joint.kind:
                 raise ArgumentError(
                     f"{self.source} has no {link.joint.kind} joint {link.joint.name!r} that moves {link.name!r}, "
@@ -84,31 +96,124 @@ class _Edit:
                 )
             self._inertia(link.name, link.inertial)
             self._losses(link.joint, same.joint)
+            self._limits(link.joint, same.joint)
+            self._geometry(link, same)
+        if self.model.base == self.before.base and self.model.base_inertial != self.before.base_inertial:
+            self._inertia(self.model.base, self.model.base_inertial)
+        for coupling in self.model.couplings:
+            self._mimic(coupling)
+        self._new_frames()
         if folder is not None:
             self._file_names(self.root, home, Path(folder))
-        found = self.data
-        for start, stop, text in sorted(self.edits, reverse=True):
-            found = found[:start] + text.encode("utf-8") + found[stop:]
-        return found.decode("utf-8")
+        data = self.data
+        for start, stop, text in sorted(self.edits, key=lambda edit: edit[:2], reverse=True):
+            data = data[:start] + text.encode("utf-8") + data[stop:]
+        return data.decode("utf-8")
+
+    # joints
+
+    def _limits(self, new: Joint, old: Joint) -> None:
+        """Write the limits that differ; a joint without bounds becomes continuous, and the reverse."""
+        if new.limits == old.limits or new.kind not in ("revolute", "prismatic"):
+            return
+        element = self.joints[new.name]
+        tag = next(element.all("limit"), None)
+        attributes = dict(tag.attributes) if tag is not None else {}
+        bounded = math.isfinite(new.limits.lower) or math.isfinite(new.limits.upper)
+        for key in ("lower", "upper", "velocity", "effort"):
+            value = getattr(new.limits, key)
+            missing = key in ("lower", "upper") and bounded and key not in attributes
+            if missing or value != getattr(old.limits, key):
+                attributes[key] = repr(float(max(-NO_BOUND, min(NO_BOUND, value))) + 0.0)
+        for key in ("velocity", "effort"):  # which URDF requires
+            attributes.setdefault(key, repr(NO_BOUND))
+        self._put(element, tag, "limit", attributes)
+        kind = "prismatic" if new.kind == "prismatic" else "revolute" if bounded else "continuous"
+        if kind != element.attributes.get("type"):
+            self._replace_attribute(element, "type", kind)
+
+    def _geometry(self, new: Link, old: Link) -> None:
+        """Write the origin and the axis of a joint if they differ."""
+        element = self.joints[new.joint.name]
+        if new.joint.axis != old.joint.axis:
+            attributes = {"xyz": numbers_text(new.joint.axis)}
+            self._put(element, next(element.all("axis"), None), "axis", attributes)
+        carriers = [self.model.links[new.parent].name if new.parent >= 0 else self.model.base]
+        carriers.append(self.before.links[old.parent].name if old.parent >= 0 else self.before.base)
+        if new.joint.placement == old.joint.placement or carriers[0] != carriers[1]:
+            return
+        parent = self.parents[new.name][0]
+        place = compose(inverse(find_frame(self.before, parent).placement), new.joint.placement)
+        attributes = {"xyz": numbers_text(place.position), "rpy": numbers_text(rpy_from_rotation(place.rotation))}
+        self._put(element, next(element.all("origin"), None), "origin", attributes)
+
+    def _mimic(self, coupling: Coupling) -> None:
+        element = self.joints[coupling.joint]
+        tag = next(element.all("mimic"), None)
+        if tag is not None and tag.attributes.get("joint") != coupling.leader:
+            return  # a chain of mimic joints, expressed by its first leader in the model
+        values = [float((tag.attributes if tag else {}).get(key, d)) for key, d in (("multiplier", 1), ("offset", 0))]
+        if tag is None or values != [coupling.multiplier, coupling.offset]:
+            numbers = {"multiplier": repr(coupling.multiplier), "offset": repr(coupling.offset)}
+            self._put(element, tag, "mimic", {"joint": coupling.leader, **numbers})
+
+    def _new_frames(self) -> None:
+        """Add a link and a fixed joint for each frame that the file does not have."""
+        names = {*self.links, *self.joints}
+        for frame in self.model.frames:
+            host = frame.on or (self.model.links[frame.link].name if frame.link >= 0 else self.model.base)
+            if frame.name in self.links or host not in names:
+                continue
+            names.add(frame.name)
+            at = compose(inverse(find_frame(self.model, host).placement), frame.placement)
+            joint = f"{frame.name}_mount"
+            while joint in names:
+                joint += "_"
+            names.add(joint)
+            lines = [
+                f"<link name={quoteattr(frame.name)}/>",
+                f'<joint name={quoteattr(joint)} type="fixed">',
+                f'  <origin xyz="{numbers_text(at.position)}" rpy="{numbers_text(rpy_from_rotation(at.rotation))}"/>',
+                f"  <parent link={quoteattr(host)}/>",
+                f"  <child link={quoteattr(frame.name)}/>",
+                "</joint>",
+            ]
+            self.edits.append((self.root.stop, self.root.stop, "".join(f"  {line}\n" for line in lines)))
+
+    def _put(self, element: Element, tag: Element | None, name: str, attributes: dict[str, str]) -> None:
+        """Replace a child that has no children, or add it."""
+        text = f"<{name} {' '.join(f'{key}={quoteattr(value)}' for key, value in attributes.items())}/>"
+        if tag is not None:
+            self.edits.append((*self._span(tag), text))
+        else:
+            self._insert_last(element, text)
+
+    def _replace_attribute(self, element: Element, key: str, value: str) -> None:
+        start, stop = element.start, self._tag_end(element.start)
+        tag = self.data[start:stop].decode("utf-8")
+        match = re.search(rf"""\b{key}\s*=\s*("[^"]*"|'[^']*')""", tag)
+        if match is not None:
+            a, b = (len(tag[:k].encode("utf-8")) for k in match.span(1))
+            self.edits.append((start + a, start + b, quoteattr(value)))
 
     # inertias
 
     def _inertia(self, name: str, new: Inertial) -> None:
         fixed, locked = self._carried(name)
-        kept = np.zeros(10)
+        locked_part = np.zeros(10)
         for other in locked:
-            kept = kept + ten_of(moved(self._own(other), find_frame(self.model, other).placement))
-        described = kept + ten_of(self._own(name))
+            locked_part = locked_part + ten_of(moved(self._own(other), find_frame(self.model, other).placement))
+        described = locked_part + ten_of(self._own(name))
         for other in fixed:
             described = described + ten_of(moved(self._own(other), find_frame(self.model, other).placement))
-        wanted = ten_of(new)
-        if np.abs(wanted - described).max() <= SAME * np.abs(described).max():
+        requested = ten_of(new)
+        if np.abs(requested - described).max() <= SAME * np.abs(described).max():
             return
-        rest = wanted - kept
+        rest = requested - locked_part
         if rest[0] <= 0.0:
             raise ArgumentError(
-                f"{name!r} with what is locked to it weighs {wanted[0]:.4g} kg, and {', '.join(locked)} alone weigh "
-                f"{kept[0]:.4g} kg in {self.source}, expected more: leave out original=."
+                f"{name!r} with what is locked to it weighs {requested[0]:.4g} kg, and {', '.join(locked)} alone weigh "
+                f"{locked_part[0]:.4g} kg in {self.source}, expected more: leave out original=."
             )
         self._replace_inertial(name, from_ten(rest))
         for other in fixed:
@@ -204,9 +309,9 @@ class _Edit:
             moved_name = Path(os.path.relpath(home / name, folder)).as_posix()
             start, stop = one.start, self._tag_end(one.start)
             tag = self.data[start:stop].decode("utf-8")
-            found = re.search(r"""filename\s*=\s*("[^"]*"|'[^']*')""", tag)
-            if found is not None and moved_name != name:
-                a, b = (len(tag[:k].encode("utf-8")) for k in found.span(1))
+            match = re.search(r"""filename\s*=\s*("[^"]*"|'[^']*')""", tag)
+            if match is not None and moved_name != name:
+                a, b = (len(tag[:k].encode("utf-8")) for k in match.span(1))
                 self.edits.append((start + a, start + b, quoteattr(moved_name)))
 
     # where things are in the bytes
