@@ -64,7 +64,7 @@ def _curves(rows: list[dict[str, Any]], table: str, key: str, label: str) -> Any
             marker, color = MARKS.get(name, ("o", "0.5"))
             axes.loglog(*zip(*points, strict=True), f"{marker}-", markersize=4, color=color, label=name)
         axes.set_title(function.replace("_", " "), fontsize=10)
-        axes.set(xlabel=label, ylabel="ns a sample")
+        axes.set(xlabel=label, ylabel="time per sample (ns)")
     panels[0].legend(fontsize=8, frameon=False)
     return figure
 
@@ -98,7 +98,7 @@ def by_peer(rows: list[dict[str, Any]]) -> Any:
         axes.set_yticks(range(len(robots)), robots if axes is panels[0] else [""] * len(robots))
         axes.set_ylim(len(robots) - 0.5, -0.5)
         axes.set_title(function.replace("_", " "), fontsize=10)
-        axes.set_xlabel("ns a sample")
+        axes.set_xlabel("time per sample (ns)")
     order = [name for name in names if name in found]
     figure.legend(
         [found[name] for name in order], order, loc="outside lower center", ncols=len(order), fontsize=8, frameon=False

@@ -1,4 +1,4 @@
-"""Inverse dynamics as C: exported, compiled by the system's C compiler, called, and compared with NumPy."""
+"""Export inverse dynamics to C, compile it with the system's C compiler, and compare it with the result in NumPy."""
 
 import ctypes
 import shutil

@@ -1,4 +1,4 @@
-"""The PUMA from one pose to another as fast as its torques allow: CasADi and IPOPT, with exact second derivatives."""
+"""Time-optimal motion of a PUMA within its torque limits, by CasADi and IPOPT with exact second derivatives."""
 
 import shutil
 

@@ -1,6 +1,6 @@
-"""Computed-torque control: inverse dynamics cancels the arm, so that joint errors decay like springs.
+"""Computed-torque control: inverse dynamics cancels the nonlinear terms, so that joint errors decay exponentially.
 
-The arm starts beside its trajectory and is simulated by forward dynamics; the error must die away.
+The arm starts next to its trajectory and is simulated by forward dynamics. The error must decay.
 """
 
 import numpy as np

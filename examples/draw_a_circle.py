@@ -1,4 +1,4 @@
-"""A PUMA 560 draws a circle: the joint motion by inverse kinematics along the path, and the torques that it takes."""
+"""Move the tool of a PUMA 560 along a circle: joint motion by inverse kinematics, and the required torques."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The mass in the hand of a PUMA from where its arm went: a gradient through the rollout, in JAX."""
+"""Estimate the payload of a PUMA from its motion, with a gradient through the rollout in JAX."""
 
 import numpy as np
 
@@ -34,10 +34,10 @@ def rollout(mass):
 
 true = 2.5
 seen = rollout(true) + 1e-4 * np.random.default_rng(1).normal(size=(steps, 6))  # an encoder's noise
-slope = jax.jit(jax.jacfwd(rollout))
+jacobian = jax.jit(jax.jacfwd(rollout))
 mass = 0.5
 for _ in range(8):  # Gauss and Newton
-    error, J = seen - rollout(mass), slope(mass)
+    error, J = seen - rollout(mass), jacobian(mass)
     mass = mass + float((J * error).sum() / (J * J).sum())
 print(f"mass of the payload: {mass:.4f} kg, true {true} kg")
 loss = jax.jit(jax.grad(lambda m: ((seen - rollout(m)) ** 2).sum()))

@@ -1,6 +1,6 @@
-"""A double pendulum let go: its energy stays the same, because gravity is the only force.
+"""Simulate a double pendulum and check that its energy is constant.
 
-Integrates forward dynamics by the classical Runge-Kutta method and prints how far the energy drifts.
+Forward dynamics is integrated by the classical Runge-Kutta method. The script prints the energy drift.
 """
 
 import numpy as np

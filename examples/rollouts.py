@@ -1,7 +1,6 @@
-"""A thousand arms let go at once, half of them with a law that holds them: rollouts in one call.
+"""Simulate a thousand arms in one call, half of them with a controller.
 
-Each arm starts a little beside a pose. Left alone it falls; with springs, dampers and gravity compensation it comes
-back.
+Each arm starts near a configuration. Without torques it falls. With PD control and gravity compensation it returns.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""A learned residual on inverse dynamics: friction that the model does not know, by a small network in PyTorch."""
+"""Learn unmodelled friction as a residual of inverse dynamics, with a small PyTorch network."""
 
 import numpy as np
 

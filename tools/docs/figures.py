@@ -85,7 +85,7 @@ def sweep() -> Any:
 
 
 def planar_arm() -> Any:
-    """Coordinates, frames, mass centres, the tool and gravity of a planar arm."""
+    """Coordinates, frames, centers of mass, the tool and gravity of a planar arm."""
     figure, axes = _canvas(7.2, 4.6)
     q1, q2 = 0.45, 0.7
     elbow = 2.4 * np.array([np.cos(q1), np.sin(q1)])
@@ -203,12 +203,15 @@ def speed() -> Any:
     import linksweep as ls
 
     return ls.plots.bars(
-        values, x_label="ns a sample, float64, one thread", title="Dynamics of one sample", groups=groups
+        values,
+        x_label="time per sample (ns), float64, one thread",
+        title="linksweep and Pinocchio, batches of 4096",
+        groups=groups,
     )
 
 
 def of_peers() -> dict[str, Callable[[], Any]]:
-    """Pictures of the run against every peer that docs/benchmarks.md prints: those that the run has tables for."""
+    """Figures of the run against every peer that docs/benchmarks.md prints: those that the run has tables for."""
     text = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
     run = text.partition("$ python benchmarks/peers.py")[2].partition("\n```")[0]
     rows = drawn.rows_of(run)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 class Made(NamedTuple):
-    """texts: Markdown by the place of its page. files: pictures and others, by where they go."""
+    """texts: Markdown of pages, by address. files: figures and other files, by address."""
 
     texts: dict[str, str]
     files: dict[str, Path]

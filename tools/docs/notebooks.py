@@ -1,4 +1,4 @@
-"""Notebooks of examples/notebooks/ as pages: every cell is run, and what it shows stands below it."""
+"""Notebooks of examples/notebooks/ as pages: every cell is run, and its output is shown below it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def made(folder: Path) -> Made:
                     picture = folder / f"{notebook.stem}_{len(files)}.png"
                     picture.write_bytes(each.content)
                     files[f"tutorials/{picture.name}"] = picture
-                    parts.append(f"![what the cell above draws]({picture.name})")
+                    parts.append(f"![Output of the cell above]({picture.name})")
                 else:
                     parts.append(as_markdown(each))
         seconds = time.perf_counter() - started

@@ -184,9 +184,9 @@ def made(folder: Path) -> Made:
                 rows.append(f"| [`{n.full}`]({Path(page.uri).name}#{n.anchor}) | {cell(first_line(n.value))} |")
     count = sum(1 for _ in names())
     about = (
-        f"# Reference\n\nEvery public name, {count} in all, with its docstring and an example. The examples "
-        "are run when this site is built, and what stands below them is what came out; a test fails where a name has "
-        "none.\n\nArrays have any leading batch shape, written (...). Units are SI, angles are in radians. "
+        f"# Reference\n\nEvery public name, {count} in all, with its docstring and an example. Examples "
+        "run when this site is built, with their output below.\n\nArrays have any leading batch shape, written (...). "
+        "Units are SI, angles are in radians. "
         "See [Conventions](../conventions.md) for frames and signs.\n\n"
     )
     return Made({"reference/index.md": about + "\n".join(rows) + "\n", **written}, {})
@@ -233,7 +233,7 @@ def as_markdown(shown: cells.Shown) -> str:
     if shown.kind == "png":
         import base64
 
-        return f"![what the example draws](data:image/png;base64,{base64.b64encode(shown.content).decode()})"
+        return f"![Output of the example](data:image/png;base64,{base64.b64encode(shown.content).decode()})"
     import html
 
     if shown.kind == "html":

@@ -49,7 +49,9 @@ found = arm.explain("gravity_forces", q=[0.3, 0.5])
 found.result
 # %% Factor
 factor = arm.factor(q)
-assert np.allclose(factor.L @ np.diag(factor.D) @ factor.L.T, arm.mass_matrix(q))
+assert np.allclose(
+    factor.L @ np.diag(factor.D) @ factor.L.T, arm.mass_matrix(q)
+)
 factor.D
 # %% Symbolic
 gravity = arm.symbolic("gravity_forces", simplify=True)

@@ -21,23 +21,48 @@ plots.Channel("pressure", "bar", low=0.0, high=6.0)
 # %% plots.animate
 plots.animate(arm, t[::10], q[::10], fps=10)
 # %% plots.heat
-plots.heat([[1.0, 0.4], [0.4, 1.0]], x=["joint1", "joint2"], y=["joint1", "joint2"], label="correlation")
+plots.heat(
+    [[1.0, 0.4], [0.4, 1.0]],
+    x=["joint1", "joint2"],
+    y=["joint1", "joint2"],
+    label="correlation",
+)
 # %% plots.bars
-plots.bars({"newton_euler": 21.6, "kane": 25.7}, x_label="ns a sample", title="UR5")
+plots.bars(
+    {"newton_euler": 21.6, "kane": 25.7},
+    x_label="time per sample (ns)",
+    title="UR5",
+)
 # %% plots.channels
 plots.channels(arm, "tau")
 # %% plots.errors
-plots.errors(t, {"round trip": np.abs(arm.forward_dynamics(q, qd, tau) - qdd).max(axis=1) + 1e-18}, bar=1e-9)
+plots.errors(
+    t,
+    {
+        "round trip": np.abs(arm.forward_dynamics(q, qd, tau) - qdd).max(
+            axis=1
+        )
+        + 1e-18
+    },
+    bar=1e-9,
+)
 # %% plots.fitted_torques
 plots.fitted_torques(arm, t, tau + 0.1, tau)
 # %% plots.intervals
 plots.intervals(["m1", "m2"], [1.0, 2.0], [0.1, 0.2], x_label="kg")
 # %% plots.lines
-plots.lines(t, {"joint1": q[:, 0], "joint2": q[:, 1]}, x_label="time (s)", y_label="angle (rad)")
+plots.lines(
+    t,
+    {"joint1": q[:, 0], "joint2": q[:, 1]},
+    x_label="time (s)",
+    y_label="angle (rad)",
+)
 # %% plots.overlaid
 plots.overlaid(plots.channels(arm, "q"), t, q, "positions")
 # %% plots.panels
-plots.panels([plots.Channel("pressure", "bar")], t, np.sin(t)[:, None], "a sensor")
+plots.panels(
+    [plots.Channel("pressure", "bar")], t, np.sin(t)[:, None], "a sensor"
+)
 # %% plots.phase
 plots.phase(arm, q, qd)
 # %% plots.save
@@ -50,7 +75,12 @@ with tempfile.TemporaryDirectory() as folder:
 plots.sketch(arm, [0.3, 0.8])
 # %% plots.spectra
 frequencies = np.linspace(0.1, 10, 40)
-plots.spectra(arm, frequencies, {"residual": np.ones((40, 2)) / frequencies[:, None]}, cutoff=5.0)
+plots.spectra(
+    arm,
+    frequencies,
+    {"residual": np.ones((40, 2)) / frequencies[:, None]},
+    cutoff=5.0,
+)
 # %% plots.time_series
 plots.time_series(arm, t, tau)
 # %% plots.torque_figure
@@ -87,7 +117,8 @@ robots.puma560_model().name
 import warnings
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", ls.ModelWarning)  # one published inertia is odd, and it says so
+    # one published inertia is not physically consistent
+    warnings.simplefilter("ignore", ls.ModelWarning)
     published = robots.six_axis()
 published.nv
 # %% robots.six_axis_model
@@ -104,7 +135,9 @@ robots.stanford_model().links[2].joint.kind
 # %% robots.ur5e
 robots.ur5e().joint_names
 # %% robots.ur10e
-robots.ur10e().with_payload("tool", 12.5).gravity_forces([0, -0.5, 1.0, 0, 0, 0])
+robots.ur10e().with_payload("tool", 12.5).gravity_forces(
+    [0, -0.5, 1.0, 0, 0, 0]
+)
 # %% studies.STUDIES
 list(ls.studies.STUDIES)
 # %% studies.run
@@ -118,16 +151,24 @@ easy = arm.with_limits(lower=-1, upper=1, velocity=2)
 motion = ls.excite(easy, duration=2.0, harmonics=2, starts=1, iterations=1)
 motion.samples(rate=50.0)[1].shape
 # %% identification.Fit
-fit = ls.identify(arm, t, q, tau, unknown=("inertia:link2",), cutoff=float("inf"))
+fit = ls.identify(
+    arm, t, q, tau, unknown=("inertia:link2",), cutoff=float("inf")
+)
 fit.names
 # %% identification.Validation
-fit = ls.identify(arm, t, q, tau, unknown=("inertia:link2",), cutoff=float("inf"))
-other = fit.validate(t, 0.5 * q, arm.inverse_dynamics(0.5 * q, 0.5 * qd, 0.5 * qdd))
+fit = ls.identify(
+    arm, t, q, tau, unknown=("inertia:link2",), cutoff=float("inf")
+)
+other = fit.validate(
+    t, 0.5 * q, arm.inverse_dynamics(0.5 * q, 0.5 * qd, 0.5 * qdd)
+)
 dict(zip(other.joints, other.rms < 1e-6 * other.torque))
 # %% conventions.from_mujoco, conventions.to_mujoco
 import mujoco
 
-ball = '<mujoco><worldbody><body name="ball"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>'
+ball = """<mujoco><worldbody>
+  <body name="ball"><freejoint/><geom size="0.1"/></body>
+</worldbody></mujoco>"""
 model = mujoco.MjModel.from_xml_string(ball)
 import tempfile
 from pathlib import Path

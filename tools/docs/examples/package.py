@@ -13,29 +13,51 @@ ls.body(mass=2.0, com=(0, 0, 0.1), inertia=(0.01, 0.01, 0.02))
 report = ls.check(arm, samples=5)
 report.ok
 # %% excite
-motion = ls.excite(arm.with_limits(lower=-1, upper=1, velocity=2), duration=2.0, harmonics=2, starts=1, iterations=2)
+motion = ls.excite(
+    arm.with_limits(lower=-1, upper=1, velocity=2),
+    duration=2.0,
+    harmonics=2,
+    starts=1,
+    iterations=2,
+)
 motion.condition > 1
 # %% follow
 q = np.array([0.3, 0.8])
 line = ls.motion.Line(arm.pose(q, "tool"), arm.pose(q + 0.1, "tool"), 1.0)
-way = ls.follow(arm, "tool", line, np.linspace(0, 1, 4), q0=q, position_only=True)
+way = ls.follow(
+    arm, "tool", line, np.linspace(0, 1, 4), q0=q, position_only=True
+)
 way.solved
 # %% identify
 t = np.linspace(0, 4, 400)
 q = np.stack([np.sin(2 * t), np.cos(3 * t)], axis=1)
 qd = np.stack([2 * np.cos(2 * t), -3 * np.sin(3 * t)], axis=1)
 qdd = np.stack([-4 * np.sin(2 * t), -9 * np.cos(3 * t)], axis=1)
-fit = ls.identify(arm, t, q, arm.inverse_dynamics(q, qd, qdd), unknown=("inertia",), cutoff=float("inf"))
+fit = ls.identify(
+    arm,
+    t,
+    q,
+    arm.inverse_dynamics(q, qd, qdd),
+    unknown=("inertia",),
+    cutoff=float("inf"),
+)
 dict(zip(fit.names, fit.values.round(3).tolist()))
 # %% inverse_kinematics
-found = ls.inverse_kinematics(arm, [1.0, 1.0, 0.0], "tool", position_only=True)
+found = ls.inverse_kinematics(
+    arm, [1.0, 1.0, 0.0], "tool", position_only=True
+)
 arm.pose(found.q, "tool")[:3, 3]
 # %% load
-ls.load("puma560").name  # or a path: robot.urdf, robot.xml (MJCF), robot.toml (a DH table)
+ls.load(
+    "puma560"
+).name  # or a path: robot.urdf, robot.xml (MJCF), robot.toml (a DH table)
 # %% operators
 o = ls.operators(robot, np.full(6, 0.3))
 M = (o.H @ o.phi @ o.M @ o.phi.T @ o.H.T).todense()
-np.allclose(M[::-1, ::-1] + np.diag(robot.armature), robot.mass_matrix(np.full(6, 0.3)))
+np.allclose(
+    M[::-1, ::-1] + np.diag(robot.armature),
+    robot.mass_matrix(np.full(6, 0.3)),
+)
 # %% prove
 ls.prove("RP").ok
 # %% scene
@@ -66,7 +88,9 @@ except ls.ArgumentError as error:
     print(error)
 # %% BackendError
 try:
-    raise ls.BackendError("this machine forbids executable memory: set LINKSWEEP_BACKEND=interpreter.")
+    raise ls.BackendError(
+        "executable memory is forbidden: set LINKSWEEP_BACKEND=interpreter."
+    )
 except ls.LinksweepError as error:
     print(error)
 # %% DescriptionError
@@ -83,7 +107,8 @@ except ls.LinksweepError as error:
 import warnings
 
 with warnings.catch_warnings():
-    warnings.simplefilter("error", ls.ModelWarning)  # a doubtful description is an error here
+    # turn the warning into an error
+    warnings.simplefilter("error", ls.ModelWarning)
     ls.robots.puma560()
 # %% SingularError
 issubclass(ls.SingularError, ls.LinksweepError)
@@ -94,7 +119,9 @@ ls.identification.__all__
 # %% motion
 ls.motion.Quintic([[0.0], [1.0]], [0.0, 2.0])(1.0).q
 # %% plots
-figure = ls.plots.lines([0, 1, 2], {"squares": [0, 1, 4]}, x_label="n", y_label="n²")
+figure = ls.plots.lines(
+    [0, 1, 2], {"squares": [0, 1, 4]}, x_label="n", y_label="n²"
+)
 type(figure).__name__
 # %% robots
 ls.robots.names()

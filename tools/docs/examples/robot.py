@@ -8,21 +8,36 @@ arm = ls.robots.planar(2)  # two rods of 1 m and 1 kg
 q = np.array([0.1, -0.5, 0.4, 0.2, 0.6, 0.0])
 qd = np.array([0.3, 0.1, -0.2, 0.5, 0.0, 0.4])
 qdd = np.zeros(6)
+
+srdf = """<robot name="planar2">
+  <group name="arm"><chain base_link="base" tip_link="tool"/></group>
+  <group_state name="bent" group="arm">
+    <joint name="joint2" value="1.5"/>
+  </group_state>
+  <end_effector name="gripper" parent_link="tool" group="arm"/>
+</robot>"""
+urdf = arm.with_gravity((0, 0, -9.81)).to_urdf()
+described = ls.load(urdf, srdf=srdf)
 # %% Robot
 print(robot)
 print(robot.nv, robot.joint_names)
 # %% Robot.armature
 robot.armature
 # %% Robot.articulated_inertia
-P = robot.articulated_inertia(q, method="articulated_parameters")  # (84) of Rodriguez 1987
+# (84) of Rodriguez 1987
+P = robot.articulated_inertia(q, method="articulated_parameters")
 J, Y, rho = P[:, :3, :3], P[:, :3, 3:], P[:, 3:, 3:]
-assert np.allclose(rho[-1], robot.masses[-1] * np.eye(3))  # the last link carries nothing
-np.round(np.diagonal(rho[1]), 2)  # kg: what link 2 takes to be pushed along x, y, z
+# the last link carries no other link
+assert np.allclose(rho[-1], robot.masses[-1] * np.eye(3))
+# effective mass of link 2 along x, y, z (kg)
+np.round(np.diagonal(rho[1]), 2)
 # %% Robot.base_parameters
 base = robot.base_parameters()
 print(len(base.names), base.names[:4])
 # %% Robot.bias_forces
-assert np.allclose(robot.bias_forces(q, qd), robot.inverse_dynamics(q, qd, 0 * qd))
+assert np.allclose(
+    robot.bias_forces(q, qd), robot.inverse_dynamics(q, qd, 0 * qd)
+)
 robot.bias_forces(q, qd)
 # %% Robot.can_be_singular
 robot.can_be_singular
@@ -53,14 +68,11 @@ robot.difference(q, there)
 # %% Robot.ee
 robot.ee
 # %% Robot.end_effectors
-srdf = """<robot name="planar2">
-  <group name="arm"><chain base_link="base" tip_link="tool"/></group>
-  <group_state name="bent" group="arm"><joint name="joint2" value="1.5"/></group_state>
-  <end_effector name="gripper" parent_link="tool" group="arm"/>
-</robot>"""
-ls.load(arm.to_urdf(), srdf=srdf).end_effectors["gripper"].link
+described.end_effectors["gripper"].link
 # %% Robot.explain
-found = arm.explain("inverse_dynamics", method="kane", q=[0.3, 0.5], qd=[1.0, 2.0])
+found = arm.explain(
+    "inverse_dynamics", method="kane", q=[0.3, 0.5], qd=[1.0, 2.0]
+)
 print(str(found.of("link2"))[-300:])
 # %% Robot.explicit_model
 inertia, P, g = robot.explicit_model(q)
@@ -69,13 +81,18 @@ assert np.allclose(tau, robot.inverse_dynamics(q, qd, qdd))
 inertia.shape, P.shape, g.shape
 # %% Robot.factor
 factor = robot.factor(q)
-assert np.allclose(factor.solve(np.ones(6)), np.linalg.solve(robot.mass_matrix(q), np.ones(6)))
+assert np.allclose(
+    factor.solve(np.ones(6)),
+    np.linalg.solve(robot.mass_matrix(q), np.ones(6)),
+)
 factor.logdet()
 # %% Robot.follow
 start = robot.pose(q, "tool")
 end = start.copy()
 end[2, 3] += 0.1
-way = robot.follow(ls.motion.Line(start, end, 1.0), "tool", np.linspace(0, 1, 5), q0=q)
+way = robot.follow(
+    ls.motion.Line(start, end, 1.0), "tool", np.linspace(0, 1, 5), q0=q
+)
 way.q[-1]
 # %% Robot.forward_dynamics
 tau = robot.inverse_dynamics(q, qd, np.ones(6))
@@ -107,7 +124,7 @@ robot.gravity
 # %% Robot.gravity_forces
 robot.gravity_forces(q)
 # %% Robot.groups
-ls.load(arm.to_urdf(), srdf=srdf).groups
+described.groups
 # %% Robot.has_inertia
 robot.has_inertia
 # %% Robot.influence
@@ -124,11 +141,17 @@ assert np.allclose(by_qdd, robot.mass_matrix(q))
 by_q.shape
 # %% Robot.inverse_kinematics
 found = robot.inverse_kinematics(robot.pose(q, "tool"), "tool", q0=q + 0.1)
-assert found.solved and np.allclose(robot.pose(found.q, "tool"), robot.pose(q, "tool"))
+assert found.solved and np.allclose(
+    robot.pose(found.q, "tool"), robot.pose(q, "tool")
+)
 found.q
 # %% Robot.inverse_kinematics_branches
-found = robot.inverse_kinematics_branches(robot.pose(q, "tool"), "tool", limits=False)
-assert np.allclose(robot.pose(found.q[: found.count], "tool"), robot.pose(q, "tool"))
+found = robot.inverse_kinematics_branches(
+    robot.pose(q, "tool"), "tool", limits=False
+)
+assert np.allclose(
+    robot.pose(found.q[: found.count], "tool"), robot.pose(q, "tool")
+)
 found.q[: found.count].round(3)
 # %% Robot.jacobian
 J = arm.jacobian([0.0, np.pi / 2], "tool")
@@ -143,11 +166,14 @@ dJ.shape
 # %% Robot.jacobians
 arm.jacobians([0.1, 0.2]).shape
 # %% Robot.joint_data
-robot.joint_data  # of URDF files with <transmission>, <safety_controller> or <calibration>
+# <transmission>, <safety_controller> and <calibration> of URDF files
+robot.joint_data
 # %% Robot.joint_names
 robot.joint_names
 # %% Robot.kinetic_energy
-assert np.isclose(robot.kinetic_energy(q, qd), qd @ robot.mass_matrix(q) @ qd / 2)
+assert np.isclose(
+    robot.kinetic_energy(q, qd), qd @ robot.mass_matrix(q) @ qd / 2
+)
 robot.kinetic_energy(q, qd)
 # %% Robot.limits
 arm.with_limits(lower=-2.0, upper=2.0).limits.upper
@@ -161,7 +187,10 @@ robot.manipulability(q, "tool")
 # %% Robot.mass_matrix
 arm.mass_matrix([0.0, np.pi / 2])
 # %% Robot.mass_matrix_inverse
-assert np.allclose(arm.mass_matrix_inverse([0.0, 1.0]) @ arm.mass_matrix([0.0, 1.0]), np.eye(2))
+assert np.allclose(
+    arm.mass_matrix_inverse([0.0, 1.0]) @ arm.mass_matrix([0.0, 1.0]),
+    np.eye(2),
+)
 arm.mass_matrix_inverse([0.0, 1.0])
 # %% Robot.masses
 robot.masses
@@ -173,7 +202,9 @@ robot.momentum(q, qd)
 observer = arm.momentum_observer(dt=1e-3)
 holding = arm.gravity_forces([0.3, 0.4])
 for _ in range(200):
-    external = observer([0.3, 0.4], [0.0, 0.0], holding + np.array([0.0, 1.0]))
+    external = observer(
+        [0.3, 0.4], [0.0, 0.0], holding + np.array([0.0, 1.0])
+    )
 external
 # %% Robot.name
 robot.name
@@ -188,7 +219,9 @@ floating.nq, floating.nv
 robot.operation_count("inverse_dynamics")
 # %% Robot.operational_inertia
 Lambda = robot.operational_inertia(q, "tool")
-assert np.allclose(Lambda @ robot.operational_inertia_inverse(q, "tool"), np.eye(6))
+assert np.allclose(
+    Lambda @ robot.operational_inertia_inverse(q, "tool"), np.eye(6)
+)
 Lambda.shape
 # %% Robot.operational_inertia_inverse
 J = robot.jacobian(q, "tool")
@@ -219,7 +252,9 @@ recipe = robot.recipe("inverse_dynamics")
 type(recipe.trace()).__name__
 # %% Robot.regressor
 Y = robot.regressor(q, qd, qdd)
-assert np.allclose(Y @ robot.standard_parameters, robot.inverse_dynamics(q, qd, qdd))
+assert np.allclose(
+    Y @ robot.standard_parameters, robot.inverse_dynamics(q, qd, qdd)
+)
 Y.shape
 # %% Robot.singular
 robot.singular(q)
@@ -233,7 +268,7 @@ robot.standard_parameter_names[:4]
 # %% Robot.standard_parameters
 robot.standard_parameters.shape
 # %% Robot.states
-ls.load(arm.to_urdf(), srdf=srdf).states["bent"]
+described.states["bent"]
 # %% Robot.subchain
 robot.subchain("base", "link3").joint_names
 # %% Robot.symbolic
@@ -249,7 +284,9 @@ print(robot.to_mjcf()[:120])
 # %% Robot.to_urdf
 print(robot.to_urdf()[:120])
 # %% Robot.torque_offset
-arm.with_dissipation(torque_offset=[0.3, -0.1]).torque_offset  # N m, counted with dissipation=True
+arm.with_dissipation(
+    torque_offset=[0.3, -0.1]
+).torque_offset  # N m, counted with dissipation=True
 # %% Robot.unpack
 arm.unpack([0.1, 0.2])
 # %% Robot.warn_if_singular
@@ -260,9 +297,9 @@ arm.with_armature({"joint1": 0.2}).armature
 robot.with_base("floating").joint_names
 # %% Robot.with_dissipation
 rough = arm.with_dissipation(damping=0.5, friction=0.1)
-rough.inverse_dynamics([0, 0], [1.0, 1.0], [0, 0], dissipation=True) - rough.inverse_dynamics(
-    [0, 0], [1.0, 1.0], [0, 0]
-)
+rough.inverse_dynamics(
+    [0, 0], [1.0, 1.0], [0, 0], dissipation=True
+) - rough.inverse_dynamics([0, 0], [1.0, 1.0], [0, 0])
 # %% Robot.with_frame
 middle = np.eye(4)
 middle[0, 3] = 0.5
@@ -270,7 +307,9 @@ arm.with_frame("middle", "link2", middle).pose([0.0, 0.0], "middle")[:3, 3]
 # %% Robot.with_gravity
 arm.with_gravity((0, 0, 0)).gravity_forces([0.0, 0.0])
 # %% Robot.with_inertia
-heavier = arm.with_inertia({"link2": ls.body(mass=3.0, com=(0.5, 0, 0), inertia=(0, 0.25, 0.25))})
+heavier = arm.with_inertia(
+    {"link2": ls.body(mass=3.0, com=(0.5, 0, 0), inertia=(0, 0.25, 0.25))}
+)
 heavier.masses
 # %% Robot.with_limits
 arm.with_limits(lower=-1.0, upper=1.0, effort=20.0).limits.effort

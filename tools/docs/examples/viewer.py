@@ -6,7 +6,8 @@ from linksweep import viewer
 
 robot = ls.robots.puma560()
 # %% Robot.show
-shown = robot.show(np.zeros(6), browser=False)  # shown.url is where the page is
+# shown.url is where the page is
+shown = robot.show(np.zeros(6), browser=False)
 shown.q = [0.5, -0.8, 0.3, 0.2, 0.6, 0.0]  # the robot moves in the page
 shown.close()
 # %% viewer.show
