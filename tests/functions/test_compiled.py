@@ -303,3 +303,20 @@ def test_one_link(kind: str):
     assert close(bot.forward_dynamics(q, qd, tau), qdd, 1e-12)
     assert bot.mass_matrix(q).shape == (5, 1, 1) and bot.jacobian(q, "link").shape == (5, 6, 1)
     assert (bot.nq, bot.nv, bot.joint_names, bot.link_names) == (1, 1, ("joint",), ("link",))
+
+
+def test_options_of_a_computation_are_refused():
+    arm = ls.robots.planar(2)
+    recipe = arm.recipe("mass_matrix")
+    assert arm.compile(recipe, backend="interpreter") is arm.compile("mass_matrix", backend="interpreter")
+    for options in ({"method": "composite"}, {"f_ext": True}, {"rolled": True}, {"parameters": ("payload",)}):
+        with pytest.raises(ArgumentError, match=next(iter(options))):
+            arm.compile(recipe, backend="interpreter", **options)
+
+
+def test_a_second_compile_parses_nothing(monkeypatch: pytest.MonkeyPatch):
+    arm = ls.robots.planar(2)
+    items = ["mass_matrix", ("jacobian", "tool")]
+    first = arm.compile(items, backend="interpreter"), arm.compile("mass_matrix", backend="interpreter")
+    monkeypatch.setattr(ls.Robot, "recipe", None)
+    assert (arm.compile(list(items), backend="interpreter"), arm.compile("mass_matrix", backend="interpreter")) == first

@@ -24,10 +24,10 @@ ROOMS = (
     "tracing",
     "backends",
     "functions",
+    "explain",
     "robot",
     "loaders",
     "robots",
-    "explain",
     "motion",
     "files",
     "simulation",
@@ -46,15 +46,12 @@ SEES_ONLY = {
     # they see only Programs
     "backends": {"errors", "support", "tracing.expression", "tracing.program", "tracing.count", "tracing.passes"},
 }
-# (importer, imported): convenience methods of Robot and of a run, which import when they are called, and the types that
-# these methods return.
+# (importer, imported): convenience methods of Robot and of a run, which import when they are called. Their return types
+# are inferred, so that no type is imported upwards.
 LAZILY = {
     ("robot.loading", "loaders"),  # names of robot_descriptions
-    ("robot.robot", "explain"),
     ("robot.robot", "motion"),
     ("robot.robot", "viewer"),
-    ("robot.formulas", "explain"),
-    ("robot.options", "simulation.run"),  # of `show`
     ("simulation.result", "viewer"),  # run.show()
     ("simulation.result", "plots"),  # run.plot()
 }

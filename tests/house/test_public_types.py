@@ -29,7 +29,7 @@ FOREIGN = {
 # What else is Any, and why: each should go one day.
 LEFT = {
     "linksweep.functions.arrays.Results": "an array, or a tuple of as many as were asked for: the caller knows",
-    "linksweep.functions.arrays.AnyKernel": "of whichever backend",
+    "linksweep.backends.registry.AnyKernel": "of whichever backend",
     "linksweep.model.constraints.Given": "what constraints are made from, and after that what it stands for",
     "linksweep.papers.spatial_operators.linear.Operand": "what the operators of scipy's LinearOperator take and give",
     "linksweep.spatial.scalars.Scalar": "its operators, whose other side is any scalar of the same run",

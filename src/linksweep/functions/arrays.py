@@ -27,7 +27,6 @@ from linksweep.errors import ArgumentError
 from linksweep.support.checks import refuse_foreign
 
 Out = np.ndarray | Sequence[np.ndarray]  # to write to: an array, or one for each of several results
-AnyKernel = Any  # an Interpreter or a MachineKernel: which, the backend says
 Results = Any  # an array, a tuple of them, or what a signature makes of several: which, the caller knows
 _FLOAT64 = np.dtype(np.float64)
 _FLOAT32 = np.dtype(np.float32)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from ..tracing.tracer import UnrolledRun
 from .computation import Computation, RobotFunction, Tracing, Transformation
 from .explicit_traces import joint_groups, summed_over
 from .functions import record_of
-from .table import Record
+from .table import Algorithm, Record
 
 RATES = ("qdd",)  # what coupled joints share; other numbers of joints are forces, which add up
 VECTORS = {Vec: (3,), Motion: (6,), Force: (6,), Mat: (3, 3), Sym: (3, 3)}
@@ -117,7 +117,7 @@ def _of_record(tracer: UnrolledRun, record: Record) -> Iterator[Quantity]:
         if isinstance(value, Records):
             yield from _per_link(tracer, name, value)
         elif isinstance(value, Power) or callable(value):  # an element for each three 1-DOF joints
-            element: Any = value.element if isinstance(value, Power) else value
+            element: Algorithm = value.element if isinstance(value, Power) else value
             yield Quantity(name, (tracer.model.nv,) * 3, summed_over(joint_groups(tracer), 3, element), "joints")
         elif isinstance(value, dict) and isinstance(next(iter(value.values())), (list, tuple)):
             flat = tracer.join_pairs(value)

@@ -1,8 +1,8 @@
 """Analytical derivatives of inverse and forward dynamics by sweeps: a rewrite of derivatives of the same function.
 
-Any derivative can be had by differentiating what was traced (computation.py). For the first derivatives of joint forces
-and accelerations, sweeps of their own (algorithms/inverse/inverse_derivatives.py) share most of their work and can run
-as loops over the links. They are chosen where they cost less (`defaults.sweeps_serve`).
+All derivatives can be computed by differentiating a traced program (computation.py). For the first derivatives of
+joint forces and accelerations, sweeps of their own (algorithms/inverse/inverse_derivatives.py) share most of their work
+and can run as loops over the links. They are chosen where they cost less (`defaults.sweeps_serve`).
 """
 
 from __future__ import annotations

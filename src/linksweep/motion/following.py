@@ -11,7 +11,7 @@ The trajectory within the long step is interpolated.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from linksweep.errors import ArgumentError
 from linksweep.mechanism.coordinates import difference
 
+from ..robot.options import FramePath
 from ..robot.robot import Robot
 from .cartesian import FrameMotion, Path
 from .chains import Chain, error_of
@@ -73,8 +74,8 @@ class Followed:
 
 
 def follow(
-    robot: Robot, frame: str, path: Path, times: ArrayLike, q0: ArrayLike | None = None, *, position_only: bool = False,
-    limits: bool = True, tolerance: float = 1e-10,
+    robot: Robot, frame: str, path: FramePath, times: ArrayLike, q0: ArrayLike | None = None, *,
+    position_only: bool = False, limits: bool = True, tolerance: float = 1e-10,
 ) -> Followed:  # fmt: skip
     """Return the joint trajectory that moves a frame along a path.
 
@@ -112,6 +113,7 @@ def follow(
             f"follow got a path of type {type(path).__name__}, expected a Line, an Arc, or a function of times "
             "that returns a FrameMotion."
         )
+    path = cast(Path, path)
     first = inverse_kinematics(
         robot, path(t[0]).pose, frame, q0, position_only=position_only, limits=limits, tolerance=tolerance,
         restarts=62 if q0 is None else 0,

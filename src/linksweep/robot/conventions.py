@@ -88,7 +88,7 @@ def to_pinocchio(
     robot : Robot
     model : pin.Model of the same robot
     q, v, a, tau, f_ext : arrays
-        Any of them. Results are in this order.
+        At least one of them. Results are in this order.
     """
     joints = _pinocchio_joints(robot, model)
 
@@ -168,7 +168,7 @@ def to_mujoco(
     robot : Robot
     model : mujoco.MjModel of the same robot
     q, v, a, tau, f_ext : arrays
-        Any of them; v, a, tau and f_ext of a floating base also need q. Results are in this order.
+        At least one of them. v, a, tau and f_ext of a floating base also need q. Results are in this order.
     """
     joints = _mujoco_joints(robot, model)
     at = _Turns(robot, joints, q, v, a, tau, f_ext)

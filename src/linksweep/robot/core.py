@@ -42,6 +42,11 @@ def listed(functions: Items) -> list[Item]:
     return functions if isinstance(functions, list) else [functions]  # pyright: ignore[reportReturnType]
 
 
+def argument_key(argument: object) -> tuple[type, object]:
+    """Return an argument as part of a key: lists as tuples, with the type, which tells 1 from True."""
+    return type(argument), tuple(argument) if isinstance(argument, list) else argument
+
+
 class Extras(NamedTuple):
     """What a call of dynamics may have besides its arrays."""
 
@@ -78,7 +83,7 @@ class Core(RobotModel):
     # Functions live as long as someone holds them (functions/compiled.py): those of methods as long as the robot, of
     # those that `compile` returned the last ones, so that what is compiled again and again is compiled once.
     held: set[CompiledFunction] = field(default_factory=set)
-    recent: dict[CompiledFunction, None] = field(default_factory=dict)
+    recent: dict[object, CompiledFunction] = field(default_factory=dict)  # by the arguments of `compile`
     # By backend: the call behind each method, by its item and options. A call of a control loop finds its machine code
     # by one look-up: making its computation and asking the memo takes longer than the call (benchmarks/one_call.py).
     calls: defaultdict[str, dict[object, Run]] = field(default_factory=lambda: defaultdict(dict))
@@ -143,12 +148,16 @@ class Core(RobotModel):
         self.held.add(function)
         return function
 
-    def hold_recent(self, function: CompiledFunction) -> None:
-        """Hold one of the last functions that `compile` returned."""
-        self.recent.pop(function, None)
-        self.recent[function] = None
+    def recently_compiled(self, key: object, make: Callable[[], CompiledFunction]) -> CompiledFunction:
+        """Return one of the last functions that `compile` returned, by its arguments, or a new one."""
+        try:
+            function = self.recent.pop(key, None)
+        except TypeError:  # arguments that cannot be hashed: `make` raises an error about them
+            return make()
+        function = self.recent[key] = make() if function is None else function
         if len(self.recent) > RECENT:
             self.recent.pop(next(iter(self.recent)), None)
+        return function
 
     def call(
         self, item: Item, args: tuple[ArrayLike, ...], method: str | None = None, more: Extras | None = None,

@@ -12,7 +12,7 @@ from ..backends.symbolic import LIMIT, Options, Symbolic, symbolic, written_size
 from ..errors import ArgumentError
 from ..functions.defaults import DETAILED
 from ..functions.dimensions import Dimensions, is_planar
-from ..functions.parameters import TEN, parameter_sets
+from ..functions.parameters import TEN, ParameterSet, parameter_sets
 from ..mechanism.canonical import CanonicalModel
 from ..mechanism.coordinates import neutral
 from ..support.checks import checked_flag
@@ -22,7 +22,6 @@ from .core import Core, Extras, Item
 
 if TYPE_CHECKING:
     from ..explain import Explanation
-    from ..functions.parameters import ParameterSet
 
 NAMES = ("numbers", "joints")
 NUMBERS_INSTEAD = "numbers for letters (parameters=()), "

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Protocol, TypedDict
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import numpy as np
-
     from ..model.model import Inertial, Placement
-    from ..simulation.run import Torque
     from ..support.checks import Named
 
 Row = Mapping[str, object] | Sequence[float]  # of a DH table
+
+
+class FramePath(Protocol):
+    """A motion of a frame: pose (..., 4, 4), twist (..., 6) and acceleration (..., 6) at times t (...)."""
+
+    def __call__(self, t: np.ndarray, /) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
 
 
 class Flags(TypedDict, total=False):
@@ -62,7 +66,7 @@ class ViewOptions(TypedDict, total=False):
     quantities: Mapping[str, ArrayLike] | None
     others: Sequence[object]
     placement: ArrayLike | None
-    law: Callable[[np.ndarray], Torque] | None
+    law: Callable[[np.ndarray], object] | None
     frame: str | None
     visuals: str | Path | None
     opacity: float

@@ -36,7 +36,7 @@ from ..tracing.program import Program
 from . import editing, parameters, properties, singular
 from .closed_chains import Choice, ClosedChain, Mobility, checked_connections
 from .constraints import CLOSES
-from .core import Core, Extras, Item, Items, extras, listed, refuse_out
+from .core import Core, Extras, Item, Items, argument_key, extras, listed, refuse_out
 from .derivatives import Derivatives, Slopes
 from .factor import Factor, factor
 from .formulas import NUMBERS_INSTEAD, Formulas
@@ -46,10 +46,8 @@ from .properties import JointLimits, expansion
 if TYPE_CHECKING:
     from ..explain import Explanation
     from ..model.formats.dh import DHTable
-    from ..motion import Branches, Followed, InverseKinematics, Path
-    from ..viewer import Viewer
     from .base_parameters import BaseParameters
-    from .options import Flags, FollowOptions, Row, SearchOptions, TableOptions, TracingOptions, ViewOptions
+    from .options import Flags, FollowOptions, FramePath, Row, SearchOptions, TableOptions, TracingOptions, ViewOptions
     from .wrench import MomentumObserver, Wrench
 
 
@@ -866,14 +864,27 @@ class Robot:
         >>> M.shape, T.shape
         ((2, 2), (4, 4))
         """
-        computation = functions if isinstance(functions, Computation) else self.recipe(
-            functions, method=method, f_ext=f_ext, dissipation=dissipation, base_motion=base_motion, rolled=rolled,
-            base_parameters=base_parameters, parameters=parameters,
-        )  # fmt: skip
         thread_count = default_threads() if threads is None else checked_threads(threads)
-        function = compiled(computation, checked_dtype(dtype), thread_count, chosen_backend(backend))
-        self._core.hold_recent(function)
-        return function
+        how = (checked_dtype(dtype), thread_count, chosen_backend(backend))
+        options = {
+            "method": method, "f_ext": f_ext, "dissipation": dissipation, "base_motion": base_motion, "rolled": rolled,
+            "base_parameters": base_parameters, "parameters": parameters,
+        }  # fmt: skip
+
+        def make() -> CompiledFunction:
+            if not isinstance(functions, Computation):
+                computation = self.recipe(functions, **options)
+            elif changed := [name for name, value in options.items() if value is not None and value not in (False, ())]:
+                raise ArgumentError(
+                    f"compile: {changed[0]} is an option of the functions of a robot; {functions.name} is a "
+                    f"Computation, which is compiled as it is."
+                )
+            else:
+                computation = functions
+            return compiled(computation, *how)
+
+        key = (argument_key(functions), *map(argument_key, options.values()), *how)
+        return self._core.recently_compiled(key, make)
 
     def recipe(
         self, functions: Items, *, method: str | None = None, rolled: bool | None = None,
@@ -1061,7 +1072,7 @@ class Robot:
 
     def inverse_kinematics(
         self, target: ArrayLike, frame: str, q0: ArrayLike | None = None, **options: Unpack[SearchOptions]
-    ) -> InverseKinematics:
+    ):
         """Return coordinates at which a frame has the target poses: see `linksweep.motion.inverse_kinematics`.
 
         Parameters
@@ -1086,7 +1097,7 @@ class Robot:
     def inverse_kinematics_branches(
         self, target: ArrayLike, frame: str, q0: ArrayLike | None = None, *, limits: bool = True,
         tolerance: float = 1e-10,
-    ) -> Branches:  # fmt: skip
+    ):  # fmt: skip
         """Return all coordinates at which a frame has the target poses, in closed form.
 
         For 6-DOF arms with a spherical wrist or three parallel axes: see
@@ -1109,8 +1120,9 @@ class Robot:
         return inverse_kinematics_branches(self, target, frame, q0, limits=limits, tolerance=tolerance)
 
     def follow(
-        self, path: Path, frame: str, times: ArrayLike, q0: ArrayLike | None = None, **options: Unpack[FollowOptions]
-    ) -> Followed:
+        self, path: FramePath, frame: str, times: ArrayLike, q0: ArrayLike | None = None,
+        **options: Unpack[FollowOptions],
+    ):  # fmt: skip
         """Return the joint trajectory that moves a frame along a path: see `linksweep.motion.follow`.
 
         Parameters
@@ -1722,7 +1734,7 @@ class Robot:
 
     # ---- Viewer
 
-    def show(self, q: ArrayLike | None = None, t: ArrayLike | None = None, **options: Unpack[ViewOptions]) -> Viewer:
+    def show(self, q: ArrayLike | None = None, t: ArrayLike | None = None, **options: Unpack[ViewOptions]):
         """Show the robot in the browser.
 
         Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar, overload
+from typing import Generic, TypeVar, overload
 
 from .interrupts import Uninterrupted
 
@@ -19,7 +19,7 @@ class lazy(Generic[T]):
     same value at the same time; the last one is kept. Arrays become read-only.
     """
 
-    def __init__(self, compute: Callable[[Any], T]):
+    def __init__(self, compute: Callable[..., T]):
         self._compute = compute
         self.__doc__ = compute.__doc__
 

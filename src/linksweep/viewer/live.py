@@ -11,7 +11,7 @@ unactuated robot comes to rest.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,7 +34,7 @@ BANDWIDTH = 8.0  # 1/s: decay rate of errors under the default control laws
 DAMPING = 0.5  # 1/s: the smallest damping of a joint, as a multiple of its mean inertia
 SAMPLES = 16  # configurations over which inertias are averaged
 
-Law = Callable[[np.ndarray], "Torque"]
+Law = Callable[[np.ndarray], object]  # returns a Torque
 
 
 def tracking(robot: Robot, bandwidth: float = BANDWIDTH) -> Law:
@@ -117,7 +117,7 @@ class LiveSimulation:
 
     def _torque(self) -> Torque:
         """Return the torque argument of `simulate`; functions of time continue at the present time."""
-        torque = None if self.law is None else self.law(self.target)
+        torque = None if self.law is None else cast("Torque", self.law(self.target))
         return _shifted(torque, self.t) if callable(torque) and not hasattr(torque, "signals") else torque
 
     def advance(self, seconds: float) -> None:
