@@ -116,7 +116,7 @@ FAULTS = (
     ),
     Fault(
         "closed-velocities", "a sign: projection of velocities onto the constraints",
-        "functions/closed_chain_functions.py",
+        "functions/catalog/closed_chains.py",
         "mechanism.solve(None, [-rate for rate in mechanism.rates(qd)])",
         "mechanism.solve(None, [rate for rate in mechanism.rates(qd)])",
         ("analysis/test_closed_motion.py",),

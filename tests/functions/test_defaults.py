@@ -19,8 +19,9 @@ from robots_for_tests import robot
 import linksweep as ls
 from linksweep.errors import ArgumentError, DescriptionError, ModelWarning
 from linksweep.functions import computation, defaults
+from linksweep.functions.catalog.dynamics import DEEP
 from linksweep.functions.computation import RobotFunction
-from linksweep.functions.defaults import DEEP, DETAILED, ROLL_ABOVE, default_method
+from linksweep.functions.defaults import DETAILED, ROLL_ABOVE, default_method
 from linksweep.functions.functions import FUNCTIONS
 from linksweep.functions.items import PUBLIC
 

@@ -26,11 +26,11 @@ import numpy as np
 
 from .. import algorithms
 from ..errors import BackendError
+from ..functions.catalog.explicit import joint_groups, summed_over
 from ..functions.computation import RobotFunction
+from ..functions.declaration import Record
 from ..functions.details import RATES, VECTORS, axes_of, turned
-from ..functions.explicit_traces import joint_groups, summed_over
 from ..functions.functions import record_of
-from ..functions.table import Record
 from ..mechanism.joints import Coordinates, JointInertia, Span
 from ..mechanism.sweeps import Records, Unrolled
 from ..model.model import BASE

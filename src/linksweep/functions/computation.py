@@ -27,12 +27,12 @@ from ..tracing.passes import optimise
 from ..tracing.program import Array, Program
 from ..tracing.rolled import Rolled
 from ..tracing.tracer import Tracer, UnrolledRun, parameter_places, unrolled_program
+from .declaration import INPUTS, Axis, Function, Method
 from .defaults import ROLL_ABOVE, WRITTEN_OUT, predicted_operations, with_still_frames
-from .functions import FUNCTIONS, INPUT_ORDER, LINEAR, method_of
+from .functions import FUNCTIONS
 from .parameters import ParameterSet
 from .regrouping import regroup
 from .swept_derivatives import can_be_rolled, trace_swept
-from .table import Function
 
 Values = Sequence[Operand]  # of one output, flat
 SLOT = -1  # place of a result that is read back and is not an output of the program
@@ -130,6 +130,11 @@ class RobotFunction(Computation):
         return FUNCTIONS[self.function]
 
     @property
+    def declared_method(self) -> Method:
+        """The declaration of its method."""
+        return self.declared.all_methods[self.method]
+
+    @property
     def frames(self) -> tuple[str, ...]:
         """Its frames, one or several."""
         return (self.frame,) if isinstance(self.frame, str) else self.frame
@@ -140,19 +145,22 @@ class RobotFunction(Computation):
 
     @property
     def inputs(self) -> tuple[Array, ...]:
-        model, names = self.model, set(self.declared.inputs)
-        names |= {name for name in ("f_ext", "base_motion") if getattr(self, name)}
-        shapes = {"q": (model.nq,), "point": (3,), "damping": (1,), "f_ext": (len(model.links), 6), "base_motion": (9,)}
-        return tuple(Array(name, shapes.get(name) or (model.nv,)) for name in INPUT_ORDER if name in names)
+        names = {*self.declared.inputs, *(name for name in ("f_ext", "base_motion") if getattr(self, name))}
+        axes = {**INPUTS, **self.declared.shapes}
+        return tuple(Array(name, self._shape(axes[name])) for name in sorted(names, key=input_order))
 
     @property
     def outputs(self) -> tuple[Array, ...]:
-        axes = self.declared.axes
-        return (Array(self.declared.result, tuple(x if isinstance(x, int) else self._size(x) for x in axes)),)
+        return (Array(self.declared.result, self._shape(self.declared.axes)),)
+
+    def _shape(self, axes: Sequence[Axis]) -> tuple[int, ...]:
+        return tuple(axis if isinstance(axis, int) else self._size(axis) for axis in axes)
 
     def _size(self, axis: str) -> int:
         model = self.model
         match axis:
+            case "q":
+                return model.nq
             case "v":
                 return model.nv
             case "six":
@@ -182,6 +190,12 @@ class RobotFunction(Computation):
         run = UnrolledRun(regrouped(self) if base_parameters else self.model, self.inputs, arguments)
         self.write(run, SLOT)
         return list(run.results[SLOT])
+
+
+def input_order(name: str) -> tuple[int, str]:
+    """Return the sort key of an input: inputs that only one function has come before options."""
+    order = list(INPUTS)
+    return (order.index(name) if name in INPUTS else order.index("damping")), name
 
 
 def internal_function(model: CanonicalModel, function: str) -> RobotFunction:
@@ -418,7 +432,7 @@ class Together(Computation):
             return roles[0]
         own = _merged(*(each.own for each in roles))
         if all(robot_function(part) for part in self.parts):
-            own = tuple(sorted(own, key=lambda array: INPUT_ORDER.index(array.name)))
+            own = tuple(sorted(own, key=lambda array: input_order(array.name)))
         levels = max(len(each.vectors) for each in roles)
         vectors = [_merged(*(each.vectors[k] for each in roles if k < len(each.vectors))) for k in range(levels)]
         return Inputs(own, tuple(vectors), _merged(*(each.parameters for each in roles)))
@@ -741,7 +755,7 @@ def _joint_of(model: CanonicalModel) -> list[int]:
 def may_regroup(functions: Sequence[RobotFunction]) -> bool:
     """Return whether base parameters give the same results, and some result depends on inertia."""
     dynamic = [function for function in functions if function.declared.dynamics]
-    return bool(dynamic) and all(method_of(function).linear for function in dynamic)
+    return bool(dynamic) and all(function.declared_method.linear for function in dynamic)
 
 
 def regrouped(*functions: RobotFunction) -> CanonicalModel:
@@ -774,7 +788,7 @@ def is_written_out(part: Computation) -> bool:
     if is_transformed(part):
         wrt = part.wrt if isinstance(part, Derivative) and _is_first_derivative(part) else ""
         return not can_be_rolled(function, wrt)
-    method = method_of(function)
+    method = function.declared_method
     return method.written_out and not (method.few_rows and can_be_swept(function.model))
 
 
@@ -783,9 +797,11 @@ def _check_options(program: Together) -> None:
     functions = list(robot_functions(program))
     if program.base_parameters and not may_regroup(functions):
         names = ", ".join(f"{each.function} by {each.method!r}" for each in functions)
+        declared = (each for each in FUNCTIONS.values() if each.public)
+        linear = {name: None for each in declared for name, method in each.methods.items() if method.linear}
         raise ArgumentError(
             f"{names} cannot use base parameters: they serve inverse_dynamics, bias_forces, gravity_forces, "
-            f"mass_matrix, coriolis_matrix and forward_dynamics by methods linear in them ({', '.join(LINEAR)}): leave "
+            f"mass_matrix, coriolis_matrix and forward_dynamics by methods linear in them ({', '.join(linear)}): leave "
             f"base_parameters to None."
         )
     if not program.rolled:

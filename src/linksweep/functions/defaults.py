@@ -1,88 +1,46 @@
 """Defaults used when an option is omitted: the method of each function, and whether it is rolled into loops.
 
-Rules by the robot's structure, written here and nowhere else; nothing is traced to choose. Inertias are regrouped
-wherever that changes no result (`functions.may_regroup`). docs/defaults.md shows the rules and the figures behind them,
-and tests/functions/test_defaults.py holds them against operation counts and those figures.
+Rules depend on the structure of the robot; nothing is traced to choose. Inertias are regrouped wherever that changes no
+result (`computation.may_regroup`). docs/defaults.md shows the rules and the measurements behind them, and
+tests/functions/test_defaults.py compares them with operation counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import replace
 
 from ..algorithms.closed_chain.elimination import elimination_order
 from ..algorithms.closed_chain.swept import LONG, can_be_swept
 from ..mechanism.canonical import CanonicalLink, CanonicalModel, still_links
 from ..model.model import BASE
 from ..spatial.transforms import Screw
+from .declaration import Rule, Structure
+from .functions import FUNCTIONS
 
 ROLL_ABOVE = 60  # links; below, a written-out program of real geometry is faster (benchmarks/rolled.py)
 WRITTEN_OUT = 30_000  # operations; LLVM takes some seconds for a written-out program of so many
 IN_LOOP = 5000  # operations of M^-1 times the columns of derivatives, from which on they run as a loop over columns.
 # All derivatives of forward dynamics, batch 512, in a loop and written out: Solo (18 freedoms, 7,128) 0.78 us and 0.81,
 # 1.1 s to compile and 2.8; Panda with fingers (9, 1,260) 0.26 us and 0.19
-OPERATIONS = {  # of a loop over links of general geometry: for each link, and for each pair of freedoms on one way
-    "inverse_dynamics": (177, 0), "bias_forces": (177, 0), "gravity_forces": (172, 0), "forward_dynamics": (443, 0),
-    "mass_matrix": (125, 32), "mass_matrix_inverse": (474, 48), "coriolis_matrix": (373, 83), "regressor": (293, 78),
-    "packed_regressor": (293, 78),
-}  # fmt: skip
+OPERATIONS = {name: function.operations for name, function in FUNCTIONS.items() if function.operations}
 OTHERS, RESULT = (200, 0), 3  # of what is not listed, and for each entry of its results
 DERIVATIVE = (606, 90)  # of torques, by one input
 FOLDED = 0.4  # of the operations that are left where axes are parallel or at right angles
 COMMON_FRAME = {"regressor": 0.6, "packed_regressor": 0.6}  # less of them folds: all meet in one frame
 TORQUES = ("inverse_dynamics", "bias_forces", "gravity_forces", "forward_dynamics", "mass_matrix")
 SHALLOW = 6  # freedoms; up to there differentiated torques cost less where only the derivative by q is asked for
-DEEP = 9  # freedoms between base and tip; beyond, the solve with M costs more than a filter (benchmarks/defaults.py)
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
-    """All that a rule may look at: DOF from the base to the farthest tip, a serial chain, a program of loops over the
-    links, mimic joints."""
-
-    depth: int
-    chain: bool
-    loops: bool
-    coupled: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A method, and when it is taken, in words and as a test. The first rule of a function that holds decides."""
-
-    method: str
-    words: str = "always"
-    holds: Callable[[Structure], bool] = lambda structure: True
-
-
-_INVERSE = (Rule("khalil_kleinfinger"),)
-RULES: dict[str, tuple[Rule, ...]] = {
-    "inverse_dynamics": _INVERSE,
-    "bias_forces": _INVERSE,
-    "gravity_forces": _INVERSE,
-    "forward_dynamics": (
-        Rule("composite", "for robots with mimic joints", lambda s: s.coupled),
-        Rule("fd4", "in rolled programs", lambda s: s.loops),
-        Rule(
-            "composite", f"for robots with at most {DEEP} DOF between the base and any tip", lambda s: s.depth <= DEEP
-        ),
-        Rule("fd3", "otherwise"),
-    ),
-    "mass_matrix": (Rule("composite"),),
-    "mass_matrix_inverse": (
-        Rule("composite", "for robots with mimic joints", lambda s: s.coupled),
-        Rule("costate_covariance", "in rolled programs of serial chains", lambda s: s.loops and s.chain),
-        Rule("factorization", "otherwise"),
-    ),
-    "articulated_inertia": (Rule("riccati"),),
-    "effective_inertia": (Rule("composite"),),
-    "inertia_power": (Rule("augmented_bodies"),),
-    "coriolis_matrix": (Rule("composite"),),
+RULES = {
+    name: function.rules or (Rule(next(iter(function.methods))),)
+    for name, function in FUNCTIONS.items()
+    if function.public and "" not in function.methods
 }
 COLUMN = 50  # operations of a column of a constraint
 CARRIED = 55  # operations of a row of a constraint at a freedom, where it is swept
 SOLVES = 6  # a multiplication and an addition in each of three solves
-CLOSED = {"forward_dynamics": "closed_chain"}  # of robots with constraints between frames
+CLOSED = {name: next(iter(f.closed_methods)) for name, f in FUNCTIONS.items() if f.closed_methods}
 DETAILED = {"inverse_dynamics": "newton_euler", "forward_dynamics": "filter_smoother"}  # the quantities of the papers
 
 

@@ -26,10 +26,10 @@ from ..support.lazy import lazy
 from ..tracing.expression import Graph, Operand
 from ..tracing.program import Array
 from ..tracing.tracer import UnrolledRun
+from .catalog.explicit import joint_groups, summed_over
 from .computation import Computation, RobotFunction, Tracing, Transformation
-from .explicit_traces import joint_groups, summed_over
+from .declaration import Algorithm, Record
 from .functions import record_of
-from .table import Algorithm, Record
 
 RATES = ("qdd",)  # what coupled joints share; other numbers of joints are forces, which add up
 VECTORS = {Vec: (3,), Motion: (6,), Force: (6,), Mat: (3, 3), Sym: (3, 3)}

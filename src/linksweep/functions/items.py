@@ -30,10 +30,10 @@ from .computation import (
     robot_function,
     wants_loops,
 )
+from .declaration import Function, Item, Method
 from .defaults import default_method
 from .functions import FUNCTIONS
 from .parameters import ParameterSet
-from .table import Function, Item, Method
 
 DERIVATIVE, COORDINATES = "derivative", "coordinates"
 PRODUCTS = ("jvp", "vjp")

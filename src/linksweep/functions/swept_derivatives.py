@@ -18,9 +18,9 @@ from ..spatial.tree_matrix import InverseFactor
 from ..tracing.expression import Operand
 from ..tracing.rolled import Rolled
 from ..tracing.tracer import Column, ColumnLoop, UnrolledRun
+from .declaration import Record
 from .defaults import columns_in_loop, default_method, sweeps_serve
 from .functions import record_of
-from .table import Record
 
 if TYPE_CHECKING:
     from .computation import RobotFunction

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import Parameter, Signature
 from typing import NamedTuple
 
 import numpy as np
@@ -17,11 +18,12 @@ from numpy.typing import ArrayLike
 from ..backends.threads import default_threads
 from ..errors import ArgumentError
 from ..functions.compiled import CompiledFunction, builtin_of, compiled
-from ..functions.computation import Computation, RobotFunction, Together, internal_function
+from ..functions.computation import Computation, RobotFunction, Together, input_order, internal_function
+from ..functions.declaration import Item
 from ..functions.defaults import DETAILED, default_method
 from ..functions.details import Details, WithDetails
+from ..functions.functions import FUNCTIONS
 from ..functions.items import RobotModel, computations
-from ..functions.table import Item
 from ..mechanism import coordinates
 from ..mechanism.canonical import CanonicalModel, canonical
 from ..model.model import Model
@@ -202,6 +204,36 @@ class Core(RobotModel):
         if item == "forward_dynamics":
             warn_if_singular(self, item, args[0])
         return arrays[0], Details(zip(function.outputs, arrays, strict=True))
+
+
+def declared_call(core: Core, name: str) -> Run:
+    """Return the method of Robot that follows from the declaration of a function.
+
+    Its arguments are the inputs, the frame if there is one, `out`, and by keyword `method`, `reference` and options.
+    """
+    function = FUNCTIONS[name]
+    inputs = sorted(function.inputs, key=input_order)
+    options: dict[str, object] = {"method": None} if "" not in function.methods else {}
+    options |= {"reference": function.references[0]} if function.references else {}
+    options |= {option: False if option == "dissipation" else None for option in function.takes}
+    signature = Signature([
+        *(Parameter(each, Parameter.POSITIONAL_OR_KEYWORD) for each in (*inputs, *["frame"] * function.needs_frame)),
+        Parameter("out", Parameter.POSITIONAL_OR_KEYWORD, default=None),
+        *(Parameter(option, Parameter.KEYWORD_ONLY, default=default) for option, default in options.items()),
+    ])  # fmt: skip
+
+    def call(*args: ArrayLike, **named: ArrayLike) -> np.ndarray:
+        bound = signature.bind(*args, **named)
+        bound.apply_defaults()
+        values = bound.arguments
+        item = (name, *(values[each] for each in ("frame", "reference") if each in values))
+        more = extras(values.get("f_ext"), values.get("dissipation", False), values.get("base_motion"))
+        arrays = tuple(values[each] for each in inputs)
+        return core.call(item if len(item) > 1 else name, arrays, values.get("method"), more, values["out"])
+
+    call.__name__, call.__doc__ = name, function.doc
+    call.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
+    return call
 
 
 def refuse_out(item: str, out: np.ndarray | None) -> None:

@@ -36,7 +36,7 @@ from ..tracing.program import Program
 from . import editing, parameters, properties, singular
 from .closed_chains import Choice, ClosedChain, Mobility, checked_connections
 from .constraints import CLOSES
-from .core import Core, Extras, Item, Items, argument_key, extras, listed, refuse_out
+from .core import Core, Extras, Item, Items, argument_key, declared_call, extras, listed, refuse_out
 from .derivatives import Derivatives, Slopes
 from .factor import Factor, factor
 from .formulas import NUMBERS_INSTEAD, Formulas
@@ -275,6 +275,17 @@ class Robot:
 
     def __reduce__(self) -> tuple[Callable[[Model, dict[str, float]], Robot], tuple[Model, dict[str, float]]]:
         return _restore, (self.model, dict(self.snapping))
+
+    if not TYPE_CHECKING:  # type checkers report attributes that do not exist
+
+        def __getattr__(self, name: str) -> Callable[..., np.ndarray]:
+            """Return the method of a declared function (functions/catalog/) that has none in this class."""
+            if name.startswith("_") or name not in self.functions:
+                raise AttributeError(f"'Robot' object has no attribute {name!r}", name=name, obj=self)
+            return declared_call(self._core, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.functions})
 
     # ---- Modified copies
 

@@ -24,6 +24,11 @@ FORMER = {
     "linksweep.description": "linksweep.model",
     "linksweep.exact": "linksweep.papers.exact",
     "linksweep.formats": "linksweep.model.formats",
+    "linksweep.functions.body_traces": "linksweep.functions.catalog.frames",
+    "linksweep.functions.closed_chain_functions": "linksweep.functions.catalog.closed_chains",
+    "linksweep.functions.explicit_traces": "linksweep.functions.catalog.explicit",
+    "linksweep.functions.factor_traces": "linksweep.functions.catalog.factors",
+    "linksweep.functions.table": "linksweep.functions.declaration",
     "linksweep.robots.closed_chains": "linksweep.robots.mechanisms",
     "linksweep.simulation.controller_function": "linksweep.simulation.controllers",
     "linksweep.simulation.laws": "linksweep.simulation.controllers",
@@ -36,15 +41,21 @@ FORMER = {
 }
 
 
+def _replacement(name: str) -> str:
+    """Return the present name of a module; a name may have changed twice."""
+    package, _, module = name.rpartition(".")
+    new = FORMER.get(name) or (f"{FORMER[package]}.{module}" if package in FORMER else name)
+    return FORMER.get(new, new)
+
+
 class FormerNames(MetaPathFinder):
     """Finds modules by their former names, after all other finders have failed."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        package, _, module = fullname.rpartition(".")
-        new = FORMER.get(fullname) or (f"{FORMER[package]}.{module}" if package in FORMER else None)
-        if new is None or find_spec(new) is None:
+        new = _replacement(fullname)
+        if new == fullname or find_spec(new) is None:
             return None
         return ModuleSpec(fullname, _Alias(new), is_package=True)
 

@@ -18,7 +18,7 @@ from ..mechanism.canonical import CanonicalLink, CanonicalModel
 from ..mechanism.joints import Coordinates
 from ..mechanism.sweeps import K, LinkView, Pairs, PerLink, S, Start, Step
 from ..model.model import BASE
-from ..spatial.algebra import Force, Motion, leaves, map_leaves, rebuild
+from ..spatial.algebra import Force, Motion, Vec, leaves, map_leaves, rebuild
 from ..spatial.scalars import Rows, Values, is_zero, quarter_turns
 from .expression import Graph, Node, Operand
 from .program import Add, Array, Block, Body, Effect, Loop, Output, PairLoop, PairOutput, Program, Store
@@ -250,7 +250,7 @@ class Rolled:
     def write(self, output: int, values: Sequence[Operand]) -> None:
         self.steps.append(Block(Body.of([Output(output, (i,), value) for i, value in enumerate(values)])))
 
-    def write_columns(self, output: int, per_link: PerLink[Sequence[Motion | Force]]) -> None:
+    def write_columns(self, output: int, per_link: PerLink[Sequence[Motion | Force | Vec]]) -> None:
         width = self.model.nv
         first = self.rows_written.get(output, 0)
         self.rows_written[output] = first + len(leaves(per_link[0][0]))

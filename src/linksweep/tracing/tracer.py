@@ -16,7 +16,7 @@ from ..mechanism.canonical import CanonicalModel
 from ..mechanism.joints import Coordinates
 from ..mechanism.sweeps import Pairs, PerLink, Records, SquareSum, Sweep, Unrolled
 from ..model.model import BASE
-from ..spatial.algebra import Force, Motion, leaves
+from ..spatial.algebra import Force, Motion, Vec, leaves
 from ..spatial.scalars import Rows, Values, is_zero
 from .expression import Graph, Operand
 from .program import Array, Block, Body, Effect, Loop, Output, Program, Store, block_program, output_effects
@@ -71,7 +71,7 @@ class Tracer(Sweep, Protocol):
         """Write velocities or accelerations to a result (nv)."""
         ...
 
-    def write_columns(self, output: int, per_link: PerLink[Sequence[Motion | Force]]) -> None:
+    def write_columns(self, output: int, per_link: PerLink[Sequence[Motion | Force | Vec]]) -> None:
         """Write the next rows of a result, with a column for each velocity."""
         ...
 
@@ -295,7 +295,7 @@ class UnrolledRun(Unrolled):
                 flat[places.motor[i] + freedom * places.motor_row] = value * (ratio * ratio)
         self.results[output] = flat
 
-    def write_columns(self, output: int, per_link: PerLink[Sequence[Motion | Force]]) -> None:
+    def write_columns(self, output: int, per_link: PerLink[Sequence[Motion | Force | Vec]]) -> None:
         columns = self.join(per_link)
         rows = zip(*(leaves(column) for column in columns), strict=True)
         self.results[output] = [*self.results.get(output, ()), *(value for row in rows for value in row)]

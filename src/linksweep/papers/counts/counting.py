@@ -15,8 +15,8 @@ from ...algorithms.forward.composite import composite
 from ...algorithms.forward.filter_smoother import filter_smoother
 from ...algorithms.mass_matrix.composite_inertia import mass_matrix
 from ...errors import ArgumentError
+from ...functions.declaration import Algorithm
 from ...functions.functions import FUNCTIONS
-from ...functions.table import Algorithm
 from ...mechanism.bias import BaseMotion
 from ...mechanism.canonical import CanonicalModel, canonical
 from ...robots import planar_model

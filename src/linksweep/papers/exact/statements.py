@@ -20,10 +20,10 @@ from ...algorithms.explicit.explicit_model_direct import explicit_model_direct
 from ...algorithms.mass_matrix.factorization import gains
 from ...backends.interpreter import Interpreter
 from ...functions.computation import RobotFunction
+from ...functions.declaration import Method
 from ...functions.functions import FUNCTIONS
 from ...functions.parameters import Inertias
 from ...functions.regrouping import regroup
-from ...functions.table import Method
 from ...mechanism.canonical import CanonicalLink
 from ...mechanism.sweeps import Unrolled
 from ...spatial.algebra import Inertia, Mat, Sym, Transform, Vec, leaves

@@ -1,13 +1,13 @@
-"""How articulated inertias, the factors of the mass matrix, solving with it, and joint inertias are traced."""
+"""Articulated-body inertias, factors of the mass matrix and solving with it, joint inertias."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..algorithms.explicit.articulated_parameters import articulated_parameters
-from ..algorithms.forward.filter_smoother import filter_smoother
-from ..algorithms.mass_matrix.coupled import (
+from ...algorithms.explicit.articulated_parameters import articulated_parameters
+from ...algorithms.forward.filter_smoother import filter_smoother
+from ...algorithms.mass_matrix.coupled import (
     coupled_closeness,
     coupled_colour,
     coupled_inertia_times,
@@ -16,19 +16,19 @@ from ..algorithms.mass_matrix.coupled import (
     coupled_solve,
     coupled_whiten,
 )
-from ..algorithms.mass_matrix.factorization import colour, factorization, gains, joint_inertia_times, whiten
-from ..algorithms.mass_matrix.inertia_ratio import closeness, inertia_ratio
-from ..mechanism.bias import BaseMotion
-from ..mechanism.joints import Coordinates
-from ..mechanism.sweeps import PerLink, Sweep
-from ..spatial.algebra import ZERO_FORCE, ZERO_VEC, ArticulatedInertia, Mat, Vec
-from ..spatial.scalars import Scalar
-from ..spatial.transforms import Rotation
-from ..tracing.tracer import Tracer, UnrolledRun
-from .table import Function, Method, Traced
+from ...algorithms.mass_matrix.factorization import colour, factorization, gains, joint_inertia_times, whiten
+from ...algorithms.mass_matrix.inertia_ratio import closeness, inertia_ratio
+from ...mechanism.bias import BaseMotion
+from ...mechanism.joints import Coordinates
+from ...mechanism.sweeps import PerLink, Sweep
+from ...spatial.algebra import ZERO_FORCE, ZERO_VEC, ArticulatedInertia, Mat, Vec
+from ...spatial.scalars import Scalar
+from ...spatial.transforms import Rotation
+from ...tracing.tracer import Tracer, UnrolledRun
+from ..declaration import Function, Method, Traced
 
 if TYPE_CHECKING:
-    from .computation import RobotFunction
+    from ..computation import RobotFunction
 
 OfVector = Callable[[Sweep, PerLink[Coordinates]], PerLink[Coordinates]]
 
@@ -112,11 +112,11 @@ def _of_vector(result: str, method: str, algorithm: OfVector, coupled: Callable[
     )  # fmt: skip
 
 
-FACTORS: dict[str, Function] = {
+DECLARED: dict[str, Function] = {
     "articulated_inertia": Function(
         ("q",), "P", ("links", 6, 6), {"riccati": Method(gains, written_out=True, filters=True),
         "articulated_parameters": Method(articulated_parameters, written_out=True, filters=True)},
-        trace_articulated_inertia, invertible=True
+        trace_articulated_inertia, "Articulated-body inertia of each link.", invertible=True
     ),
     "joint_inertia": Function(
         ("q",), "D", ("v",), {"factorization": Method(factorization)},
