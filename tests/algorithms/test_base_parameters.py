@@ -15,7 +15,7 @@ from robots_for_tests import ROBOTS, nested, random_inertial, robot
 import linksweep as ls
 from linksweep.functions import regrouping
 from linksweep.functions.computation import RobotFunction, Together
-from linksweep.functions.regrouping import regroup
+from linksweep.functions.parameters import regroup
 from linksweep.model.assembly import Part, assemble
 from linksweep.model.model import Inertial, Joint, Limits, Placement
 from linksweep.spatial.algebra import Inertia, Sym, Vec

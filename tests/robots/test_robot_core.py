@@ -13,8 +13,7 @@ from linksweep.robot.core import Core, Extras
 from linksweep.robot.derivatives import Derivatives
 from linksweep.robot.formulas import Formulas
 from linksweep.robot.operational_space import operational_space
-from linksweep.robot.parameters import regressor, standard_parameters
-from linksweep.robot.properties import per_velocity, with_joint_parameters, with_limits
+from linksweep.robot.properties import per_velocity, standard_parameters, with_joint_parameters, with_limits
 
 PUMA = ls.robots.puma560()
 Q, QD, QDD = np.random.default_rng(0).uniform(-1, 1, (3, 6))
@@ -42,7 +41,7 @@ def test_derivatives_and_regressor_of_a_core():
         strict=True,
     ):
         np.testing.assert_array_equal(found, wanted)
-    tau = regressor(core, Q, QD, QDD, None, False) @ standard_parameters(PUMA.model)
+    tau = core.call("regressor", (Q, QD, QDD)) @ standard_parameters(PUMA.model)
     assert np.allclose(tau, PUMA.inverse_dynamics(Q, QD, QDD), rtol=0, atol=1e-10 * np.abs(tau).max())
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import linksweep as ls
-from linksweep.functions.dimensions import dimensions, is_planar
+from linksweep.functions.parameters import dimensions, is_planar
 
 sp = pytest.importorskip("sympy", reason="letters are SymPy's: pip install sympy")
 

@@ -13,9 +13,8 @@ from ..backends.symbolic import Options, symbolic, written_size
 from ..errors import ArgumentError
 from ..functions.computation import Parametric, RobotFunction
 from ..functions.details import quantities
-from ..functions.dimensions import Dimensions, dimensions
 from ..functions.functions import FUNCTIONS
-from ..functions.parameters import ParameterSet
+from ..functions.parameters import Dimensions, ParameterSet, dimensions
 from ..mechanism.canonical import CanonicalModel, canonical
 from ..model.model import BASE, Model
 from ..spatial.scalars import Scalar

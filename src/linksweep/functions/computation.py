@@ -30,8 +30,7 @@ from ..tracing.tracer import Tracer, UnrolledRun, parameter_places, unrolled_pro
 from .declaration import INPUTS, Axis, Function, Method
 from .defaults import ROLL_ABOVE, WRITTEN_OUT, predicted_operations, with_still_frames
 from .functions import FUNCTIONS
-from .parameters import ParameterSet
-from .regrouping import regroup
+from .parameters import ParameterSet, regroup
 from .swept_derivatives import can_be_rolled, trace_swept
 
 Values = Sequence[Operand]  # of one output, flat

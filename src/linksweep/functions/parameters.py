@@ -10,8 +10,9 @@ xy, xz, yz. Torques are linear in them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -23,14 +24,15 @@ from ..model.model import BASE, Frame, Placement, tools
 from ..model.quantities import as_inertia, as_number, as_vector
 from ..spatial.algebra import Inertia, Mat, Sym, Transform, Vec
 from ..spatial.scalars import Scalar
-from ..spatial.transforms import Rotation, Shift
+from ..spatial.transforms import Rotation, Screw, Shift
 from ..support.messages import nearest, shown
-from .dimensions import Dimensions, dimensions
+from ..tracing.expression import number
 
 if TYPE_CHECKING:
     from .items import RobotModel
 
 TEN = ("m", "mx", "my", "mz", "XX", "YY", "ZZ", "XY", "XZ", "YZ")
+UNKNOWN = (math.nan,) * 6  # a regrouped link has no center of mass: methods that need one return NaN
 KINDS = ("payload", "inertia", "armature", "gravity", "dimensions")
 
 
@@ -231,3 +233,184 @@ def _frame(robot: RobotModel, name: str) -> Frame:
 
 def _with_link(model: CanonicalModel, index: int, link: CanonicalLink) -> CanonicalModel:
     return replace(model, links=(*model.links[:index], link, *model.links[index + 1 :]))
+
+
+# ---- Dimensions of planar arms as symbols: L1, m1, c1, I1, g, as textbooks write them
+#
+# L_k is the length of link k, from its joint to the next one (for the last link, to its tool), L0 the length before the
+# first joint; m_k its mass, c_k its center of mass along x (cy_k along y), I_k its inertia about the center of mass,
+# normal to the plane; J_k the armature of its joint; g is gravity. Values of 0 stay 0.
+
+ROUNDING = 1e-12  # what rotations leave of a 0, or between two equal numbers
+COMPONENTS = ("xx", "yy", "zz", "xy", "xz", "yz")
+
+MEANINGS = {
+    "L": "length of link {k}",
+    "m": "mass of link {k}",
+    "c": "mass centre of link {k}, along x from its joint",
+    "cy": "mass centre of link {k}, along y from its joint",
+    "I": "inertia of link {k} about its mass centre",
+    "J": "armature of joint {k}",
+    "g": "gravity",
+    **{f"g{x}": f"gravity along {x} of the base" for x in "xyz"},
+    **{f"I{two}": f"inertia {two} of link {{k}} about its mass centre" for two in COMPONENTS},
+}
+
+Letter = Callable[[str, Scalar], Scalar]  # what stands for a number of that name
+
+
+@dataclass(frozen=True, slots=True)
+class Dimensions:
+    """The numbers of a planar arm as inputs, (letters,): `letters` are their names, `values` those of this arm."""
+
+    letters: tuple[str, ...]
+    values: tuple[float, ...] = field(compare=False)
+    name: str = "dimensions"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.letters),)
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """What each letter stands for."""
+        found = {}
+        for letter in self.letters:
+            name = letter.rstrip("0123456789")
+            found[letter] = MEANINGS[name].format(k=letter[len(name) :])
+        return found
+
+    def apply(self, model: CanonicalModel, values: Sequence[Scalar]) -> CanonicalModel:
+        known = dict(zip(self.letters, values, strict=True))
+        return _lettered(model, lambda name, value: known[name])
+
+
+def dimensions(model: CanonicalModel) -> Dimensions | None:
+    """The letters of an arm that stays in a plane, or None."""
+    if not is_planar(model):
+        return None
+    found: dict[str, float] = {}
+
+    def note(name: str, value: Scalar) -> float:
+        return found.setdefault(name, number(value))
+
+    _lettered(model, note)
+    return Dimensions(tuple(found), tuple(found.values()))
+
+
+def is_planar(model: CanonicalModel) -> bool:
+    """Whether it is one chain that turns about parallel axes, with every origin and mass centre in one plane."""
+    return (
+        model.is_serial
+        and not (model.is_coupled or model.ties or model.springs)
+        and all(link.type.turns and link.type.nv == 1 and _is_zero(link.pitch) for link in model.links)
+        and all(_is_zero(link.com[2]) for link in model.links)
+        and all(_is_zero(link.slide) and all(map(_in_plane, link.factors)) for link in model.links[1:])
+    )
+
+
+def _in_plane(factor: object) -> bool:
+    if not isinstance(factor, Screw):
+        return False
+    return _is_zero(factor.t) if factor.axis == 2 else factor.axis == 0 and _is_zero(factor.s)
+
+
+def _lettered(model: CanonicalModel, letter: Letter) -> CanonicalModel:
+    """The model with what `letter` gives for each of its numbers."""
+
+    def named(name: str, value: Scalar) -> Scalar:
+        return 0.0 if _is_zero(value) else letter(name, value)
+
+    lengths = _lengths(model)
+    links = []
+    for k, link in enumerate(model.links):
+        factors = tuple(
+            replace(factor, t=named(f"L{k}", factor.t)) if isinstance(factor, Screw) and factor.axis == 0 else factor
+            for factor in link.factors
+        )
+        links.append(replace(_with_letters(link, k + 1, named), factors=factors))
+    frames = tuple(
+        replace(frame, placement=replace(frame.placement, position=(named(f"L{frame.link + 1}", length), 0.0, 0.0)))
+        if (length := lengths.get(frame.link)) and _same(frame.placement.position, (length, 0.0, 0.0)) else frame
+        for frame in model.frames
+    )  # fmt: skip
+    down = [k for k, value in enumerate(model.gravity) if not _is_zero(value)]
+    x, y, z = (
+        0.0 if k not in down
+        else named(f"g{'xyz'[k]}", value) if len(down) > 1
+        else -named("g", -value) if value < 0.0 else named("g", value)
+        for k, value in enumerate(model.gravity)
+    )  # fmt: skip
+    return replace(model, links=tuple(links), frames=frames, gravity=(x, y, z))
+
+
+def _with_letters(link: CanonicalLink, k: int, named: Letter) -> CanonicalLink:
+    m, x, y = named(f"m{k}", link.mass), named(f"c{k}", link.com[0]), named(f"cy{k}", link.com[1])
+    across = link.I_com[2]
+    tensor = tuple(
+        named(f"I{k}" if _same((value,), (across,)) else f"I{name}{k}", value)
+        for name, value in zip(COMPONENTS, link.I_com, strict=True)
+    )
+    xx, yy, zz, xy, xz, yz = tensor
+    xs, ys = m * (x * x), m * (y * y)
+    about_origin = (xx + ys, yy + xs, zz + (xs + ys), xy - m * (x * y), xz, yz)
+    return replace(
+        link, mass=m, com=(x, y, 0.0), mp=(m * x, m * y, 0.0), I_com=tensor, I=about_origin,
+        armature=named(f"J{k}", link.armature),
+    )  # fmt: skip
+
+
+def _lengths(model: CanonicalModel) -> dict[int, float]:
+    """How far along x of each link the next joint stands, or, of the last one, the frames that do not stand at it."""
+    found = {}
+    for k, link in enumerate(model.links[1:]):
+        if len(link.factors) == 1 and isinstance(link.factors[0], Screw) and link.factors[0].axis == 0:
+            found[k] = link.factors[0].t
+    last = len(model.links) - 1
+    ends = {frame.placement.position for frame in model.frames if frame.link == last}
+    along = [x for x, y, z in ends if not _is_zero(x) and _same((y, z), (0.0, 0.0))]
+    if len(along) == 1:
+        found[last] = along[0]
+    return found
+
+
+def _is_zero(value: Scalar) -> bool:
+    return isinstance(value, (int, float)) and abs(value) <= ROUNDING
+
+
+def _same(a: Sequence[float], b: Sequence[float]) -> bool:
+    return all(abs(x - y) <= ROUNDING * max(1.0, abs(y)) for x, y in zip(a, b, strict=True))
+
+
+# ---- Base parameters: regrouped inertias that give the same joint forces
+#
+# The part of a link's inertia that is invariant to its joint's motion belongs to both links of that joint. It is moved
+# to the parent, from the tips to the base: for a revolute joint the mass, the moment m z and the second moment J_zz
+# along the axis; for a prismatic joint the inertia tensor; for a ball joint the mass (`split` in joints/). This is
+# Khalil's regrouping (Khalil & Kleinfinger 1987) for any tree, over numbers or expressions. Joint forces and the mass
+# matrix do not change, for any gravity and motion of the base; forces between links, articulated inertias, energy and
+# centers of mass do. Such a model is therefore only used while tracing.
+
+
+def regroup(model: CanonicalModel, khalil: bool = False) -> CanonicalModel:
+    """The model with regrouped inertias. khalil: in Khalil's form, with I_yy = 0, else in the cheapest one."""
+    links = list(model.links)
+    bodies = [Inertia(link.mass, Vec(*link.mp), Sym(*link.I)) for link in links]
+    for i in reversed(range(len(links))):
+        bodies[i], moved = links[i].type.split(bodies[i], khalil)
+        parent = links[i].parent
+        if moved is not None and parent != BASE:
+            bodies[parent] = bodies[parent] + _at_zero(links[i]).to_parent(moved)
+    return replace(model, links=tuple(_with_regrouped(link, body) for link, body in zip(links, bodies, strict=True)))
+
+
+def _at_zero(link: CanonicalLink) -> Transform:
+    """From the parent to the link at q = 0; a turn about its own axis moves nothing that is split off."""
+    turn = (1.0, 0.0) if link.type.turns else link.turn
+    return Transform((*link.factors, Screw(2, *turn, link.slide)))
+
+
+def _with_regrouped(link: CanonicalLink, body: Inertia) -> CanonicalLink:
+    mp, I = (body.mp.x, body.mp.y, body.mp.z), body.I  # noqa: E741  (the papers' symbol)
+    tensor = (I.xx, I.yy, I.zz, I.xy, I.xz, I.yz)
+    return replace(link, mass=body.mass, mp=mp, I=tensor, com=UNKNOWN[:3], I_com=UNKNOWN)

@@ -7,6 +7,7 @@ looked up here, and left out in versions of JAX that do not have them.
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
+import functools
 import re
 import string
 from collections.abc import Sequence
@@ -17,13 +18,16 @@ from jax._src import core
 from jax.interpreters import mlir
 from jax.sharding import NamedSharding, PartitionSpec
 
-from ..backends.xla import Plan, capsule
+from ..backends import llvm, xla
+from ..backends.target import host_target
+from ..backends.trig import libm_addresses
+from ..backends.xla import Plan, capsule, rollout_handler_ir
 from ..errors import ArgumentError
 from ..functions.compiled import CompiledFunction
 from ..simulation.gradient import FrameworkArray as Array
 from ..support.checks import refuse_foreign
+from ..support.lazy import Making
 from ..support.messages import shown
-from .handlers import handler
 
 try:
     from jax._src.custom_partitioning_sharding_rule import sdy_sharding_rule_to_mlir, str_to_sdy_sharding_rule
@@ -33,6 +37,8 @@ except ImportError:
 # Inside shard_map: lets arguments that vary over different axes of the mesh vary over all of these.
 _aligned = getattr(core, "auto_insert_reshard", None) or getattr(core, "standard_insert_pvary", lambda *args: args)
 _registered: set[str] = set()
+_handlers: Making[llvm.LoadedCode] = Making()
+_loaded_code: dict[str, llvm.LoadedCode] = {}  # never unloaded: XLA keeps the address
 
 
 def register(name: str, function: CompiledFunction, dtype: str, plan: Plan | None = None, sharded: bool = False) -> str:
@@ -113,3 +119,29 @@ def as_arrays(function: str, names: Sequence[str], args: Sequence[Array]) -> lis
         arrays.append(array)
     dtype = jnp.result_type(*arrays, jnp.float32)
     return [array.astype(dtype) for array in arrays]
+
+
+def handler(function: CompiledFunction, dtype: str, plan: Plan | None = None) -> int:
+    """Return the address of a function as a handler of XLA, compiled or from the cache. plan: of many steps."""
+    key = llvm.cache_key(("xla", function.computation, plan), dtype, host_target())
+    if key not in _loaded_code:
+        _loaded_code[key] = _handlers.get(key, lambda: _loaded(function, dtype, plan, key))
+    return _loaded_code[key]["handler"]
+
+
+def _loaded(function: CompiledFunction, dtype: str, plan: Plan | None, key: str) -> llvm.LoadedCode:
+    target = host_target()
+
+    def make() -> tuple[llvm.IRModule, float]:
+        kernel = dtype if plan is None else "float64"  # many steps are computed in float64, whatever comes in
+        program = function.computation.trace()  # not function.program, which would be kept
+        cost = llvm.predicted_cost(program, target.lanes(kernel))
+        if plan is None:
+            sides = ([a.shape for a in side] for side in (function.signature.inputs, function.signature.outputs))
+            extra = functools.partial(xla.handler_ir, function.name, *sides, dtype, cost)
+        else:
+            extra = functools.partial(rollout_handler_ir, function.name, plan, dtype, cost)
+        return llvm.kernel_module(llvm.for_target(program, target), kernel, target, extra), cost
+
+    code = llvm.cached_code(key, make)[0]
+    return llvm.LoadedCode(code, ("handler",), {**libm_addresses(), **xla.handler_symbols()})

@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
 from ..functions.compiled import compiled
-from ..functions.parameters import TEN, placed
-from ..functions.regrouping import regroup
+from ..functions.parameters import TEN, placed, regroup
 from ..model.model import Placement
 from ..spatial.algebra import leaves
 from ..support.checks import one_of

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from ..backends.symbolic import LIMIT, Options, Symbolic, symbolic, written_size
 from ..errors import ArgumentError
 from ..functions.defaults import DETAILED
-from ..functions.dimensions import Dimensions, is_planar
-from ..functions.parameters import TEN, ParameterSet, parameter_sets
+from ..functions.parameters import TEN, Dimensions, ParameterSet, is_planar, parameter_sets
 from ..mechanism.canonical import CanonicalModel
 from ..mechanism.coordinates import neutral
 from ..support.checks import checked_flag

@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
-from ..functions.parameters import TEN
+from ..functions.parameters import TEN, body
 from ..mechanism.canonical import CanonicalModel
 from ..model.assembly import LARGEST, check_body, find_frame
-from ..model.model import Inertial, Joint, Limits, Model, moved, tips, tools
+from ..model.model import BASE, Inertial, Joint, Limits, Model, inverse, moved, tips, tools
 from ..model.quantities import from_ten
 from ..support.checks import Named, names, one_of, real_array, refuse_foreign
 from ..support.display import html_table
 from ..support.messages import listing, nearest, shown
+from ..tracing.tracer import parameter_places
 
 _SIDES, _SIZES = ("lower", "upper"), ("velocity", "effort")
 _SHARED = ("damping", "friction", "armature", "torque_offset")
@@ -405,3 +406,41 @@ def expansion(model: CanonicalModel) -> tuple[np.ndarray, np.ndarray, np.ndarray
             blocks.append(block)
         shifts += [float(link.shift)] * link.nq
     return np.concatenate(q_blocks), np.concatenate(v_blocks), np.array(shifts)
+
+
+# ---- Standard inertial parameters, and where the packed regressor has them
+
+
+def standard_parameters(model: Model) -> np.ndarray:
+    """Return (11 links,): ten parameters of each link in its frame, in document order, then all armatures."""
+    frames = {frame.name: inverse(frame.placement) for frame in model.frames}
+    links = [model.links[i] for i in model.document_order]
+    bodies = [moved(link.inertial, frames[link.name]) for link in links]
+    tens = [body(part.mass, part.com, part.inertia) for part in bodies]
+    return np.concatenate([*tens, np.array([link.joint.armature for link in links], dtype=float)])
+
+
+def standard_parameter_names(model: Model) -> tuple[str, ...]:
+    links = [model.links[i] for i in model.document_order]
+    inertial = [f"{link.name}.{name}" for link in links for name in TEN]
+    return (*inertial, *(f"{link.joint.name}.armature" for link in links))
+
+
+def regressor_places(model: CanonicalModel) -> tuple[np.ndarray, np.ndarray]:
+    """Return row and column in Y of each entry of the packed regressor."""
+    dense, packed = (parameter_places(model, form) for form in (False, True))
+    places = np.empty(packed.size, int)
+    for i, link in enumerate(model.links):
+        for f in range(link.nv):
+            places[packed.motor[i] + f * packed.motor_row] = dense.motor[i] + f * dense.motor_row
+        j = i
+        while j != BASE:
+            at, to = (table.of_link[i] + table.of_joint[j] for table in (packed, dense))
+            for f in range(model.links[j].nv):
+                ten = np.arange(10)
+                places[at + f * packed.row + ten] = to + f * dense.row + ten
+            j = model.links[j].parent
+    rows, columns = np.divmod(places, dense.row)
+    for indices in (rows, columns):
+        indices.flags.writeable = False
+    return rows, columns

@@ -33,7 +33,7 @@ from ..support.lazy import lazy
 from ..support.messages import listing, shown
 from ..tracing.count import Counts, count
 from ..tracing.program import Program
-from . import editing, parameters, properties, singular
+from . import editing, properties, singular
 from .closed_chains import Choice, ClosedChain, Mobility, checked_connections
 from .constraints import CLOSES
 from .core import Core, Extras, Item, Items, argument_key, declared_call, extras, listed, refuse_out
@@ -1484,12 +1484,12 @@ class Robot:
         Mass, first moment m c (3) and inertia about the origin (xx, yy, zz, xy, xz, yz) of each link in its frame, in
         the order of `link_names`; then the armature of each joint. Their names are `standard_parameter_names`.
         """
-        return parameters.standard_parameters(self.model)
+        return properties.standard_parameters(self.model)
 
     @property
     def standard_parameter_names(self) -> tuple[str, ...]:
         """Names of the entries of `standard_parameters`, such as "link1.m"."""
-        return parameters.standard_parameter_names(self.model)
+        return properties.standard_parameter_names(self.model)
 
     def regressor(
         self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, out: np.ndarray | None = None, packed: bool = False
@@ -1503,12 +1503,17 @@ class Robot:
         packed : bool
             Return only the structurally nonzero entries (..., count). `regressor_places` has their rows and columns.
         """
-        return parameters.regressor(self._core, q, qd, qdd, out, packed)
+        if checked_flag("regressor: packed", packed) and self.model.couplings:
+            raise ArgumentError(
+                f"regressor: {self.name} has mimic joints, so its regressor cannot be packed: omit packed, or use "
+                f"robot.uncoupled."
+            )
+        return self._call("packed_regressor" if packed else "regressor", (q, qd, qdd), None, None, out)
 
     @lazy
     def regressor_places(self) -> tuple[np.ndarray, np.ndarray]:
         """Row and column in Y of each entry of `regressor(..., packed=True)`."""
-        return parameters.regressor_places(self.canonical)
+        return properties.regressor_places(self.canonical)
 
     def base_parameters(self, method: str = "symbolic") -> BaseParameters:
         """Return a minimal set of inertial parameters that determine the joint torques, for this base and gravity.

@@ -22,8 +22,7 @@ from ...backends.interpreter import Interpreter
 from ...functions.computation import RobotFunction
 from ...functions.declaration import Method
 from ...functions.functions import FUNCTIONS
-from ...functions.parameters import Inertias
-from ...functions.regrouping import regroup
+from ...functions.parameters import Inertias, regroup
 from ...mechanism.canonical import CanonicalLink
 from ...mechanism.sweeps import Unrolled
 from ...spatial.algebra import Inertia, Mat, Sym, Transform, Vec, leaves
