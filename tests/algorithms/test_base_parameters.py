@@ -13,7 +13,7 @@ from oracles import FILES, Twin
 from robots_for_tests import ROBOTS, nested, random_inertial, robot
 
 import linksweep as ls
-from linksweep.functions import regrouping
+from linksweep.functions import parameters
 from linksweep.functions.computation import RobotFunction, Together
 from linksweep.functions.parameters import regroup
 from linksweep.model.assembly import Part, assemble
@@ -246,8 +246,8 @@ def test_no_other_choice_of_the_free_moment_is_cheaper():
             )  # fmt: skip
             bodies[i] = Inertia(0.0, Vec(bodies[i].mp.x, bodies[i].mp.y, 0.0), kept)
             if i:
-                bodies[i - 1] = bodies[i - 1] + regrouping._transform(links[i]).to_parent(moved)
-        found = [regrouping._with_body(link, body) for link, body in zip(links, bodies, strict=True)]
+                bodies[i - 1] = bodies[i - 1] + parameters._at_zero(links[i]).to_parent(moved)
+        found = [parameters._with_body(link, body) for link, body in zip(links, bodies, strict=True)]
         torques = RobotFunction(replace(model, links=tuple(found)), "inverse_dynamics", "khalil_kleinfinger")
         program = Together((torques,), base_parameters=False).trace()
         assert count(program).total >= taken, choice
