@@ -247,7 +247,7 @@ def test_no_other_choice_of_the_free_moment_is_cheaper():
             bodies[i] = Inertia(0.0, Vec(bodies[i].mp.x, bodies[i].mp.y, 0.0), kept)
             if i:
                 bodies[i - 1] = bodies[i - 1] + parameters._at_zero(links[i]).to_parent(moved)
-        found = [parameters._with_body(link, body) for link, body in zip(links, bodies, strict=True)]
+        found = [parameters._with_regrouped(link, body) for link, body in zip(links, bodies, strict=True)]
         torques = RobotFunction(replace(model, links=tuple(found)), "inverse_dynamics", "khalil_kleinfinger")
         program = Together((torques,), base_parameters=False).trace()
         assert count(program).total >= taken, choice
