@@ -70,10 +70,7 @@ def child(kind: str, path: Path, every: int) -> None:
         fit = ls.identify(robot, t, q, tau, **options)
     else:
         began, used = time.perf_counter(), time.process_time()
-        from linksweep.cli.identify import read_log_file
-
-        t, q, tau, _ = read_log_file(robot, path)
-        fit = ls.identify(robot, t, q, tau, **options)
+        fit = ls.identify(robot, ls.read_log(path, robot), **options)
     seconds, used = time.perf_counter() - began, time.process_time() - used
     assert np.allclose(fit.rms, 0.2, rtol=0.02), fit
     print(seconds, used, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

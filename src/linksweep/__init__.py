@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from linksweep.errors import ModelWarning as ModelWarning
     from linksweep.errors import SingularError as SingularError
     from linksweep.errors import SingularWarning as SingularWarning
+    from linksweep.files import JointLog as JointLog
+    from linksweep.files import read_log as read_log
     from linksweep.files.streaming import stream as stream
     from linksweep.functions.parameters import body as body
     from linksweep.identification import excite as excite
@@ -59,6 +61,7 @@ _HOMES = {
     "Coupling": "linksweep.model.model",
     "DescriptionError": "linksweep.errors",
     "Grasp": "linksweep.robot.grasps",
+    "JointLog": "linksweep.files",
     "LinksweepError": "linksweep.errors",
     "LogWarning": "linksweep.errors",
     "ModelWarning": "linksweep.errors",
@@ -76,6 +79,7 @@ _HOMES = {
     "load": "linksweep.robot.loading",
     "operators": "linksweep.papers.spatial_operators",
     "prove": "linksweep.papers.exact",
+    "read_log": "linksweep.files",
     "rollout": "linksweep.simulation",
     "scene": "linksweep.robot.loading",
     "simulate": "linksweep.simulation",
@@ -94,6 +98,7 @@ __all__ = [
     "Coupling",
     "DescriptionError",
     "Grasp",
+    "JointLog",
     "LinksweepError",
     "LogWarning",
     "ModelWarning",
@@ -116,6 +121,7 @@ __all__ = [
     "operators",
     "plots",
     "prove",
+    "read_log",
     "robots",
     "rollout",
     "scene",

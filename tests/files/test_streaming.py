@@ -318,7 +318,7 @@ def test_parquet_that_holds_no_numbers(robot: ls.Robot, tmp_path: Path):
         with pytest.raises(ArgumentError, match=r"q\.5"):
             ls.stream(f, path, sink)
     parquet.write_table(pyarrow.table([*good, good[0]], names=[*names, "q.0"]), path)
-    with pytest.raises(ArgumentError, match=r"2 columns 'q\.0'"):
+    with pytest.raises(ArgumentError, match=r"'q\.0' occurs twice"):
         ls.stream(f, path, sink)
     assert not sink.exists()
     mixed = [good[0].cast("float32"), good[1].cast("int64"), good[2].cast("uint8"), *good[3:]]

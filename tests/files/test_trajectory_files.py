@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 import linksweep as ls
 from linksweep.errors import ArgumentError, BackendError
 from linksweep.files import block_columns, joint_columns, open_trajectory, write_table
-from linksweep.files import reading as csv_reading
+from linksweep.files import csv_files as csv_reading
+from linksweep.files.columns import find_columns
+from linksweep.files.csv_files import _numbers
 from linksweep.files.motion_files import read_motion
-from linksweep.files.reading import _numbers, places_of
 from linksweep.files.writing import csv_rows
 from linksweep.robot.editing import with_base
 
@@ -206,7 +207,8 @@ def test_plain_joint_names_are_positions(tmp_path: Path):
     names = ["t", "joint2", "joint1", *HEADER[3:]]
     (tmp_path / "a.csv").write_text(text_of(names))
     np.testing.assert_array_equal(read(tmp_path / "a.csv"), np.array(ROWS)[:, [0, 2, 1, 3, 4, 5, 6]])
-    assert places_of(Path("a"), names, MODEL, block_columns(MODEL, ("q",))) == [0, 2, 1]
+    requested = find_columns("a.csv", names, MODEL.name, block_columns(MODEL, ("q",)))
+    assert [column.index for column in requested] == [0, 2, 1]
 
 
 def test_a_spline_gives_the_derivatives_of_a_smooth_motion(tmp_path: Path):

@@ -19,7 +19,7 @@ from pin_models import random_inertial, random_placement
 
 import linksweep as ls
 from linksweep.errors import DescriptionError
-from linksweep.files.reading import joint_columns
+from linksweep.files.columns import joint_columns
 from linksweep.functions.c_export import export_c
 from linksweep.joints import KINDS, kind_of
 from linksweep.mechanism.canonical import aligning_rotation

@@ -115,6 +115,9 @@ OutputFolder = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", 
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Plot the result as .png, .svg or .pdf.")]
 Dissipation = Annotated[bool, typer.Option("--dissipation", help="Include joint damping and friction.")]
 Spline = Annotated[bool, typer.Option("--spline", help="Compute qd (and qdd) from q by a quintic spline.")]
+Topic = Annotated[
+    list[str] | None, typer.Option("--topic", metavar="TOPIC", help="JointState topic of a ROS bag; may be repeated.")
+]
 
 
 def choice_option(about: str, choices: Sequence[str]) -> OptionInfo:

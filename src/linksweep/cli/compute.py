@@ -17,6 +17,7 @@ from linksweep.cli.common import (
     Plot,
     RobotArguments,
     Spline,
+    Topic,
     check_apart,
     check_choice,
     check_outputs,
@@ -48,7 +49,8 @@ RESULTS = {"inverse_dynamics": "tau", "forward_dynamics": "qdd"}
 
 def _dynamics_command(name: str, function: str, about: str, *examples: str) -> Callable[..., None]:
     """Register `linksweep inverse` or `linksweep forward`; `about` is its help."""
-    files = "Samples (.csv) or a motion (.toml)." if function == "inverse_dynamics" else "Samples (.csv)."
+    files = "Samples (.csv, .parquet, .npz, .h5, .mat), a ROS bag"
+    files += ", or a motion (.toml)." if function == "inverse_dynamics" else "."
 
     def compute(
         robot: RobotArguments,
@@ -59,9 +61,10 @@ def _dynamics_command(name: str, function: str, about: str, *examples: str) -> C
         as_json: AsJson = False,
         dissipation: Dissipation = False,
         spline: Spline = False,
+        topic: Topic = None,
         with_inputs: Annotated[bool, typer.Option("--with-inputs", help="Write the input columns as well.")] = False,
     ) -> None:
-        _compute(function, robot, trajectory, output, method, plot, as_json, dissipation, spline, with_inputs)
+        _compute(function, robot, trajectory, output, method, plot, as_json, dissipation, spline, topic, with_inputs)
 
     annotations = compute.__annotations__
     annotations["trajectory"] = Annotated[Path, typer.Option("--trajectory", "-t", metavar="FILE", help=files)]
@@ -82,7 +85,7 @@ forward = _dynamics_command(
 
 def _compute(
     function: str, robot: RobotArguments, trajectory: Path, output: Path | None, method: str | None, plot: Path | None,
-    as_json: bool, dissipation: bool, spline: bool, with_inputs: bool,
+    as_json: bool, dissipation: bool, spline: bool, topic: list[str] | None, with_inputs: bool,
 ) -> None:  # fmt: skip
     """Evaluate `function` along a trajectory; write, plot or print the result once it is complete."""
     from linksweep.cli.results import Summary
@@ -99,7 +102,7 @@ def _compute(
         evaluate = functools.partial(arm.inverse_dynamics, dissipation=dissipation)
     else:
         evaluate = arm.compile(function, method=method, dissipation=dissipation, dtype="float64")
-    blocks = open_trajectory(trajectory, arm.model, inputs, spline)
+    blocks = open_trajectory(trajectory, arm.model, inputs, spline, topic or None)
     columns = block_columns(arm.model, (*inputs, result) if with_inputs else (result,))
     method = ALIASES.get(method, method) if method else arm.methods(function)[0]
     about = {"robot": arm.name, "function": function, "method": method}

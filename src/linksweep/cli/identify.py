@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from linksweep.cli.common import (
     AsJson,
     OutputFolder,
     RobotArguments,
+    Topic,
     check_choice,
     choice_option,
     command,
@@ -21,12 +23,10 @@ from linksweep.cli.common import (
 from linksweep.errors import ArgumentError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from linksweep.identification.fit import Fit, Validation
-    from linksweep.robot.robot import Robot
 
 METHODS = ("weighted", "ordinary", "huber", "ridge", "entropic", "log_cholesky")
+STAMPS = ("header", "received")
 UNKNOWN = "inertia,armature,viscous,coulomb,offset"
 
 
@@ -34,11 +34,16 @@ UNKNOWN = "inertia,armature,viscous,coulomb,offset"
     "Identify",
     "identify puma560 log.csv -o identified",
     "identify arm.urdf log1.csv log2.csv --validate log3.csv --method log_cholesky",
+    "identify arm.urdf run.mcap --topic /joint_states",
 )
 def identify(
     robot: RobotArguments,
     logs: Annotated[
-        list[Path], typer.Argument(metavar="LOG", help="CSV with t, q.NAME, tau.NAME and, if measured, qd.NAME.")
+        list[Path],
+        typer.Argument(
+            metavar="LOG",
+            help="Log of t, q, tau and, if measured, qd: .csv, .parquet, .npz, .h5, .mat, or a ROS bag.",
+        ),
     ],
     output: OutputFolder = Path("out"),
     method: Annotated[str, choice_option("Estimator", METHODS)] = "weighted",
@@ -71,42 +76,36 @@ def identify(
     validate: Annotated[
         list[Path] | None, typer.Option(metavar="LOG", help="Further log to compare with predicted torques.")
     ] = None,
+    topic: Topic = None,
+    stamps: Annotated[str, choice_option("Times of ROS messages", STAMPS)] = "header",
     as_json: AsJson = False,
 ) -> None:
     """Identify inertias, armatures and friction from logged torques.
 
     Writes a report, plots, tables and the robot as URDF.
     """
+    from linksweep.files import load_log
     from linksweep.identification import identify as identify_robot
 
     if output.exists() and not output.is_dir():
         raise ArgumentError(f"The output {output} is a file, expected a folder.")
     check_choice("--method", method, METHODS)
+    check_choice("--stamps", stamps, STAMPS)
     arm = load_robot(robot)
-    recorded = [read_log_file(arm, path) for path in logs]
-    others = {str(path): read_log_file(arm, path) for path in validate or []}
+    read = functools.partial(load_log, model=arm.model, required=("q", "tau"), topic=topic or None, stamps=stamps)
+    recorded = [read(path) for path in logs]
+    others = {str(path): read(path) for path in validate or []}
     names = tuple(name.strip() for name in unknown.split(",") if name.strip())
-    t, q, tau, qd = (list(column) for column in zip(*recorded, strict=True))
-    velocities = None if any(one is None for one in qd) else qd  # used only if all logs have them
-    log = (t, q, tau, velocities) if len(recorded) > 1 else recorded[0]
     fit = identify_robot(
-        arm, *log, method=method, cutoff=cutoff, unknown=names, drives=_drives(drive), stribeck=stribeck,
-        slow=slow, delay=delay, retime=retime,
+        arm, recorded if len(recorded) > 1 else recorded[0], method=method, cutoff=cutoff, unknown=names,
+        drives=_drives(drive), stribeck=stribeck, slow=slow, delay=delay, retime=retime,
     )  # fmt: skip
-    validated = {name: fit.validate(*log) for name, log in others.items()}
+    validated = {name: fit.validate(log) for name, log in others.items()}
     fit.report(output, validated)
     if as_json:
         print_json(_facts(fit, output, validated))
     else:
         _print(fit, output, validated)
-
-
-def read_log_file(arm: Robot, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return t, q, tau, and qd or None."""
-    from linksweep.files import read_logged
-
-    columns = read_logged(path, arm.model, ("q", "tau"), optional="qd")
-    return columns["t"], columns["q"], columns["tau"], columns.get("qd")
 
 
 def _drives(words: list[str] | None) -> dict[str, dict[str, float]] | None:

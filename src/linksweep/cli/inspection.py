@@ -17,6 +17,7 @@ from linksweep.cli.common import (
     Dissipation,
     RobotArguments,
     Spline,
+    Topic,
     command,
     complete_from,
     load_robot,
@@ -423,13 +424,17 @@ def view(
     trajectory: Annotated[
         Path | None,
         typer.Option(
-            "--trajectory", "-t", metavar="FILE", help="Play samples (.csv), a motion (.toml) or a simulation (.npz)."
+            "--trajectory",
+            "-t",
+            metavar="FILE",
+            help="Play a log (.csv, .parquet, .npz, .h5, .mat, ROS bag), a motion (.toml) or a simulation (.npz).",
         ),
     ] = None,
     move: Annotated[
         bool, typer.Option("--move", help="Move all joints through their range, and plot the torques.")
     ] = False,
     spline: Spline = False,
+    topic: Topic = None,
     port: Annotated[int | None, typer.Option(metavar="PORT", help="Default: the first free port from 8080 on.")] = None,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="127.0.0.1 serves this machine only, 0.0.0.0 the whole network.")
@@ -453,7 +458,7 @@ def view(
     arm = load_robot(robot)
     signals: dict[str, np.ndarray] = {}
     if trajectory is not None:
-        signals = _read_signals(arm, trajectory, spline)
+        signals = _read_signals(arm, trajectory, spline, topic or None)
     elif move:
         signals = _range_motion(arm)
     q, t, tau, qd, qdd = (signals.get(name) for name in ("q", "t", "tau", "qd", "qdd"))
@@ -473,30 +478,37 @@ def view(
             viewer.wait()
 
 
-def _read_signals(arm: Robot, path: Path, spline: bool) -> dict[str, np.ndarray]:
+def _read_signals(arm: Robot, path: Path, spline: bool, topic: list[str] | None) -> dict[str, np.ndarray]:
     """Read t and q of a file, and qd, qdd and tau if it has them."""
     import numpy as np
 
-    from linksweep.files import joint_columns, open_trajectory
-    from linksweep.files.reading import header_of
+    from linksweep.files import load_trajectory, open_trajectory
 
-    if path.suffix.lower() == ".npz":
+    if path.suffix.lower() == ".npz" and _is_simulation(path):
         return _read_simulation(arm, path)
-    blocks = ["q", "qd", "qdd"]
-    if path.suffix.lower() != ".toml" and not spline:
-        try:
-            with path.open("rb") as file:
-                names = set(header_of(path, file.readline(1 << 22)))
-        except OSError as error:
-            raise ArgumentError(f"The file {path} cannot be read ({error.strerror}), expected a trajectory.") from None
-        blocks = ["q", *(block for block in ("qd", "qdd", "tau") if names.issuperset(joint_columns(arm.model, block)))]
-    table = np.concatenate(list(open_trajectory(path, arm.model, blocks, spline)))
-    ends = np.cumsum([1, *(arm.nq if block == "q" else arm.nv for block in blocks)])
-    signals = dict(zip(("t", *blocks), np.split(table, ends[:-1], axis=1), strict=True))
-    signals["t"] = table[:, 0]
+    if path.suffix.lower() == ".toml" or spline:
+        blocks = ("q", "qd", "qdd")
+        table = np.concatenate(list(open_trajectory(path, arm.model, blocks, spline, topic)))
+        ends = np.cumsum([1, arm.nq, arm.nv])
+        signals = dict(zip(("t", *blocks), np.split(table, ends, axis=1), strict=True))
+        signals["t"] = table[:, 0]
+    else:
+        log = load_trajectory(path, arm.model, topic=topic)
+        signals = {name: values for name, values in vars(log).items() if values is not None}
     if "tau" not in signals and {"qd", "qdd"} <= signals.keys() and arm.has_inertia:
         signals["tau"] = arm.inverse_dynamics(signals["q"], signals["qd"], signals["qdd"])
     return signals
+
+
+def _is_simulation(path: Path) -> bool:
+    """Whether a .npz file was written by `Simulation.to_npz`, or cannot be read at all."""
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return "metadata" in stored.files
+    except Exception:
+        return True  # its reader raises a message
 
 
 def _read_simulation(arm: Robot, path: Path) -> dict[str, np.ndarray]:

@@ -12,6 +12,7 @@ from linksweep.cli.common import (
     Dissipation,
     OutputFile,
     RobotArguments,
+    Topic,
     check_apart,
     check_choice,
     check_outputs,
@@ -75,11 +76,12 @@ def simulate(
         str | None,
         typer.Option(
             metavar="NAME",
-            help=f"Controller: {', '.join(LAWS)}, or a .csv of t and tau; default: feed_forward with --motion, else "
-            "zero.",
+            help=f"Controller: {', '.join(LAWS)}, or a log with tau (.csv, .npz, ROS bag, ...); default: "
+            "feed_forward with --motion, else zero.",
             autocompletion=_laws,
         ),
     ] = None,
+    topic: Topic = None,
     motion: Annotated[Path | None, typer.Option(metavar="FILE", help="Reference motion (.toml).")] = None,
     kp: Annotated[float, typer.Option(metavar="GAIN", help="Stiffness of pd and computed_torque.")] = 100.0,
     kd: Annotated[float, typer.Option(metavar="GAIN", help="Damping of pd and computed_torque.")] = 20.0,
@@ -130,7 +132,7 @@ def simulate(
         start = _numbers(arm, "q", q0)
     if qd0 is not None:
         rates = _numbers(arm, "qd", qd0)
-    law = _law(arm, named, path, start, (kp, kd))
+    law = _law(arm, named, path, start, (kp, kd), topic or None)
     if duration is None:
         times = getattr(law, "times", None)
         duration = float(times[-1]) if times is not None else path.end if path else 1.0
@@ -171,18 +173,23 @@ def _integrator(name: str, method: str | None) -> Integrator:
 
 
 def _law(
-    arm: Robot, torque: str, path: Motion | None, start: np.ndarray, gains: tuple[float, float]
+    arm: Robot,
+    torque: str,
+    path: Motion | None,
+    start: np.ndarray,
+    gains: tuple[float, float],
+    topic: list[str] | None,
 ) -> Controller | None:
     """The law that --torque names."""
     from linksweep.simulation import PD, ComputedTorque, FeedForward, Sampled
 
-    if Path(torque).suffix.lower() == ".csv":
+    if torque not in LAWS and (Path(torque).suffix or Path(torque).is_dir()):
         if path is not None:
             raise ArgumentError("--torque is a file and --motion is given, expected one of them: leave one out.")
-        return Sampled(*_samples(arm, Path(torque)))
+        return Sampled(*_samples(arm, Path(torque), topic))
     if torque not in LAWS:
         raise ArgumentError(
-            f"--torque is {shown(torque)}{nearest(torque, LAWS)}, expected {', '.join(LAWS)}, or a .csv file."
+            f"--torque is {shown(torque)}{nearest(torque, LAWS)}, expected {', '.join(LAWS)}, or a file."
         )
     if torque == "feed_forward":
         if path is None:
@@ -193,13 +200,13 @@ def _law(
     return (PD if torque == "pd" else ComputedTorque)(start if path is None else path, *gains)
 
 
-def _samples(arm: Robot, path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Torques (samples, nv) and their times from a CSV file."""
+def _samples(arm: Robot, path: Path, topic: list[str] | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return torques (samples, nv) and their times from a log."""
     import numpy as np
 
     from linksweep.files import open_trajectory
 
-    table = np.concatenate(list(open_trajectory(path, arm.model, ("tau",))))
+    table = np.concatenate(list(open_trajectory(path, arm.model, ("tau",), topic=topic)))
     return table[:, 1:], table[:, 0]
 
 

@@ -1,14 +1,18 @@
-"""Trajectories and results as tables, read and written block by block: memory does not grow with their length."""
+"""Trajectories, logs and results as files. Tables are read and written in blocks, so memory does not grow with them."""
 
-from linksweep.files.reading import block_columns, joint_columns, open_trajectory, read_logged
+from linksweep.files.columns import block_columns, joint_columns
+from linksweep.files.reading import JointLog, load_log, load_trajectory, open_trajectory, read_log
 from linksweep.files.writing import check_output, check_place, write_table
 
 __all__ = [
+    "JointLog",
     "block_columns",
     "check_output",
     "check_place",
     "joint_columns",
+    "load_log",
+    "load_trajectory",
     "open_trajectory",
-    "read_logged",
+    "read_log",
     "write_table",
 ]

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from linksweep.files.reading import joint_columns
+from linksweep.files.columns import joint_columns
 from linksweep.joints.kind import TURN, unit_of
 from linksweep.model.model import Joint, Model
 from linksweep.support.files import Facts

@@ -10,7 +10,7 @@ from typing import NoReturn
 import numpy as np
 
 from linksweep.errors import ArgumentError
-from linksweep.files.reading import unreadable
+from linksweep.files.csv_files import unreadable
 from linksweep.model.model import Model
 from linksweep.motion import CubicSpline, Cycloid, Motion, Quintic, QuinticSpline, Trapezoid
 from linksweep.support.files import Table

@@ -13,21 +13,22 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from threading import Event, Lock
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from linksweep.errors import ArgumentError, BackendError
+from linksweep.errors import ArgumentError
 from linksweep.functions.compiled import CompiledFunction
 from linksweep.support.checks import as_array, check_memory, refuse_foreign
 from linksweep.support.display import ProgressBar
 from linksweep.support.files import write_atomically
-from linksweep.support.messages import listing, shown
+from linksweep.support.messages import shown
 
 from ..robot.robot import Robot
-from .reading import Arrow, arrow_module, joint_columns, read_csv, read_header
+from .columns import find_columns, in_si_units, joint_columns
+from .csv_files import read_csv, read_header
+from .reading import ParquetTable
 from .writing import check_place, write_table
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ def _reader(source: Source, inputs: Sequence[Argument], robot: Robot | None) -> 
         advice = " pass {" + ", ".join(f"{a.name!r}: ..." for a in inputs) + "} for .npy files."
         raise ArgumentError(f"The source {path} ends in {path.suffix!r}, expected .csv or .parquet:{advice}")
     columns = {a.name: _columns(a, robot) for a in inputs}
-    return (_csv if path.suffix.lower() == ".csv" else _parquet)(path, columns, inputs, robot)
+    reader = _csv if path.suffix.lower() == ".csv" else _parquet
+    return reader(path, columns, inputs, "the function" if robot is None else robot.name)
 
 
 def _arrays(source: Mapping[str, File | ArrayLike], inputs: Sequence[Argument]) -> _Source:
@@ -167,15 +169,14 @@ def _forget(array: np.ndarray, start: int, end: int) -> None:
             mapped.madvise(mmap.MADV_DONTNEED, low, high - low)
 
 
-def _csv(path: Path, columns: dict[str, tuple[str, ...]], inputs: Sequence[Argument], robot: Robot | None) -> _Source:
-    read_header(path)  # says what is wrong with the path
+def _csv(path: Path, columns: dict[str, tuple[str, ...]], inputs: Sequence[Argument], robot: str) -> _Source:
+    read_header(path)  # raises for a path that cannot be read
     whole = max(path.stat().st_size, 1)
-    model: Any = SimpleNamespace(name="the function") if robot is None else robot.model
-    first = read_csv(path, model, columns, checked=False)  # and with the header
+    rows = read_csv(path, robot, columns, checked=False)
 
     def blocks(size: int) -> Iterator[tuple[list[np.ndarray], float]]:
         done = 0
-        for values in first:
+        for values in rows:
             done += 8 * values.size  # a number takes about twice as many bytes in text
             for start in range(0, len(values), size):
                 yield _split(values[start : start + size], inputs), min(2.0 * done / whole, 1.0)
@@ -183,45 +184,19 @@ def _csv(path: Path, columns: dict[str, tuple[str, ...]], inputs: Sequence[Argum
     return _Source(None, blocks, np.dtype(float), (path,))
 
 
-def _parquet(
-    path: Path, columns: dict[str, tuple[str, ...]], inputs: Sequence[Argument], robot: Robot | None
-) -> _Source:
-    parquet, pyarrow = arrow_module("pyarrow.parquet"), arrow_module()
-    if parquet is None:
-        raise BackendError("Reading Parquet needs pyarrow, which is not installed: run pip install pyarrow.")
-    try:
-        file = parquet.ParquetFile(path)
-    except (OSError, pyarrow.ArrowException) as reason:
-        raise ArgumentError(f"The file {path} cannot be read as Parquet ({reason}): check it.") from reason
-    wanted = [name for names in columns.values() for name in names]
-    schema, types = file.schema_arrow, pyarrow.types
-    for name in wanted:
-        count = schema.names.count(name)
-        if count != 1:
-            problem = f"has no column {shown(name)}" if not count else f"has {count} columns {shown(name)}"
-            raise ArgumentError(f"{path} {problem}, expected each of {listing(wanted, quoted=False)} once.")
-        kind = schema.field(name).type
-        if not (types.is_integer(kind) or types.is_floating(kind)):
-            raise ArgumentError(f"{path}: column {shown(name)} holds {shown(str(kind))}, expected numbers.")
-    total = file.metadata.num_rows
+def _parquet(path: Path, columns: dict[str, tuple[str, ...]], inputs: Sequence[Argument], robot: str) -> _Source:
+    file = ParquetTable(path)
+    requested = find_columns(path, file.header, robot, columns, other_joints=True)
+    indices = [column.index for column in requested]
+    file.check_types(indices)
 
     def blocks(size: int) -> Iterator[tuple[list[np.ndarray], float]]:
         done = 0
-        batches = file.iter_batches(batch_size=size, columns=wanted)
-        while (batch := _next_batch(batches, path, pyarrow)) is not None:
-            values = np.stack([batch.column(name).to_numpy(zero_copy_only=False) for name in wanted], axis=1)
+        for values in in_si_units(file.blocks(indices, size), requested, timed=False):
             done += len(values)
-            yield _split(values.astype(float, copy=False), inputs), done / total
+            yield _split(values.astype(float, copy=False), inputs), done / file.rows
 
-    return _Source(total, blocks, np.dtype(float), (path,))
-
-
-def _next_batch(batches: Iterator[Arrow], path: Path, pyarrow: Arrow) -> Arrow:
-    """The next batch of a Parquet file, or None at its end."""
-    try:
-        return next(batches, None)
-    except (OSError, pyarrow.ArrowException) as reason:
-        raise ArgumentError(f"The file {path} cannot be read as Parquet ({reason}): check it.") from reason
+    return _Source(file.rows, blocks, np.dtype(float), (path,))
 
 
 def _split(values: np.ndarray, inputs: Sequence[Argument]) -> list[np.ndarray]:

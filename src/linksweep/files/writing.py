@@ -14,7 +14,7 @@ from typing import BinaryIO
 import numpy as np
 
 from linksweep.errors import ArgumentError, BackendError
-from linksweep.files.reading import arrow_module
+from linksweep.files.csv_files import arrow_module
 from linksweep.support.files import real_output, write_atomically
 from linksweep.support.interrupts import Uninterrupted
 from linksweep.support.messages import shown

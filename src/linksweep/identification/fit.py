@@ -26,7 +26,7 @@ from linksweep.identification.estimate import (
     weighted_least_squares,
 )
 from linksweep.identification.filtering import low_pass
-from linksweep.identification.log import Log, Recording, Remarks, read_log
+from linksweep.identification.log import Log, Recording, Remarks, check_log, log_arrays
 from linksweep.identification.physical import Physical, consistent_parameters
 from linksweep.identification.reduction import reduce_log, rows_per_sum, split_blocks, validation_parts
 from linksweep.identification.regressor import DEFAULT_UNKNOWN, Regressor
@@ -39,6 +39,7 @@ from linksweep.support.messages import nearest, shown
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from linksweep.files import JointLog
     from linksweep.identification.log import Logged
     from linksweep.robot.robot import Robot
 
@@ -235,7 +236,7 @@ class Fit:
             Low-pass filter the predicted torques at the cut-off of the fit, which removes noise of the accelerations
             and smooths the steps of dry friction.
         """
-        recording = read_log(self.columns, t, q, None, qd, None, Remarks(quiet=True), self.settings["retime"])
+        recording = check_log(self.columns, t, q, None, qd, None, Remarks(quiet=True), self.settings["retime"])
         samples = filtered_samples(recording.log(self.cutoff, Remarks(quiet=True)), self.cutoff)
         torques = predict_torques(self.grouping, samples, self.values)
         if filtered:
@@ -289,7 +290,10 @@ class Fit:
         square = np.sum(np.square(self.samples.tau - torques), axis=0, where=used)
         return np.sqrt(square / np.where(count, count, np.nan))
 
-    def validate(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, qd: ArrayLike | None = None) -> Validation:
+    def validate(
+        self, t: ArrayLike | JointLog, q: ArrayLike | None = None, tau: ArrayLike | None = None,
+        qd: ArrayLike | None = None,
+    ) -> Validation:  # fmt: skip
         """Compare the torques of another log with predicted ones; arguments as of `identify`.
 
         Returns
@@ -297,8 +301,9 @@ class Fit:
         Validation
             Predicted torques, and the RMS of residuals and of measured torques.
         """
+        t, q, tau, qd = log_arrays(t, q, tau, qd)
         measured = np.asarray(tau, dtype=float)
-        predicted = self.predict(t, q, qd)
+        predicted = self.predict(t, q, qd)  # type: ignore[arg-type]
         if measured.shape != predicted.shape:
             raise ArgumentError(f"tau has shape {measured.shape}, expected {predicted.shape}: a row for each of q.")
         used = np.isfinite(measured)
@@ -333,10 +338,10 @@ class Fit:
 @one_thread()
 def identify(
     robot: Robot,
-    t: ArrayLike,
-    q: ArrayLike,
-    tau: ArrayLike,
-    qd: ArrayLike | None = None,
+    t: Logged | JointLog | Sequence[JointLog],
+    q: Logged | None = None,
+    tau: Logged | None = None,
+    qd: Logged | None = None,
     *,
     cutoff: float | None = None,
     method: str = "weighted",
@@ -360,10 +365,12 @@ def identify(
     ----------
     robot : Robot
         Robot model with 1-DOF joints. Parameters that are not unknown are taken from it.
-    t : array_like
-        Times (rows,) in seconds. Several trajectories are given as lists of arrays, here and in q, tau, qd and weights.
+    t : array_like, JointLog or list of JointLog
+        A log of `linksweep.read_log`, or several. Or times (rows,) in seconds; several trajectories are given as lists
+        of arrays, here and in q, tau, qd and weights.
     q, tau : array_like
-        Positions (rad, m) and torques (N m, N), shape (rows, nv), in the order of `robot.joint_names`.
+        Positions (rad, m) and torques (N m, N), shape (rows, nv), in the order of `robot.joint_names`. Required
+        unless t is a log.
     qd : array_like, optional
         Measured velocities (rows, nv). By default positions are differentiated.
     cutoff : float, optional
@@ -418,9 +425,11 @@ def identify(
     Examples
     --------
     >>> fit = ls.identify(robot, t, q, tau)
+    >>> fit = ls.identify(robot, ls.read_log("run.mcap", robot))
     >>> fit["joint1.viscous"], fit.deviations[fit.names.index("joint1.viscous")]
     >>> fit.robot.to_urdf()
     """
+    t, q, tau, qd = log_arrays(t, q, tau, qd)
     one_of("method", method, METHODS)
     if slow is not None:
         real_number("slow", slow, at_least=0.0)
@@ -434,7 +443,7 @@ def identify(
     remarks = Remarks()
     regressor = Regressor(robot, unknown, drives, stribeck)
     base = base_form(regressor, grouping_by)
-    recording = read_log(regressor, t, q, tau, qd, weights, remarks, retime)
+    recording = check_log(regressor, t, q, tau, qd, weights, remarks, retime)
     log, used_cutoff = _log_at_cutoff(recording, base, cutoff, slow, delay, remarks)
     samples = filtered_samples(log, used_cutoff)
     check_speeds(regressor, samples, remarks)

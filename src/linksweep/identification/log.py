@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError, LogWarning, warn_user
+from linksweep.files import JointLog
 from linksweep.identification.regressor import Regressor
 from linksweep.identification.retiming import MIN_REPEATS, sampling_times, stale_rows
 from linksweep.support.checks import as_array, refuse_foreign
@@ -119,7 +121,23 @@ class Recording:
         return Log(tuple(segments), self.dt)
 
 
-def read_log(
+def log_arrays(t: object, q: object, tau: object, qd: object) -> tuple[Any, Any, Any, Any]:
+    """Return t, q, tau and qd from arguments that may be a `JointLog`, or a list of them, in the place of t."""
+    single = isinstance(t, JointLog)
+    logs = [t] if single else t
+    if not isinstance(logs, (list, tuple)) or not logs or not all(isinstance(log, JointLog) for log in logs):
+        return t, q, tau, qd
+    if any(value is not None for value in (q, tau, qd)):
+        raise ArgumentError("q, tau or qd was passed beside a log, which contains them; leave them out.")
+    if any(log.tau is None for log in logs):
+        raise ArgumentError("the log has no torques (tau is None), expected efforts of all joints.")
+    if single:
+        return t.t, t.q, t.tau, t.qd  # type: ignore[attr-defined]
+    velocities = None if any(log.qd is None for log in logs) else [log.qd for log in logs]  # used if all have them
+    return [log.t for log in logs], [log.q for log in logs], [log.tau for log in logs], velocities
+
+
+def check_log(
     regressor: Regressor, t: object, q: object, tau: object, qd: object, weights: object, remarks: Remarks,
     retime: bool | None = None,
 ) -> Recording:  # fmt: skip

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError
-from ..files.reading import arrow_module
+from ..files.csv_files import arrow_module
 from ..files.writing import check_output, write_table
 from ..robot.robot import Robot
 from ..support.checks import as_array, check_memory, real_number, refuse_foreign, whole_number

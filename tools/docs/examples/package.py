@@ -60,6 +60,10 @@ np.allclose(
 )
 # %% prove
 ls.prove("RP").ok
+# %% read_log
+times = np.linspace(0.0, 1.0, 11)
+np.savez("log.npz", time=times, position=np.zeros((11, 2)), joint_names=["joint2", "joint1"])
+ls.read_log("log.npz", arm)
 # %% scene
 both = ls.scene({"arm": arm, "box": ls.body(2.0, inertia=(0.1, 0.1, 0.1))})
 both.joint_names
@@ -81,6 +85,8 @@ held
 contact = ls.Contact(arm, "tool", np.eye(4), "point", friction=0.5)
 grasp = ls.Grasp(ls.body(1.0, inertia=(0.01, 0.01, 0.01)), [contact])
 grasp.robot.nv
+# %% JointLog
+ls.JointLog(t=np.linspace(0.0, 1.0, 11), q=np.zeros((11, 2)))
 # %% ArgumentError
 try:
     arm.mass_matrix([0.0, 0.0, 0.0])
