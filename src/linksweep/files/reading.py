@@ -294,7 +294,10 @@ def _texts(value: object) -> list[str]:
     """Return the entries of a list of names; of a character matrix of MATLAB, its rows without spaces at the end."""
     if value is None:
         return []
-    entries = [entry[0] if isinstance(entry, np.ndarray) and entry.size == 1 else entry for entry in np.ravel(value)]
+    entries = [
+        entry[0] if isinstance(entry, np.ndarray) and entry.size == 1 else entry
+        for entry in np.ravel(np.asarray(value))
+    ]
     return [str(entry).rstrip() for entry in entries if isinstance(entry, (str, bytes))]
 
 

@@ -475,7 +475,7 @@ def identify(
             within = settings["prior_torque"] = prior_torque or 0.1 * torque
             best = weighted_least_squares(factors, prior, ridge=within**-2, torque=torque)
         case "iv":
-            along = _checked_instruments(robot, reference, control, t, samples)
+            along = _checked_instruments(robot, reference, control, t, samples)  # type: ignore[arg-type]
             first = weighted_least_squares(factors, prior, torque=torque)
 
             def robot_of(estimate: Estimate) -> Robot:
