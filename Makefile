@@ -53,12 +53,13 @@ test: $(VENV)/test.stamp
 TORCH ?= torch==2.13.0 torch
 $(VENV)/frameworks.stamp: $(VENV)/test.stamp $(VENV)/docs.stamp
 	for torch in $(TORCH); do $(PIP) install --quiet "$$torch" && exit; done; exit 1
-	$(PIP) install --quiet --editable '.[jax,torch,casadi,dask]' cvxpy flatbuffers nbclient nbformat ipykernel hatchling lxml networkx
+	$(PIP) install --quiet --editable '.[jax,torch,casadi,dask,opencl]' pocl-binary-distribution nvidia-cuda-nvrtc nvidia-cuda-nvcc cvxpy flatbuffers nbclient nbformat ipykernel hatchling lxml networkx
 	touch $@
 
-# A browser for the viewer and the site; an emulator and a compiler for 64-bit ARM. Without them their tests skip.
-PROGRAMS := chromium chromedriver qemu-aarch64 aarch64-linux-gnu-gcc
-DEBIAN := chromium chromium-driver qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+# A browser for the viewer and the site; an emulator and a compiler for 64-bit ARM; Octave for MATLAB. Without them their
+# tests skip.
+PROGRAMS := chromium chromedriver qemu-aarch64 aarch64-linux-gnu-gcc octave-cli
+DEBIAN := chromium chromium-driver qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross octave
 programs: $(VENV)/made.stamp
 	@for name in $(PROGRAMS); do command -v $$name; done | wc -l | grep -qw $(words $(PROGRAMS)) || { \
 	  test "$$(id -u)" = 0 || sudo="sudo -n"; apt="timeout 600 $$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq \

@@ -87,8 +87,63 @@ def test_javascript_of_a_robot_with_hostile_names(tmp_path: Path):
     np.testing.assert_allclose(tau, function(*inputs), rtol=1e-12)
 
 
-@pytest.mark.quick
+OCTAVE = shutil.which("octave-cli")
+needs_octave = pytest.mark.skipif(OCTAVE is None, reason="no octave-cli here: apt install octave")
+
+
+def run_octave(folder: Path, text: str, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    """Run a function file, whose function is `f`, in Octave; its results, flat, last axis fastest."""
+    (folder / "f.m").write_text(text)
+    rows = ("; ".join(" ".join(repr(float(x)) for x in row) for row in np.atleast_2d(x)) for x in inputs)
+    arguments = ", ".join(f"[{row}]" for row in rows)
+    script = f"y = f({arguments}); printf('%.17g ', permute(y, ndims(y):-1:1));"
+    done = subprocess.run(
+        [str(OCTAVE), "--no-init-file", "--no-gui", "--eval", script], cwd=folder, capture_output=True, text=True,
+        timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [np.array(done.stdout.split(), float)]
+
+
+@needs_octave
 @pytest.mark.cases(2)
+@pytest.mark.parametrize("case", FUNCTIONS, ids=lambda case: f"{case[1]}-{'rolled' if case[2] else 'unrolled'}")
+def test_octave_agrees_with_numpy(tmp_path: Path, case: tuple[ls.Robot, str, bool]):
+    robot, name, rolled = case
+    function: CompiledFunction = robot.compile(name, rolled=rolled, backend="interpreter")
+    rng = np.random.default_rng(7)
+    inputs = [rng.uniform(-1.5, 1.5, argument.shape) for argument in function.signature.inputs]
+    expected = np.ravel(function(*inputs))
+    for dtype, tolerance in (("double", 1e-12), ("float", 1e-5)):  # single precision has 24 bits
+        (result,) = run_octave(tmp_path, function.source("matlab", "f", dtype, robot), inputs)
+        assert np.abs(result - expected).max() <= tolerance * max(1.0, np.abs(expected).max())
+
+
+@needs_octave
+def test_octave_matrices_choices_and_wrong_sizes(tmp_path: Path):
+    function = CHAIN.compile("inverse_dynamics", f_ext=True, dissipation=True, backend="interpreter")
+    rng = np.random.default_rng(8)
+    inputs = [rng.uniform(-1.5, 1.5, argument.shape) for argument in function.signature.inputs]
+    text = function.source("matlab", "f", robot=CHAIN)
+    (result,) = run_octave(tmp_path, text, inputs)
+    np.testing.assert_allclose(result, function(*inputs), rtol=1e-12, atol=1e-12)
+    with pytest.raises(AssertionError, match="q has 4 elements, expected 5"):
+        run_octave(tmp_path, text, [inputs[0][:4], *inputs[1:]])
+
+
+@needs_octave
+def test_octave_of_a_robot_with_hostile_names(tmp_path: Path):
+    rows = [{"a": 0.3, "alpha": 0.2, "d": 0.1, "mass": 1.0, "com": (0.1, 0.0, 0.0), "inertia": (0.1, 0.2, 0.3)}] * 3
+    names = ["... exit(3) %{", "end", "'); exit(3); ('"]
+    robot = ls.Robot.from_dh([row | {"link": name} for row, name in zip(rows, names, strict=True)], "modified")
+    function = robot.compile("inverse_dynamics", backend="interpreter")
+    inputs = [np.full(3, 0.5)] * 3
+    (tau,) = run_octave(tmp_path, function.source("matlab", "f", robot=robot), inputs)
+    np.testing.assert_allclose(tau, function(*inputs), rtol=1e-12)
+
+
+@pytest.mark.quick
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("language", DIALECTS)
 def test_every_dialect_prints_a_function(language: str):
     function = PUMA.compile("inverse_dynamics", backend="interpreter")

@@ -17,7 +17,10 @@ from linksweep.papers import studies
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-NEEDS = {"viewer.md": "viser"}  # pages about an extra, which `make` installs and others may not have
+NEEDS = {
+    "viewer.md": "viser",
+    "languages.md": "pyopencl",
+}  # pages about an extra, which `make` installs and others may not have
 
 
 def skip_without_extra(page: Path) -> None:

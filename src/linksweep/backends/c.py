@@ -66,7 +66,9 @@ MACRO = re.compile(
 )
 
 
-class _C(Dialect):
+class CDialect(Dialect):
+    """C99, and what languages with its syntax share with it."""
+
     language = "c"
     suffix = ".c"
     reserved = KEYWORDS
@@ -83,8 +85,22 @@ class _C(Dialect):
     def call(self, function: str, arguments: Sequence[str], dtype: str) -> str:
         return f"{function}{'f' * (dtype == 'float')}({', '.join(arguments)})"
 
+    def shift_function(self, name: str, dtype: str, words: str = "static ") -> list[str]:
+        """Return the function that adds an offset to an angle; `words` come before its type."""
+        sine, cosine, size = (self.call(function, ["angle"], dtype) for function in ("sin", "cos", "fabs"))
+        return [
+            *self.comment("a large angle is reduced to a turn: its last place would round the offset away"),
+            *self.wrapped(f"{words}{dtype} {name}({dtype} angle, {dtype} offset)", ""),
+            "{",
+            f"{self.indent}if ({size} > {self.literal(LARGE, dtype)})",
+            f"{self.indent * 2}angle = {self.call('atan2', [sine, cosine], dtype)};",
+            f"{self.indent}return angle + offset;",
+            "}",
+            "",
+        ]
 
-C = _C()
+
+C = CDialect()
 
 
 def _short(value: float) -> str:
@@ -146,26 +162,11 @@ def c_source(program: Program, interface: Interface, header: str) -> str:
 def c_function(program: Program, interface: Interface, static: bool = False) -> str:
     """Return the function alone, with the one that it calls."""
     function = C.function(program, interface)
-    shift = _shift_function(function.shift, interface.dtype) if function.shift else []
+    shift = C.shift_function(function.shift, interface.dtype) if function.shift else []
     prototype = f"{'static ' * static}{_prototype(program, interface, f'restrict{GLUE}')}"
     body = "\n".join([*function.tables, *function.workspace, *[""] * program.rolled, *function.lines])
     unused = [f"{C.indent}(void){name};" for name in function.unused]
     return "\n".join([*shift, *C.wrapped(prototype, ""), "{", *unused, body.lstrip("\n"), "}"])
-
-
-def _shift_function(name: str, dtype: str) -> list[str]:
-    """The function that adds an offset to an angle."""
-    sine, cosine, size = (C.call(function, ["angle"], dtype) for function in ("sin", "cos", "fabs"))
-    return [
-        *C.comment("a large angle is reduced to a turn: its last place would round the offset away"),
-        *C.wrapped(f"static {dtype} {name}({dtype} angle, {dtype} offset)", ""),
-        "{",
-        f"{C.indent}if ({size} > {C.literal(LARGE, dtype)})",
-        f"{C.indent * 2}angle = {C.call('atan2', [sine, cosine], dtype)};",
-        f"{C.indent}return angle + offset;",
-        "}",
-        "",
-    ]
 
 
 def _prototype(program: Program, interface: Interface, qualifier: str, without: Collection[str] = ()) -> str:

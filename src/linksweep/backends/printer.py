@@ -17,13 +17,16 @@ from dataclasses import dataclass, field
 
 from ..errors import ArgumentError, BackendError
 from ..support.messages import listing, nearest, shown
-from ..tracing.expression import LEAVES, Node, Operand, measured_angle, number
+from ..tracing.expression import LEAVES, ONLINE, Node, Operand, measured_angle, number
 from ..tracing.program import Add, Block, Body, Effect, Label, Loop, Output, PairLoop, PairOutput, Program, Store
 from .loops import paired_outputs, unwritten
 
 DIALECTS = {  # language: module and object
     "c": (".c", "C"),
     "javascript": (".javascript", "JAVASCRIPT"),
+    "matlab": (".matlab", "MATLAB"),
+    "opencl": (".gpu", "OPENCL"),
+    "cuda": (".gpu", "CUDA"),
 }
 GLUE, WEAK = "\0", "\1"  # spaces at which no line is broken; a weak one only if there is no other way
 LARGEST = 8  # operations in one expression before a value gets a line of its own
@@ -93,7 +96,12 @@ class Dialect:
     longest_name = 63
     width = 100
     indent = "    "
+    continuation = ""  # at the end of a line that the next one continues
     integer, constant_integer = "int ", "const int "
+    rolled_above: int | None = None  # operations above which functions are printed as loops over links
+    calling = (
+        "Arrays are row by row and must not overlap. Inputs are not checked; a NaN or infinity spreads to results."
+    )
 
     # ---- files and functions ----
 
@@ -122,6 +130,10 @@ class Dialect:
     def element(self, array: str, index: str | int) -> str:
         """Return an element of an array, which is counted from 0."""
         return f"{array}[{index}]"
+
+    def argument(self, array: str, index: str | int, shared: bool) -> str:
+        """Return an element of an input or a result. shared: all samples of a batch have this one."""
+        return self.element(array, index)
 
     # ---- statements ----
 
@@ -204,11 +216,12 @@ class Dialect:
 
     def _wrapped(self, text: str, indent: str, further: str) -> list[str]:
         lines = textwrap.wrap(
-            text, self.width, initial_indent=indent, subsequent_indent=indent + further, break_long_words=False,
-            break_on_hyphens=False,
+            text, self.width - len(self.continuation), initial_indent=indent, subsequent_indent=indent + further,
+            break_long_words=False, break_on_hyphens=False,
         )  # fmt: skip
         if WEAK in text and any(len(line) > self.width for line in lines):
             return self._wrapped(text.replace(WEAK, " "), indent, further)
+        lines = [f"{line}{self.continuation}" for line in lines[:-1]] + lines[-1:]
         return [line.replace(GLUE, " ").replace(WEAK, " ") for line in lines]
 
     # ---- names ----
@@ -459,9 +472,10 @@ class _Unrolled:
         if isinstance(x, Node):
             if x.op != "input":
                 raise BackendError(f"straight-line source cannot read a {x.op}: please report this.")
-            return self.dialect.element(self.inputs[x.data[0]], self.index(x.data[1:]))
+            shared = self.program.inputs[x.data[0]].level < ONLINE
+            return self.dialect.argument(self.inputs[x.data[0]], self.index(x.data[1:]), shared)
         assert isinstance(x, Output)
-        return self.dialect.element(self.outputs[x.output], self.index(x.where))
+        return self.dialect.argument(self.outputs[x.output], self.index(x.where), False)
 
     def index(self, where: Sequence[int]) -> str:
         (element,) = where
@@ -565,7 +579,7 @@ class _Rolled(_Unrolled):
             of_i, of_j, component = x.where
             offsets = self.offsets[of_i].format("link" if self.starting else "first"), self.offsets[of_j].format("link")
             index = " + ".join(offset for offset in offsets if offset != "0") or "0"
-            return self.dialect.element(self.outputs[x.output], _plus(index, component))
+            return self.dialect.argument(self.outputs[x.output], _plus(index, component), False)
         return self._kept((x.array, x.slot), x.row if isinstance(x, Store) else "parent")
 
     def _kept(self, key: tuple[int, int], row: str | int) -> str:

@@ -156,7 +156,6 @@ def _time(values: np.ndarray, index: tuple[int, ...]) -> str:
 
 # ---- export ----------------------------------------------------------------------------------------------------
 
-LANGUAGES = ("c", "javascript", "casadi")
 CONTROLLER_OPTIONS = ("--law", "--output", "--name", "--dtype")
 
 
@@ -168,7 +167,7 @@ CONTROLLER_OPTIONS = ("--law", "--output", "--name", "--dtype")
 def export(
     robot: RobotArguments,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The .c file (the header is beside it) or .mjs file.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="File: .c (and .h beside it), .mjs, .m, .cl or .cu.")
     ],
     function: Annotated[
         str | None,
@@ -182,7 +181,7 @@ def export(
     ] = False,
     language: Annotated[
         str,
-        typer.Option(metavar="NAME", help="c, javascript, or casadi (C with derivatives for casadi.external)."),
+        typer.Option(metavar="NAME", help="c, javascript, matlab, opencl, cuda, or casadi."),
     ] = "c",
     method: Annotated[str | None, method_option()] = None,
     dtype: Annotated[str, typer.Option(metavar="TYPE", help="double or float.")] = "double",
@@ -196,7 +195,8 @@ def export(
         typer.Option(metavar="NAME", help="Make a parameter of the robot an input: payload, gravity, ..."),
     ] = None,
 ) -> None:  # fmt: skip
-    """Export a robot function as self-contained C99 (.c and .h), as JavaScript (.mjs) or for CasADi (.c)."""
+    """Export a robot function as source code: C99, JavaScript, MATLAB, OpenCL, CUDA, or C for CasADi."""
+    from linksweep.backends.printer import DIALECTS
     from linksweep.functions.c_export import export_source
     from linksweep.functions.casadi_export import export_casadi
     from linksweep.functions.functions import FUNCTIONS
@@ -214,7 +214,7 @@ def export(
             f"ROBOT is {robot.name!r} and FUNCTION is {function!r}, expected the other order: linksweep export "
             f"{function} {robot.name}."
         )
-    check_choice("--language", language, LANGUAGES)
+    check_choice("--language", language, (*DIALECTS, "casadi"))
     if frame is None and function in FUNCTIONS and FUNCTIONS[function].needs_frame:
         raise ArgumentError(f"{function} needs --frame (`linksweep info` lists the frames).")
     arm = load_robot(robot)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ..backends.c import C, c_header, c_source, checked_name, constant_names, stack_bytes
-from ..backends.printer import Interface, dialect_named, identifier
+from ..backends.printer import Dialect, Interface, dialect_named, identifier
 from ..errors import ArgumentError
 from ..support.files import write_atomically
 from ..support.interrupts import Uninterrupted
@@ -20,7 +20,7 @@ from ..support.messages import is_one_of, listing, nearest, shown
 from ..support.settings import __version__
 from ..tracing.count import count
 from ..tracing.labels import labelled
-from .computation import Computation, Derivative, Jvp, Vjp, parts_of, robot_function, transformations
+from .computation import Computation, Derivative, Jvp, Together, Vjp, parts_of, robot_function, transformations
 from .details import WithDetails
 
 if TYPE_CHECKING:
@@ -98,14 +98,27 @@ def source_text(
         raise ArgumentError(
             f"dtype is {shown(dtype)}{nearest(dtype, dialect.types)}, expected {listing(dialect.types)} for {language}."
         )
-    program = labelled(function.computation.trace)
+    program = labelled(_printed(function.computation, dialect).trace)
     stem = identifier(f"{robot.name if robot is not None else 'robot'}_{function.name}")[:LONGEST_NAME]
     chosen = checked_name(stem if name is None else name)
     if chosen in dialect.reserved:
         raise ArgumentError(f"the name of the function is {chosen!r}, a reserved word of {language}.")
     links = tuple(link.name for link in function.computation.model.links)
-    lines = tuple(about(function, program, chosen, dtype, robot))
+    lines = tuple(about(function, program, chosen, dtype, robot, dialect=dialect))
     return dialect.source(program, Interface(chosen, dtype, lines, links))
+
+
+def _printed(computation: Computation, dialect: Dialect) -> Computation:
+    """Return the computation as loops over links if its straight-line code is too long for the language."""
+    limit = dialect.rolled_above
+    if limit is None or not isinstance(computation, Together) or computation.rolled is not None:
+        return computation
+    if count(computation.trace()).total <= limit:
+        return computation
+    try:
+        return replace(computation, rolled=True)
+    except ArgumentError:  # it has no form with loops
+        return computation
 
 
 def export_source(
@@ -209,16 +222,16 @@ def write_text(path: Path, text: str) -> None:
 
 def about(
     function: CompiledFunction, program: Program, name: str, dtype: str, robot: RobotNames | None, what: str = "",
-    interface: Interface | None = None,
+    interface: Interface | None = None, dialect: Dialect = C,
 ) -> Iterator[str]:  # fmt: skip
-    """The lines of the comment on top of both files."""
+    """Yield the lines of the comment at the top of a file."""
     model, parts = function.computation.model, parts_of(function.computation)
     links = model.links
     of = f" of {robot.name}" if robot is not None else ""
     yield f"{name}: {what or ' and '.join(map(_described, parts))}{of}."
     yield f"{GENERATED} {__version__}: do not edit, export again."
     yield ""
-    inputs, outputs = C.parameters(program)
+    inputs, outputs = dialect.parameters(program)
     constants = constant_names(program, interface) if interface is not None else {}
     for argument, array in zip(inputs, program.inputs, strict=True):
         value = f"; its value is {constants[argument]}" if argument in constants else ""
@@ -226,7 +239,7 @@ def about(
     sources = [_source(part) for part in parts for _ in part.outputs]
     for argument, array, source in zip(outputs, program.outputs, sources, strict=True):
         yield f"out  {_argument(argument, array)}{f' ({source})' if source and not what else ''}"
-    yield "Arrays are row by row and must not overlap. Inputs are not checked: what is not finite spreads."
+    yield dialect.calling
     yield ""
     counts = count(program)
     parameters_free = ", and work among parameters is not counted" if any(a.level < 2 for a in program.inputs) else ""
@@ -241,14 +254,14 @@ def about(
         yield f"Gravity in the base frame: {', '.join(map(repr, model.gravity))} m/s^2."
     yield ""
     yield "Coordinates in order, with the joint and the link that it moves:"
-    short = C.link_names([link.name for link in links])
+    short = dialect.link_names([link.name for link in links])
     joints = [] if robot is None else [robot.model.links[i].joint.name for i in robot.model.document_order]
     for link in model.by_row:
         joint = f"{joints[link.row]}, " if joints else ""
-        q = _range("q", link.q_start, link.nq)
+        q = _range(dialect, "q", link.q_start, link.nq)
         if not link.leads:
             q = f"{float(link.ratio)!r} * {q} + {float(link.shift)!r}"
-        qd = f", rates {_range('', link.start, link.nv)}" if link.nq != link.nv else ""
+        qd = f", velocities {_range(dialect, '', link.start, link.nv)}" if link.nq != link.nv else ""
         called = f", here {short[link.name]}" if short[link.name] != link.name and not program.rolled else ""
         yield f"  {q}{qd}: {joint}{link.kind}; link {link.name}{called}"
     if any(link.type.has_quaternion for link in links):
@@ -290,5 +303,6 @@ def _argument(name: str, array: Array) -> str:
     return f"{name}{shape}{f': {meaning}' if meaning else ''}"
 
 
-def _range(name: str, start: int, count: int) -> str:
-    return f"{name}[{start}]" if count == 1 else f"{name}[{start}] to [{start + count - 1}]"
+def _range(dialect: Dialect, name: str, start: int, count: int) -> str:
+    first = dialect.element(name, start)
+    return first if count == 1 else f"{first} to {dialect.element('', start + count - 1)}"

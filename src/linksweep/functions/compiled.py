@@ -30,8 +30,11 @@ from . import arrays
 from .computation import Computation, Derivative
 
 if TYPE_CHECKING:
+    import pyopencl as cl
+
     from .c_export import RobotNames
     from .casadi_export import CasadiFunction
+    from .opencl import OpenCLFunction
 
 _FLOAT32 = np.dtype(np.float32)
 _NAMES: dict[object, str] = {np.dtype(name): name for name in ("float64", "float32")}
@@ -262,8 +265,9 @@ class CompiledFunction:
 
         Parameters
         ----------
-        language : {"c", "javascript"}
-            C99, or an ES module of JavaScript over Float64Array.
+        language : {"c", "javascript", "matlab", "opencl", "cuda"}
+            C99; an ES module over Float64Array; a function file for MATLAB or Octave; a kernel with one thread per
+            sample, element k of sample i at index k * count + i.
         name : str, optional
             Name of the function; by default that of the robot and the function.
         dtype : {"double", "float"}
@@ -274,6 +278,16 @@ class CompiledFunction:
         from .c_export import source_text
 
         return source_text(self, language, name, dtype, robot)
+
+    def opencl(self, queue: cl.CommandQueue, dtype: str = "float64") -> OpenCLFunction:
+        """Return the function on the device of an OpenCL queue. Needs the extra opencl.
+
+        It takes and returns `pyopencl.array.Array`s with the batch axis last, (size, count). dtype: "float64" or
+        "float32".
+        """
+        from .opencl import OpenCLFunction
+
+        return OpenCLFunction(self, queue, dtype)
 
     def casadi(
         self, name: str | None = None, *, hessian: bool = True, folder: str | Path | None = None

@@ -1,0 +1,23 @@
+import numpy as np
+
+from . import Buffer, CommandQueue
+
+class _Flags:
+    c_contiguous: bool
+
+class Array:
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    size: int
+    ndim: int
+    offset: int
+    flags: _Flags
+    base_data: Buffer
+    def get(self) -> np.ndarray: ...
+    def copy(self) -> Array: ...
+    def fill(self, value: float) -> Array: ...
+    def astype(self, dtype: type) -> Array: ...
+    def __getitem__(self, index: object) -> Array: ...
+
+def to_device(queue: CommandQueue, x: np.ndarray) -> Array: ...
+def empty(queue: CommandQueue, shape: tuple[int, ...], dtype: np.dtype) -> Array: ...
