@@ -17,8 +17,8 @@ _WORDS = """
     break case catch classdef continue else elseif end for function global if otherwise parfor persistent return spmd
     switch try while end_try_catch end_unwind_protect endfor endfunction endif endswitch endwhile do until
     unwind_protect unwind_protect_cleanup enumeration events methods properties arguments import true false
-    pi eps Inf NaN inf nan ans nargin nargout varargin varargout abs atan2 cos error fliplr isequal ndims numel permute reshape
-    sin single double size sqrt zeros pick own parent link first i
+    pi eps Inf NaN inf nan ans nargin nargout varargin varargout abs atan2 cos error fliplr isequal ndims numel permute
+    reshape sin single double size sqrt zeros pick own parent link first i
 """
 
 
