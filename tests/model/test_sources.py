@@ -84,7 +84,7 @@ def test_mjcf_text_is_the_file(tmp_path: Path):
     ("source", "message"),
     [
         ("<robot><link", r"^robot model text, line 1, .*not valid XML"),
-        (b"<sdf version='1.9'/>", r"^robot model text, line 1: .*root element is <sdf>"),
+        (b"<gltf version='1.9'/>", r"^robot model text, line 1: .*root element is <gltf>"),
         (io.StringIO(""), "is empty"),
         (42, "the robot model is 42, expected a path, an open file, or text"),
         (b"arm.urdf", "the robot model is b'arm.urdf', expected a path"),
@@ -172,3 +172,32 @@ def test_names_that_robot_descriptions_does_not_have():
     expected = "not installed: pip install" if find_spec("robot_descriptions") is None else "has no model"
     refused(DescriptionError, expected, lambda: ls.load("rowboat_description"))
     refused(ArgumentError, "expected a name such as", lambda: load_robot_description("os.path"))
+
+
+def test_sdf_is_converted_where_its_program_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = written(tmp_path, "robot.sdf", "<sdf version='1.9'><model name='m'/></sdf>")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    refused(DescriptionError, r"robot\.sdf: this is SDF.*sdformat-mjcf", lambda: ls.load(file))
+    if find_spec("mujoco") is None:
+        return
+    target = written(tmp_path, "target.xml", MJCF)
+    program = written(
+        tmp_path, "sdf2mjcf", f"#!{sys.executable}\nimport shutil, sys\nshutil.copy({str(target)!r}, sys.argv[2])\n"
+    )
+    program.chmod(0o755)
+    assert ls.load(file) == ls.load(MJCF)
+    program.write_text("#!/bin/sh\necho broken >&2; exit 1\n")
+    refused(DescriptionError, "sdf2mjcf cannot convert it", lambda: ls.load(file))
+
+
+def test_uris(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    package = tmp_path / "workspace" / "src" / "arm description"
+    (package / "urdf").mkdir(parents=True)
+    written(package, "package.xml", "<package><name>arm_description_files</name></package>")
+    file = written(package / "urdf", "arm.urdf", URDF)
+    expected, uri = ls.load(URDF), "package://arm_description_files/urdf/arm.urdf"
+    assert ls.load(uri, packages=tmp_path / "workspace") == ls.load(file.as_uri()) == expected
+    refused(DescriptionError, "no such ROS package", lambda: ls.load(uri))
+    monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path))
+    assert ls.load(uri) == expected and ls.load(uri).model.source == str(file)
+    refused(DescriptionError, "no such file", lambda: ls.load(uri.replace("arm.urdf", "leg.urdf")))

@@ -16,7 +16,7 @@ from linksweep.model.model import Model
 from linksweep.support.messages import shown
 
 MAX_PATH = 4096  # characters
-SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro", ".toml")
+SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro", ".sdf", ".toml")
 Folder: TypeAlias = "str | os.PathLike[str]"
 Source: TypeAlias = "str | bytes | os.PathLike[str] | IO[str] | IO[bytes]"
 
@@ -57,6 +57,10 @@ def load_model(
             return read_mjcf(file, root=folder, couple=couple)
         data = read_bytes(file)
     root_element = _root_element(data, name)
+    if root_element is not None and root_element.tag == "sdf":
+        from linksweep.model.formats.sdf import read_sdf
+
+        return read_sdf(data, name, couple)
     if (root_element is None and b"<mujoco" in data[:10_000]) or (
         root_element is not None and root_element.tag == "mujoco"
     ):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
@@ -166,8 +166,8 @@ def warn_of_gravity(model: Model, what: str, function: str) -> None:
         )
 
 
-def warn_of_ties(model: Model, what: str, function: str) -> None:
-    """Warnings that name the constraints and springs of a robot, and its passive joints, which are not written."""
+def warn_of_ties(model: Model, what: str, function: str, written: Container[str] = ()) -> None:
+    """Warn of constraints (but those of kinds in `written`), springs and passive joints, which are not written."""
     passive = [link.joint.name for link in model.links if not link.joint.actuated]
     if passive:
         warn_user(
@@ -175,11 +175,10 @@ def warn_of_ties(model: Model, what: str, function: str) -> None:
             f"{model.name!r} are passive: name the others again with robot.with_actuated.",
             ModelWarning,
         )
-    ties = [tie.label for tie in model.constraints]
+    ties = [item.label for item in model.constraints if item.kind not in written]
     ties += [f"spring {spring.a} - {spring.b or 'world'}" for spring in model.springs]
     if ties:
         warn_user(
-            f"{function}: {what} has no constraints and springs, so {listing(ties)} of {model.name!r} are left out: "
-            f"what is written is the tree without them.",
+            f"{function}: {what} cannot store {listing(ties)} of {model.name!r}, which are left out.",
             ModelWarning,
         )

@@ -19,6 +19,7 @@ from linksweep.joints.groups import rotation_entries
 from linksweep.model.assembly import FREEDOMS, LARGEST, Part, assemble, check_name
 from linksweep.model.constraints import coupled
 from linksweep.model.formats.files import Element, check_xml_text, parse, read_bytes, warn_of_gravity, warn_of_ties
+from linksweep.model.formats.urdf_loops import WRITTEN, loop_lines, read_couplings, rpy_from_rotation, with_loops
 from linksweep.model.model import (
     BASE,
     Coupling,
@@ -161,19 +162,22 @@ class _Reader:
         ]
         kinds = {part.joint.name: part.joint.kind for part in parts}
         laws = [self.law(joint, mimic, kinds) for joint, mimic in mimics] if couple else []
-        if mimics and not couple:
-            warn_user(
-                f"{self.source}: the joints {listing([joint.name for joint, _ in mimics])} mimic others, which is "
-                "not followed: they are free coordinates, so set them yourself or load with mimic='couple'.",
-                ModelWarning,
-            )
         base = self.base(root, links, parts)
         name = root.attributes.get("name") or "robot"
         own = self.inertial(links[base])
         tree = assemble(name, parts, base=base, base_inertial=own, gravity=gravity, source=self.source, rigid=rigid)
         fixed = tuple(part.joint.name for part in parts if not FREEDOMS[part.joint.kind])
         tree = replace(tree, semantics=Semantics(joint_data=tuple(drives.items()), fixed_joints=fixed))
-        return coupled(tree, laws) if laws else tree
+        tree = with_loops(tree, root, self, rotation_from_rpy)
+        ratios = read_couplings(tree, root, self)
+        followers = [joint.name for joint, _ in mimics] + [coupling.joint for coupling in ratios]
+        if followers and not couple:
+            warn_user(
+                f"{self.source}: the joints {listing(followers)} mimic others, which is not followed: they are free "
+                "coordinates, so set them yourself or load with mimic='couple'.",
+                ModelWarning,
+            )
+        return coupled(tree, [*laws, *ratios]) if couple and (laws or ratios) else tree
 
     def law(self, joint: Joint, mimic: Element, kinds: dict[str, str]) -> Coupling:
         leader = self.text(mimic, "joint")
@@ -421,10 +425,11 @@ DYNAMICS = ("damping", "friction", "armature", "torque_offset")  # attributes of
 def to_urdf(model: Model) -> str:
     """URDF text of `model`; a spherical or helical joint is an `ArgumentError`, because URDF has none.
 
-    Of constraints, springs and another gravity, which it has not either, a warning says that they are left out. A link
-    whose named frame stands away from its joint becomes a body "<link>_body" at the joint with that frame on it.
+    Constraints become <loop> elements of URDF+ if it has their kind. A warning lists other constraints, springs and
+    another gravity, which are left out. A link whose named frame is not at its joint becomes a body "<link>_body" at
+    the joint with that frame on it.
     """
-    warn_of_ties(model, "URDF", "to_urdf")
+    warn_of_ties(model, "URDF", "to_urdf", WRITTEN)
     warn_of_gravity(model, "URDF", "to_urdf")
     laws = {law.joint: law for law in model.couplings}
     own = {frame.name: frame for frame in model.frames}
@@ -446,6 +451,7 @@ def to_urdf(model: Model) -> str:
             mount = Joint(_unused(f"{frame.name}_mount", joints), "fixed", placement=frame.placement)
             lines += _link(frame.name, Inertial())
             lines += _joint(mount, bodies[frame.link], frame.name)
+    lines += loop_lines(model, lambda frame: frame)
     return "\n".join([*lines, "</robot>", ""])
 
 
@@ -460,17 +466,6 @@ def to_srdf(model: Model) -> str:
         ['<?xml version="1.0"?>', f"<robot name={_text(model.name)}>", "  <rotor_params>", *rows, "  </rotor_params>",
          "</robot>", ""]
     )  # fmt: skip
-
-
-def rpy_from_rotation(rotation: Matrix) -> Vector:
-    """Roll, pitch and yaw with Rz(yaw) Ry(pitch) Rx(roll) = rotation, exact near pitch = +-pi/2 too."""
-    yaw = math.atan2(rotation[1][0], rotation[0][0])
-    c, s = math.cos(yaw), math.sin(yaw)
-    # what is left when the yaw is undone is Ry Rx, whatever error the yaw has where it is not determined
-    first, second, third = rotation
-    pitch = math.atan2(-third[0], c * first[0] + s * second[0])
-    roll = math.atan2(s * first[2] - c * second[2], c * second[1] - s * first[1])
-    return (roll, pitch, yaw)
 
 
 def _link(name: str, inertial: Inertial) -> list[str]:

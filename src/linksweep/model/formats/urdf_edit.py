@@ -18,6 +18,7 @@ import os
 import re
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -33,8 +34,8 @@ from linksweep.model.formats.urdf import (
     inertial_of,
     numbers_text,
     read_urdf,
-    rpy_from_rotation,
 )
+from linksweep.model.formats.urdf_loops import loop_lines, rpy_from_rotation
 from linksweep.model.model import Coupling, Inertial, Joint, Link, Model, compose, inverse, moved
 from linksweep.model.quantities import from_ten, ten_of
 from linksweep.support.messages import shown
@@ -103,6 +104,9 @@ class _Edit:
         for coupling in self.model.couplings:
             self._mimic(coupling)
         self._new_frames()
+        added = tuple(item for item in self.model.constraints if item not in self.before.constraints)
+        lines = "".join(f"{line}\n" for line in loop_lines(replace(self.model, constraints=added), lambda frame: frame))
+        self.edits.append((self.root.stop, self.root.stop, lines))
         if folder is not None:
             self._file_names(self.root, home, Path(folder))
         data = self.data
@@ -160,9 +164,10 @@ class _Edit:
     def _new_frames(self) -> None:
         """Add a link and a fixed joint for each frame that the file does not have."""
         names = {*self.links, *self.joints}
+        known = {frame.name for frame in self.before.frames}
         for frame in self.model.frames:
             host = frame.on or (self.model.links[frame.link].name if frame.link >= 0 else self.model.base)
-            if frame.name in self.links or host not in names:
+            if frame.name in known or host not in names:
                 continue
             names.add(frame.name)
             at = compose(inverse(find_frame(self.model, host).placement), frame.placement)
