@@ -57,10 +57,13 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @functools.cache
 def bot(name: str) -> ls.Robot:
-    """random7: a mixed chain of 1 + 7 % 12 links, with armature, damping and friction; branched4: a tree."""
+    """random7: a mixed chain of 8 links, with armature, damping and friction; branched4: a tree.
+
+    random0 to random11 have 1 to 12 links, the others 1 to 6: they are for the variety of joints and axes.
+    """
     number = int(re.sub(r"\D", "", name) or 0)
     if name.startswith("random"):
-        model = ls.robots.chain_model(1 + number % 12, seed=number, joints="mixed")
+        model = ls.robots.chain_model(1 + number % (12 if number < 12 else 6), seed=number, joints="mixed")
         return ls.Robot(_with_motors(model, number))
     return ls.Robot(tree_model(number, seed=200 + number)) if name.startswith("branched") else robot(name)
 
