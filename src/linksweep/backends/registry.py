@@ -1,4 +1,4 @@
-"""The backends: what turns a Program into a kernel that runs.
+"""The backends, which turn a Program into a kernel that runs.
 
 A backend is an object with the methods of `Backend`. `BACKENDS` lists one line per backend; the module is imported when
 the backend is first used. No code outside this package compares the name of a backend.
@@ -47,7 +47,7 @@ class KernelRequest:
 
 
 class Backend:
-    """What a backend can do. Subclasses define `kernel`."""
+    """The interface of a backend. Subclasses define `kernel`."""
 
     name: str
     machine_code: bool = False  # kernels are `MachineKernel`s, which XLA and PyTorch can call without Python

@@ -5,8 +5,8 @@ Classical: accelerations are inertial derivatives, alpha = [dw; dv] with dv the 
 Local: accelerations are derivatives seen in the link's own frame (Rodriguez 1987; Kozlowski 1990). The two are related
 by alpha = lambda + [0; w x v].
 
-In both, a joint adds the cross products of what its parent's motion and its own rates make of each other; for a
-revolute or sliding joint most of their terms are zero and fold.
+In both, a joint adds cross products of the motion of its parent and its own velocities. For a revolute or prismatic
+joint most of their terms are zero and fold.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def classical_bias_acceleration(link: LinkView, V_parent: Motion, V_plus: Motion
 
 
 def joint_bias_acceleration(link: LinkView, V_plus: Motion, qd: Coordinates) -> Motion:
-    """The part of a(k) that the joint makes, (2.19), (2.32): with own rates [w; v], [w+ x w; 2 w+ x v + w x v].
+    """The part of a(k) due to joint velocities [w; v], (2.19), (2.32): [w+ x w; 2 w+ x v + w x v].
 
     The last term is there only where a joint both turns and slides: a free base has a(N) = [0; w x v], (b.7).
     """

@@ -101,7 +101,7 @@ class CanonicalLink:
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """A constraint or a spring: its kind, its two frames in their links' canonical frames, and its numbers."""
+    """A constraint or a spring: its kind, its two frames in the canonical frames of their links, and its parameters."""
 
     kind: str
     a: Frame
@@ -218,7 +218,7 @@ class _Screws:
 
 
 class _Joint(TypedDict):
-    """What a CanonicalLink says of its joint's place and constant motion."""
+    """The fields of a CanonicalLink for the placement and constant motion of its joint."""
 
     factors: tuple[Screw | Shift, ...]
     quarters: int
@@ -306,7 +306,7 @@ def _tie(frames: tuple[Frame, ...], tie: Constraint | Spring, kind: str, rows: i
 
 
 def _places(model: Model) -> dict[int, tuple[int, int, int]]:
-    """Of each link: its joint's place in the document, and the first of its coordinates and of its rates."""
+    """Return, for each link, the index of its joint in the document and of its first coordinate and velocity."""
     starts, q_start, start = {}, 0, 0
     for link in model.coordinate_order:
         starts[link] = q_start, start
@@ -360,7 +360,7 @@ def _decompose(rotation: np.ndarray, position: np.ndarray) -> _Screws:
 
 
 def _slid(screws: _Screws, lift: float) -> _Screws:
-    """Of parallel axes the common normal may stand anywhere: here where the inner link's own offset vanishes."""
+    """Place the common normal of parallel axes, which is arbitrary, where the offset of the inner link vanishes."""
     if screws.alpha[1] != 0.0:
         return screws
     return replace(screws, e=lift, f=(screws.e - lift) * screws.alpha[0] + 0.0)
@@ -398,7 +398,7 @@ def _carry(frame: Frame, aligned: list[np.ndarray], adjust: list[tuple[tuple[flo
 def _undo(
     adjust: tuple[tuple[float, float], float], rotation: np.ndarray, position: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A placement seen from a frame that was turned and slid about its z."""
+    """Return a placement relative to a frame after a screw about its z axis."""
     turn, lift = adjust
     back = _turn_z(turn).T
     return _snap(back @ rotation), back @ (position - np.array([0.0, 0.0, lift]))
@@ -500,12 +500,12 @@ def still_links(model: CanonicalModel) -> frozenset[int]:
 
 
 def _turns(model: CanonicalModel, i: int) -> bool:
-    """Whether its joint turns it about z and nothing else."""
+    """Return whether its joint turns it about z and nothing else."""
     kind = model.links[i].type
     return kind.nv == 1 and kind.turns and kind.commutes
 
 
 def _is_parallel(model: CanonicalModel, i: int) -> bool:
-    """Whether this link and the one that carries it turn about parallel axes."""
+    """Return whether this link and the one that carries it turn about parallel axes."""
     parent = model.links[i].parent
     return parent != BASE and _turns(model, parent) and all(keeps_z(factor) for factor in model.links[i].factors)

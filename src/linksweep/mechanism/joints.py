@@ -81,7 +81,7 @@ def _over(a: Scalar, d: Scalar) -> Scalar:
 
 
 class JointBlock(tuple[tuple[Scalar, ...], ...]):
-    """What a sweep keeps of D(k): its rows."""
+    """The rows of D(k), as a sweep stores them."""
 
 
 class JointInertia:
@@ -98,7 +98,7 @@ class JointInertia:
 
     @classmethod
     def of(cls, block: Rows) -> JointInertia:
-        """D again, from what a sweep kept of it."""
+        """Return D from its stored rows."""
         self = cls.__new__(cls)
         self._factors = None
         self.rows = [list(row) for row in block]

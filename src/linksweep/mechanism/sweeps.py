@@ -96,13 +96,13 @@ class LinkView:
 
     @property
     def foot(self) -> Vec:
-        """Where the way from the parent's origin reaches the joint's axis, in the parent's frame."""
+        """The foot of the common normal on the joint axis, in the frame of the parent."""
         *inner, last = self.X.factors
         return Transform((*inner, last.without_slide())).origin()
 
     @property
     def offset(self) -> Vec:
-        """From there to the link's origin, along the axis, in the link's frame."""
+        """The vector from `foot` to the origin of the link, along the axis, in the frame of the link."""
         return self.X.factors[-1].slide()
 
     def phi_T(self, motion: Outward) -> Outward:
@@ -133,12 +133,12 @@ class LinkView:
         return Coordinates(force + self.torque_offset for force in lost)
 
     def from_described_frame(self, f: Force) -> Force:
-        """A force given in the link frame of the description, in the canonical frame."""
+        """Return a force in the link frame of the robot model as one in the canonical frame."""
         return self.described.to_parent(f)
 
     @property
     def described(self) -> Transform:
-        """Where the link frame of the description stands in this one."""
+        """The pose of the link frame of the robot model in the canonical frame."""
         axes = Mat(*(Vec(*row) for row in self._link.axes))
         turns = () if self.untaken is None else (self.untaken,)
         return Transform((*turns, Shift(Vec(*self._link.origin)), Rotation(axes)))
@@ -178,11 +178,11 @@ class Sweep(Protocol):
         ...
 
     def at(self, per_link: PerLink[T], link: int) -> T:
-        """What was kept for one link, for use in a later sweep over all."""
+        """Return the record of one link, for use in a later sweep over all links."""
         ...
 
     def held(self, values: Values) -> list[Scalar]:
-        """Values from between sweeps, made once, for use in later sweeps."""
+        """Return values computed between sweeps, for use in later sweeps."""
         ...
 
 
@@ -280,15 +280,15 @@ class Unrolled:
         return list(values)
 
     def leaders(self) -> list[int]:
-        """Of each link the one that has its coordinates: itself, unless its joint follows another."""
+        """Return, for each link, the link with its coordinates: itself, or the leader of a mimic joint."""
         return [self.rates[link.start] for link in self.model.links]
 
     def places(self) -> list[int]:
-        """Of each rate, link after link, its place in document order."""
+        """Return the index in document order of each velocity, link after link."""
         return [link.start + f for link in self.model.links if link.leads for f in range(link.nv)]
 
     def summed(self, per_link: PerLink[Iterable[Adds]]) -> list[Adds]:
-        """Forces or columns of every rate, link after link."""
+        """Return the forces or columns of every velocity, link after link."""
         if not self.model.is_coupled:
             return [value for values in per_link for value in values]
         totals: dict[int, list[Adds]] = {}
@@ -298,14 +298,14 @@ class Unrolled:
         return [value for leader in sorted(totals) for value in totals[leader]]
 
     def shared(self, flat: Values) -> Records[Coordinates]:
-        """Rates, given link after link, one record for each link."""
+        """Return velocities, which are ordered link after link, as one record per link."""
         rates = iter(flat)
         own = {i: Coordinates(next(rates) for _ in link.H_T.columns) for i, link in enumerate(self.links)
                if self.model.links[i].leads}  # fmt: skip
         return Records(own[leader] for leader in self.leaders())
 
     def tree_matrix(self, elements: Mapping[tuple[int, int], Rows]) -> TreeMatrix:
-        """A matrix from its pairs, its rows the rates, link after link."""
+        """Return the matrix of these pairs, with a row per velocity, link after link."""
         if self.model.is_coupled:
             return self._coupled_matrix(elements)
         first, parents = list[int](), list[int]()
@@ -340,16 +340,16 @@ class Unrolled:
         return TreeMatrix.of_entries(len(places), entries)
 
     def split(self, flat: Values) -> Records[Coordinates]:
-        """Rates in document order, one record for each link."""
+        """Return velocities, which are in document order, as one record per link."""
         return Records(Coordinates(flat[link.rates]) for link in self.model.links)
 
     def split_forces(self, flat: Values) -> Records[Coordinates]:
-        """Forces in document order, one record for each link; none at joints that follow others."""
+        """Return forces, which are in document order, as one record per link; mimic joints have none."""
         given = zip(self.split(flat), self.model.links, strict=True)
         return Records(values if link.leads else Coordinates([0.0] * len(values)) for values, link in given)
 
     def join(self, per_link: PerLink[Iterable[Adds]]) -> list[Adds]:
-        """Forces or columns of every rate, in document order."""
+        """Return the forces or columns of every velocity, in document order."""
         return self._in_order(self.summed(per_link))
 
     def join_rates(self, per_link: PerLink[Values]) -> list[Scalar]:

@@ -133,7 +133,7 @@ def skew(v: Vec) -> Mat:
 
 
 class Turn(Protocol):
-    """A rotation of what belongs to a link into the parent's directions; Screw and Rotation of transforms.py."""
+    """A rotation from the axes of a link to those of its parent; Screw and Rotation of transforms.py."""
 
     def turn(self, v: Vec) -> Vec: ...
     def turn_back(self, v: Vec) -> Vec: ...
@@ -177,7 +177,7 @@ class Motion:
         return Motion(self.angular * s, self.linear * s)
 
     def shifted(self, p: Vec) -> Motion:
-        """At a point p further out."""
+        """Return the motion at a point p further out."""
         return Motion(self.angular, self.linear + self.angular.cross(p))
 
     def turned_back(self, by: Turn) -> Motion:
@@ -211,11 +211,11 @@ class Force:
         return Force(by.turn(self.moment), force)
 
     def shifted(self, p: Vec) -> Force:
-        """At a point p further in."""
+        """Return the force at a point p further in."""
         return Force(self.moment + p.cross(self.force), self.force)
 
     def dot(self, v: Motion) -> Scalar:
-        """Power."""
+        """Return the power of a motion and this force."""
         return self.moment.dot(v.angular) + self.force.dot(v.linear)
 
 
@@ -235,7 +235,7 @@ class Inertia:
         return Inertia(self.mass + b.mass, self.mp + b.mp, self.I + b.I)
 
     def __matmul__(self, v: Motion) -> Force:
-        """The Force of a Motion; a Span of Motions takes its turn."""
+        """Return the Force of a Motion; a Span of Motions has its own operator."""
         if not isinstance(v, Motion):  # pyright: ignore[reportUnnecessaryIsInstance]
             return NotImplemented
         return Force(self.I @ v.angular + self.mp.cross(v.linear), v.linear * self.mass + v.angular.cross(self.mp))
@@ -285,13 +285,13 @@ class ArticulatedInertia:
 
     @classmethod
     def of_rows(cls, p: Sequence[Sequence[Scalar]]) -> ArticulatedInertia:
-        """From six rows, of which those entries are taken that stand on the diagonal or to its right."""
+        """Return the matrix with these six rows; only the upper triangle is read."""
         J = Sym(p[0][0], p[1][1], p[2][2], p[0][1], p[0][2], p[1][2])
         rho = Sym(p[3][3], p[4][4], p[5][5], p[3][4], p[3][5], p[4][5])
         return cls(J, Mat(*(Vec(*row[3:]) for row in p[:3])), rho)
 
     def without(self, h: Motion) -> ArticulatedInertia:
-        """The same with 0 for what h, a unit vector along an axis, would meet; any other h leaves it as it is."""
+        """Return the matrix with 0 in the row and column of h, a unit vector along an axis; unchanged for other h."""
         entries = [h.angular.x, h.angular.y, h.angular.z, h.linear.x, h.linear.y, h.linear.z]
         if sum(is_zero(x) for x in entries) < 5:
             return self
@@ -311,7 +311,7 @@ class ArticulatedInertia:
         return map_leaves(lambda x: x - next(iterator), self)
 
     def __matmul__(self, v: Motion) -> Force:
-        """The Force of a Motion; a Span of Motions takes its turn."""
+        """Return the Force of a Motion; a Span of Motions has its own operator."""
         if not isinstance(v, Motion):  # pyright: ignore[reportUnnecessaryIsInstance]
             return NotImplemented
         return Force(self.J @ v.angular + self.Y @ v.linear, self.Y.transpose_times(v.angular) + self.rho @ v.linear)
@@ -407,7 +407,7 @@ def centripetal(w: Vec, p: Vec) -> Vec:
 
 @dataclass(slots=True)
 class Transform:
-    """Where a link frame stands in its parent's: the product of its factors, the parent's side first."""
+    """The transform from the frame of a link to that of its parent: a product of factors, the parent's side first."""
 
     factors: tuple[Factor, ...]
 
@@ -487,13 +487,13 @@ def _mapped(function: Callable[[Scalar], Scalar], record: Any) -> Any:
 
 @runtime_checkable
 class Joining(Protocol):
-    """A record that is not added leaf by leaf. Only where sweeps are written out: loops over links add numbers."""
+    """A record that is not added leaf by leaf. Only unrolled sweeps support it: loops over links add numbers."""
 
     def joined(self, other: object) -> object: ...
 
 
 def add_records(a: Record, b: Record) -> Record:
-    """The sum of two records of the same shape, leaf by leaf, unless they say what they make together."""
+    """Return the sum of two records of the same shape: leaf by leaf, or as a `Joining` record defines it."""
     if isinstance(a, Joining):
         return cast("Record", a.joined(b))
     iterator = iter(leaves(b))
@@ -526,7 +526,7 @@ class Coriolis:
         return Coriolis(by.turn(self.l), by.turn_mat(self.K))
 
     def shifted(self, p: Vec) -> Coriolis:
-        """Seen from a point p further in."""
+        """Return the matrix at a point p further in."""
         return Coriolis(self.l, _plus_outer(self.K, self.l, p))
 
 

@@ -106,7 +106,7 @@ def ldl(A: Rows) -> tuple[list[list[Scalar]], list[Scalar]]:
 
 
 def inward(L: Rows, b: Values) -> list[Scalar]:
-    """L^-1 b."""
+    """Return L^-1 b."""
     x: list[Scalar] = []
     for i, value in enumerate(b):
         for j in range(i):
@@ -116,7 +116,7 @@ def inward(L: Rows, b: Values) -> list[Scalar]:
 
 
 def solved(A: Rows, b: Values) -> list[Scalar]:
-    """A^-1 b."""
+    """Return A^-1 b."""
     L, d = ldl(A)
     x = [value / pivot for value, pivot in zip(inward(L, b), d, strict=True)]
     for i in reversed(range(len(x))):
@@ -133,5 +133,5 @@ def dot(a: Values, b: Values) -> Scalar:
 
 
 def transpose_times(A: Rows, x: Values) -> list[Scalar]:
-    """A^T x."""
+    """Return A^T x."""
     return [dot([row[j] for row in A], x) for j in range(len(A[0]))]

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 
 class Scalar(Protocol):
-    """What algorithms compute with: a float, a NumPy array, a traced expression, an element of a field, one of mpmath.
+    """A scalar of an algorithm: float, NumPy array, traced expression, element of a finite field, or mpmath number.
 
-    These are the operators that an algorithm may use; elementary functions are below. Two scalars of one run combine
-    to a third; Any stands for it, because type checkers go astray in NumPy's overloads otherwise.
+    These are the operators that an algorithm may use; elementary functions are below. Results are typed as Any,
+    because type checkers cannot resolve NumPy's overloads otherwise.
     """
 
     def __add__(self, other: Any, /) -> Any: ...
@@ -49,12 +49,12 @@ class Number:
         _PLAIN.add(cls)
 
     def is_zero(self) -> bool:
-        """Whether it is the constant 0."""
+        """Return whether it is the constant 0."""
         raise NotImplementedError
 
 
 def is_number(x: object) -> bool:
-    """Whether this is a plain number, and no array or traced expression."""
+    """Return whether this is a plain number, not an array or a traced expression."""
     return type(x) in _PLAIN
 
 
@@ -71,9 +71,9 @@ def cos(x: Scalar) -> Scalar:
 
 
 def shifted(angle: Scalar, offset: Scalar) -> Scalar:
-    """angle + offset; a number beyond LARGE is reduced to a turn first, or its last place would round the offset away.
+    """Return angle + offset. A number above LARGE is reduced to one turn first, to keep the precision of the offset.
 
-    Traced angles are reduced by the backends, to the same end.
+    Backends reduce traced angles in the same way.
     """
     if isinstance(angle, (float, int)) and abs(angle) > LARGE:
         angle = math.atan2(math.sin(angle), math.cos(angle)) if math.isfinite(angle) else angle
@@ -87,20 +87,20 @@ def sqrt(x: Scalar) -> Scalar:
 
 
 def atan2(y: Scalar, x: Scalar) -> Scalar:
-    """The angle of a point, of numbers and arrays."""
+    """Return the angle of the point (x, y), for numbers and arrays."""
     if isinstance(y, (float, int)) and isinstance(x, (float, int)):
         return math.atan2(y, x)
     return _library(y).arctan2(y, x)
 
 
 def folded(angle: Scalar) -> Scalar:
-    """An angle less whole turns, in [-pi, pi]; of numbers and arrays."""
+    """Return an angle without full turns, in [-pi, pi], for numbers and arrays."""
     turns = angle / (2.0 * math.pi)
     return angle - 2.0 * math.pi * (round(turns) if isinstance(turns, float) else _library(turns).round(turns))
 
 
 def where(condition: object, if_true: Scalar, if_false: Scalar) -> Scalar:
-    """The value-level choice: an algorithm never branches on a number."""
+    """Return `if_true` or `if_false` by a condition on values; algorithms never branch on a value."""
     if isinstance(condition, bool):
         return if_true if condition else if_false
     own = getattr(condition, "where", None)
@@ -108,20 +108,20 @@ def where(condition: object, if_true: Scalar, if_false: Scalar) -> Scalar:
 
 
 def sign(x: Scalar) -> Scalar:
-    """-1, 0 or 1."""
+    """Return the sign: -1, 0 or 1."""
     return where(x > 0.0, 1.0, where(x < 0.0, -1.0, 0.0))
 
 
 def quarter_turns(angle: Scalar, count: int) -> Scalar:
-    """The angle and so many right ones."""
+    """Return the angle plus `count` quarter turns."""
     own = getattr(angle, "quarter_turns", None)
     return angle + count * (math.pi / 2.0) if own is None else own(count)
 
 
 class Solution(Protocol):
-    """Outputs that solve equations made of the inputs: their derivatives solve the same equations.
+    """Outputs that solve equations whose coefficients are the inputs; their derivatives solve the same equations.
 
-    Differentiating the elimination instead would divide by what is left of redundant rows once more.
+    Differentiating the elimination instead would divide by the residuals of redundant rows once more.
     """
 
     @property
@@ -131,28 +131,28 @@ class Solution(Protocol):
     def outputs(self) -> Values: ...
 
     def tangent(self, of: Callable[[Scalar], Scalar]) -> list[Scalar]:
-        """How the outputs change with the inputs, of which `of` gives the changes."""
+        """Return the tangents of the outputs; `of` returns the tangent of an input."""
         ...
 
     def adjoint(self, weights: Values) -> list[tuple[Scalar, Scalar]]:
-        """Inputs, each with a derivative by it of the weighted sum of the outputs; those of one input add up."""
+        """Return pairs of an input and the derivative of the weighted sum of outputs; terms of one input add up."""
         ...
 
 
 def trace_of(values: Iterable[Scalar]) -> Any:
-    """The trace that values belong to; None if they are no traced expressions."""
+    """Return the graph that values belong to; None if they are not traced expressions."""
     return next((value.graph for value in values if hasattr(value, "graph")), None)  # pyright: ignore
 
 
 def is_zero(x: Scalar) -> bool:
-    """Structurally zero: a plain number equal to 0, known while the algorithm is written out."""
+    """Return whether x is structurally zero: a plain number equal to 0, known while tracing."""
     if isinstance(x, (float, int)):
         return x == 0.0
     return isinstance(x, Number) and x.is_zero()
 
 
 def _called(name: str, x: Scalar) -> Scalar:
-    """An elementary function of a scalar that is not a number: its own method, or else its library's."""
+    """Return an elementary function of a scalar that is not a number, by its method or its library."""
     own = getattr(x, name, None)
     return getattr(_library(x), name)(x) if own is None else own()
 

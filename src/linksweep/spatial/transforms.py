@@ -35,7 +35,7 @@ class Pose:
         return self.turn(v) + self.p
 
     def through(self, transform: Transform) -> Pose:
-        """The pose of a frame that stands at `transform` in this one."""
+        """Return the pose of a frame whose transform to this one is `transform`."""
         pose = self
         for factor in transform.factors:
             pose = factor.carry(pose)
@@ -159,7 +159,7 @@ class Screw:
 
 @dataclass(slots=True)
 class Rotation:
-    """A turn by any rotation matrix: what a ball joint or a free base does."""
+    """A rotation by any rotation matrix, as of a spherical joint or a free base."""
 
     R: Mat
 
@@ -202,7 +202,7 @@ Factor = Shift | Screw | Rotation
 
 
 def keeps_z(factor: Factor) -> bool:
-    """Whether z stays parallel, or turns round, on the way through this factor."""
+    """Return whether z stays parallel, or turns round, on the way through this factor."""
     return isinstance(factor, Shift) or (isinstance(factor, Screw) and (factor.axis == 2 or is_zero(factor.s)))
 
 

@@ -22,7 +22,7 @@ class TreeMatrix:
 
     @classmethod
     def of_entries(cls, count: int, entries: dict[tuple[int, int], Scalar]) -> TreeMatrix:
-        """A symmetric matrix from entries (i, j), j <= i: its tree is that of its factor, what is not given there 0."""
+        """Return the matrix with entries (i, j), j <= i, on the tree of its factor; missing entries are 0."""
         inner = [{j for i, j in entries if i == k and j < k} for k in range(count)]
         parents = [-1] * count
         for i in reversed(range(count)):  # eliminating i ties all that it is tied to, to the outermost of them
@@ -57,17 +57,17 @@ class TreeMatrix:
         return low, [entries[i, i] for i in range(count)]
 
     def pivots(self) -> list[Scalar]:
-        """D."""
+        """Return D."""
         return self.factors()[1]
 
     def factors(self) -> tuple[dict[tuple[int, int], Scalar], list[Scalar]]:
-        """L and D, factored once."""
+        """Return L and D, which are cached."""
         if self._factors is None:
             self._factors = self.factor()
         return self._factors
 
     def inward(self, b: Sequence[Scalar]) -> list[Scalar]:
-        """L^-T b."""
+        """Return L^-T b."""
         low, x = self.factors()[0], list(b)
         for i in reversed(range(len(x))):
             for j in self.ancestors(i):
@@ -75,7 +75,7 @@ class TreeMatrix:
         return x
 
     def outward(self, x: Sequence[Scalar]) -> list[Scalar]:
-        """L^T x."""
+        """Return L^T x."""
         low, b = self.factors()[0], list(x)
         for i in range(len(b)):
             for j in self.ancestors(i):
@@ -106,12 +106,12 @@ class TreeMatrix:
         return InverseFactor(up, [1.0 / d for d in diagonal])
 
     def filled(self, b: Sequence[Scalar]) -> frozenset[int]:
-        """Where L^-T b is not 0."""
+        """Return the indices where L^-T b is not 0."""
         there = [i for i, value in enumerate(b) if not is_zero(value)]
         return frozenset(there).union(*(self.ancestors(i) for i in there))
 
     def inverse_serves(self, columns: Sequence[Sequence[Scalar]], known: bool) -> bool:
-        """Whether L^-1 costs less, nothing if `known`, than what it saves where M x = b is solved for these b:
+        """Return whether L^-1 costs less, nothing if `known`, than what it saves where M x = b is solved for these b:
         x = L^-1 y passes over the zeros of y, where the solve with L has filled them by the values of x between."""
         above = [self.ancestors(i) for i in range(len(self.parents))]
         saved = 0
@@ -153,7 +153,7 @@ class InverseFactor:
         return [[found[max(r, c)][min(r, c)] for c in range(len(found))] for r in range(len(found))]
 
     def _outward(self, columns: Sequence[Sequence[Scalar]], count: int) -> list[list[Scalar]]:
-        """The first `count` of L^-1 y for each of these y."""
+        """Return the first `count` entries of L^-1 y for each of these y."""
         found: list[list[Scalar]] = [[] for _ in columns]
         for i, path in enumerate(self._paths[:count]):
             for x, y in zip(found, columns, strict=True):

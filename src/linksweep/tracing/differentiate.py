@@ -177,7 +177,7 @@ def _tangent(node: Node, tangents: dict[Node, Tangent]) -> Tangent:
 
 
 def _partials(node: Node) -> tuple[Operand, ...]:
-    """The partial derivatives of an operation by its operands."""
+    """Return the partial derivatives of an operation with respect to its operands."""
     args = node.args
     match node.op:
         case "add":

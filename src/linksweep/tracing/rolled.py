@@ -205,12 +205,12 @@ class Rolled:
 
         def effects(record: ParameterColumns) -> list[Effect]:
             found: list[Effect] = [
-                PairOutput(output, (of_i, of_j, freedom * places.row + k), value)
+                PairOutput(output, (of_i, of_j, dof * places.row + k), value)
                 for k, forces in enumerate(record.columns)
-                for freedom, value in enumerate(forces)
+                for dof, value in enumerate(forces)
             ]
-            for freedom, value in enumerate(record.motor):
-                found.append(PairOutput(output, (at_motor, nothing, freedom * places.motor_row), value))
+            for dof, value in enumerate(record.motor):
+                found.append(PairOutput(output, (at_motor, nothing, dof * places.motor_row), value))
             return found
 
         self._append_pairs(elements, effects)

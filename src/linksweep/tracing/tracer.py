@@ -287,12 +287,12 @@ class UnrolledRun(Unrolled):
         pairs: dict[tuple[int, int], ParameterColumns] = elements
         for (i, j), record in pairs.items():
             for k, forces in enumerate(record.columns):
-                for freedom, value in enumerate(forces):
-                    place = places.of_link[i] + places.of_joint[j] + freedom * places.row + k
+                for dof, value in enumerate(forces):
+                    place = places.of_link[i] + places.of_joint[j] + dof * places.row + k
                     flat[place] = flat[place] + value  # coupled joints share a row
-            for freedom, value in enumerate(record.motor):
+            for dof, value in enumerate(record.motor):
                 ratio = self.model.links[i].ratio
-                flat[places.motor[i] + freedom * places.motor_row] = value * (ratio * ratio)
+                flat[places.motor[i] + dof * places.motor_row] = value * (ratio * ratio)
         self.results[output] = flat
 
     def write_columns(self, output: int, per_link: PerLink[Sequence[Motion | Force | Vec]]) -> None:

@@ -1,11 +1,11 @@
-"""A free body held rigidly by frames: a payload of the link that holds it, with 6 rows and 6 velocities fewer.
+"""A free body held rigidly by frames, as a payload of the link that holds it: 6 rows and 6 velocities fewer.
 
-All of it at one point c, along the base's axes: V' = J x + delta is the body's acceleration, with x the accelerations
-of what carries the first of these frames and delta what this tie's drift adds. Then the body's M belongs to that link,
-its force to the joints that carry it, and Newton's law of the body gives the force of the first tie. The others hold
-each frame to the one before it, (V of frame i) - (V of frame i - 1) at c, so that Omega is block tridiagonal; their
-multipliers are f(i) + f(i + 1) + ..., the forces of all frames from there on. Nothing is assumed of the pose: where a
-constraint is open, the body is carried as it stands.
+All quantities are at one point c, along the axes of the base. V' = J x + delta is the acceleration of the body, where x
+are the accelerations of the joints that carry the first of these frames, and delta is the drift of its constraint. M of
+the body is added to that link, its force to the joints that carry it, and Newton's law of the body gives the force of
+the first constraint. The other constraints hold each frame to the one before it, (V of frame i) - (V of frame i - 1) at
+c, so that Omega is block tridiagonal. Their multipliers are f(i) + f(i + 1) + ..., the forces of all frames from i on.
+The configuration need not satisfy the constraints: the body is carried with its current offset.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A free body, by its link, and the constraints on it: rigid ones that hold it, and others."""
+    """A free body: its link, the rigid constraints that hold it, and the other constraints on it."""
 
     link: int
     holds: tuple[int, ...]
@@ -69,22 +69,22 @@ class Load:
         ]
 
     def _end(self, tie: int) -> int:
-        """The link at the other end of a constraint on the body."""
+        """Return the link at the other end of a constraint on the body."""
         a, b = (frame.link for frame in (self.mechanism.ties[tie].a, self.mechanism.ties[tie].b))
         return a if b == self.body.link else b
 
     def _side(self, tie: int) -> float:
-        """1 where a constraint is told of the other end seen from the body, -1 where the body is its frame a."""
+        """Return -1 if frame a of a constraint is on the body, 1 if frame b is."""
         return 1.0 if self.mechanism.ties[tie].b.link == self.body.link else -1.0
 
     def inertia(self) -> Inertia:
-        """In the holder's frame."""
+        """Return the inertia of the body in the frame of the link that holds it."""
         on: Pose = self.mechanism.sweep.at(self.mechanism.at, self.holder)
         axes = Mat(*(on.turn_back(axis) for axis in (self.pose.x, self.pose.y, self.pose.z))).T
         return Transform((Shift(on.turn_back(self.pose.p - on.p)), Rotation(axes))).to_parent(self.M)
 
     def rows(self, tie: int) -> list[list[Part]]:
-        """Of a frame that holds the body, against the frame before it."""
+        """Return the rows that hold a frame to the frame before it."""
         i = self.body.holds.index(tie)
         path, before = (self.mechanism.path(self._end(self.body.holds[k])) for k in (i, i - 1))
         if path & before:  # on one tree: without the joints that move both
@@ -95,7 +95,7 @@ class Load:
         return [[(1.0, self.parts[i][axis]), (-1.0, self.parts[i - 1][axis])] for axis in range(6)]
 
     def put_on(self, force: list[Scalar], known: list[list[Scalar]]) -> None:
-        """Forces and drifts of the system without the body."""
+        """Add the forces and drifts of the body to those of the system without it."""
         holds, arm = self.body.holds, self.arms[0]
         drifts: list[Motion] = []
         for tie in holds:
@@ -119,7 +119,7 @@ class Load:
             force[j] = force[j] + wrench.dot(motion)
 
     def take_off(self, x: list[Scalar], multipliers: dict[int, list[Scalar]]) -> None:
-        """The body's accelerations, and the multipliers of all constraints on it, at the origins of their frames a."""
+        """Set the accelerations of the body, and the multipliers of its constraints at the origins of frames a."""
         moved = self.delta
         for j, motion in self.arms[0].items():
             moved = moved + motion * x[j]
@@ -138,12 +138,12 @@ class Load:
             multipliers[tie] = leaves(Force(f.moment + arm.cross(f.force), f.force) * self._side(tie))
 
     def _own(self, motion: Motion) -> Motion:
-        """A motion at c as the body's six rates."""
+        """Return a motion at c as the six velocities of the body."""
         linear = motion.linear + motion.angular.cross(self.pose.p - self.point)
         return Motion(self.pose.turn_back(motion.angular), self.pose.turn_back(linear))
 
     def _at_point(self, f: Force) -> Force:
-        """A force along the body's six rates, at c."""
+        """Return a force along the six velocities of the body as a force at c."""
         force = self.pose.turn(f.force)
         return Force(self.pose.turn(f.moment) + (self.pose.p - self.point).cross(force), force)
 

@@ -31,7 +31,7 @@ ROWS = {  # for each kind: what is constrained, along which axes of b
 
 @dataclass(slots=True)
 class Row:
-    """One row of a constraint: what is constrained, the axis of b, and the wrench at the origin of a."""
+    """One row of a constraint: the constrained quantity, the axis of b, and the wrench at the origin of a."""
 
     held: str
     axis: Vec

@@ -127,7 +127,7 @@ class Solved:
         return [*self.x, *(value for own in self.multipliers for value in own)]
 
     def _rows(self) -> Iterator[tuple[Sequence[Part], int, int]]:
-        """Each row of K with its place: constraint, and row of it."""
+        """Yield each row of K with its index: the constraint, and the row within it."""
         for b, block in enumerate(self.elimination.blocks):
             for r, row in enumerate(block.rows):
                 yield row, b, r
@@ -170,7 +170,7 @@ class Solved:
 
 
 def _combined(row: Sequence[Part], factored: dict[int, Entries]) -> Entries:
-    """The sum of a row's parts."""
+    """Return the sum of the parts of a row."""
     total: Entries = {}
     for sign, entries in row:
         for j, value in factored[id(entries)].items():

@@ -63,11 +63,11 @@ class Closure:
         ]
 
     def relative(self, tie: int, qd: PerJoint, spin: Vec | None = None) -> Motion:
-        """The motion of a against b at the origin of a; spin: its angular part, where it is known."""
+        """Return the motion of a relative to b at the origin of a; spin: its angular part, if known."""
         raise NotImplementedError
 
     def rates(self, qd: PerJoint) -> list[Scalar]:
-        """K qd."""
+        """Return K qd."""
         moving = [self.relative(tie, qd) for tie in range(len(self.ties))]
         return [wrench.dot(motion) for motion, of in zip(moving, self.wrenches_of, strict=True) for wrench in of]
 
@@ -79,7 +79,7 @@ class Closure:
         return found
 
     def along_b(self, multipliers: Sequence[Scalar]) -> list[Scalar]:
-        """Multipliers as they belong to rows along the axes of b."""
+        """Return the multipliers of rows along the axes of b."""
         found, values = list[Scalar](), list(multipliers)
         for tie, b, turned in zip(self.ties, self.own, self.turned, strict=True):
             own, values = values[: tie.rows], values[tie.rows :]
@@ -99,7 +99,7 @@ class Closure:
     def _motion(
         self, frame: Frame, states: States | PerLink[State], point: Vec, base: State
     ) -> tuple[Vec, Motion]:
-        """A frame's angular velocity, and its acceleration at a point of its link, along the base's axes."""
+        """Return the angular velocity of a frame and its acceleration at a point of its link, in base axes."""
         pose, own = self.link_pose(frame), base
         if frame.link != BASE:
             own = State(*(self.sweep.at(values, frame.link) for values in (states.w, states.dw, states.dv)))
@@ -126,7 +126,7 @@ class Closure:
         return set(self.model.path(link))
 
     def reach(self, tie: int) -> Scalar:
-        """As far as the frames of a constraint are from the base at most, but for joints that slide."""
+        """Return a bound on the distance of a constraint's frames from the base, without sliding displacements."""
         total: Scalar = 0.0
         frames = (self.ties[tie].a, self.ties[tie].b)
         links = [self.model.links[i] for i in sorted(self.path(frames[0].link) | self.path(frames[1].link))]
@@ -169,7 +169,7 @@ class Mechanism(Closure):
         self.columns = [self._between(a, b, point) for (a, b), point in zip(ends, self.about, strict=True)]
 
     def moving(self, links: Collection[int], point: Vec) -> Columns:
-        """How the rates of these links' joints move a point."""
+        """Return the motion of a point for a unit velocity of each joint of these links."""
         found: Columns = {}
         for i in sorted(links):
             for j, h in enumerate(self.sweep.links[i].H_T.columns, self.first[i]):
@@ -178,7 +178,7 @@ class Mechanism(Closure):
         return found
 
     def _between(self, a: set[int], b: set[int], point: Vec) -> Columns:
-        """How rates move what links a carry against what links b do, at a point: what moves both has no column."""
+        """Return the columns of the motion of links a relative to links b at a point, without joints that move both."""
         found = self.moving(a - b, point)
         for j, motion in self.moving(b - a, point).items():
             found[j] = found[j] - motion if j in found else -motion
@@ -208,7 +208,7 @@ class Mechanism(Closure):
         return Elimination(self.sweep.tree_matrix(M), blocks, resolution, self.damping is not None)
 
     def _block(self, tie: int) -> Block:
-        """The rows of a constraint with their sizes."""
+        """Return the rows of a constraint with their sizes."""
         rows = self._rows(tie)
         touched = {j for row in rows for _, part in row for j in part}
         reach = self.reach(tie)
@@ -227,7 +227,7 @@ class Mechanism(Closure):
         return Block(rows, [turns if angular else slides for angular in is_angular(self.ties[tie].kind)])
 
     def _kept(self) -> list[int]:
-        """The constraints that multipliers are solved for: not those by which a body is a load."""
+        """Return the constraints whose multipliers are solved for: all but those that hold payloads."""
         return [k for k in range(len(self.ties)) if all(k != load.body.holds[0] for load in self.loads)]
 
     def _rows(self, tie: int) -> list[list[Part]]:

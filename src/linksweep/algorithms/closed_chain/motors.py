@@ -117,7 +117,7 @@ class _Reflected:
         return y, left
 
     def back(self, values: Entries) -> list[Scalar]:
-        """Q times these."""
+        """Return Q times these values."""
         found: list[Scalar] = [values.get(i, 0.0) for i in range(len(self.rows))]
         for mirror, factor in reversed(self.reflections):
             share = _sum(x * found[i] for i, x in mirror.items()) * factor
@@ -167,5 +167,5 @@ def _dot(a: Values, b: Values) -> Scalar:
 
 
 def _less(a: Values, share: Scalar, b: Values) -> list[Scalar]:
-    """a - share b."""
+    """Return a - share b."""
     return list(a) if is_zero(share) else [x if is_zero(y) else x - share * y for x, y in zip(a, b, strict=True)]

@@ -27,7 +27,7 @@ Forces = tuple[Force, ...]
 
 @dataclass(slots=True)
 class Place:
-    """A frame: the link that carries it, and where its axes and its point stand on that link."""
+    """A frame: the link that carries it, and its axes and point in the frame of that link."""
 
     link: int
     at: Transform
@@ -94,7 +94,7 @@ def _inward(sweep: Sweep, kept: PerLink[Gain], place: Place) -> PerLink[Forces]:
 
 
 def _parting(parents: list[int], a: int, b: int) -> int:
-    """The link farthest from the base that carries both."""
+    """Return the link farthest from the base that carries both."""
     above: set[int] = set()
     while a != BASE:
         above.add(a)

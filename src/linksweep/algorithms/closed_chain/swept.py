@@ -31,14 +31,14 @@ Sums = tuple[Scalar, ...]
 
 
 class Tree(Sweep, Protocol):
-    """A sweep that tells of which model it is."""
+    """A sweep with its model."""
 
     @property
     def model(self) -> CanonicalModel: ...
 
 
 class SweptMechanism(Closure):
-    """Constraints of a tree by sweeps; damping as of Mechanism."""
+    """Constraints of a tree by sweeps; damping as in Mechanism."""
 
     def __init__(self, sweep: Tree, damping: Scalar | None = None):
         super().__init__(sweep, sweep.model, world=True)
@@ -78,7 +78,7 @@ class SweptMechanism(Closure):
         return found
 
     def _on(self, frame: Frame, wrench: Force, point: Vec) -> Force:
-        """A wrench at a point, along the base's axes, as it acts on the frame's link."""
+        """Return a wrench at a point, along the axes of the base, as a force on the link of the frame."""
         pose = self.link_pose(frame)
         moment = wrench.moment + (point - pose.p).cross(wrench.force)
         values = self.sweep.held(leaves(Force(pose.turn_back(moment), pose.turn_back(wrench.force))))
@@ -110,7 +110,7 @@ class SweptMechanism(Closure):
         return self.sweep.held([1.0 if is_zero(value) else value for value in found])
 
     def _sums(self, terms: Callable[..., Sums], count: int, *own: PerLink[object]) -> Sums:
-        """Sums of these terms over all joints."""
+        """Return the sums of these terms over all joints."""
 
         def step(link: LinkView, outer: Sums, *own: object) -> tuple[tuple[()], Sums]:
             return (), tuple(a + b for a, b in zip(outer, terms(link, *own), strict=True))
@@ -123,13 +123,13 @@ class SweptMechanism(Closure):
         return found, found.run()
 
     def redundancies(self) -> list[Scalar]:
-        """As of Mechanism."""
+        """As in Mechanism."""
         found, _ = self._eliminate(self.sweep.zeros())
         shares, doubts = found.R.redundancies(self.count)
         return [*shares, *doubts]
 
     def solve(self, forces: PerJoint | None, k: Sequence[Scalar]) -> tuple[PerJoint, list[Scalar]]:
-        """As of Mechanism."""
+        """As in Mechanism."""
         z = self.sweep.zeros()
         if forces is not None:
             z, _ = self.sweep.inward(_whiten, ZERO_FORCE, self.kept, forces)
@@ -249,7 +249,7 @@ def _inverse(link: LinkView, nothing: tuple[()], at: Gain) -> tuple[Rows, tuple[
 
 
 def _mobility(link: LinkView, inverse: Rows, on_path: Scalar) -> Sums:
-    """What turns and what slides at this joint, over inertias."""
+    """Return the angular and linear mobility of this joint, divided by inertias."""
     turns: Scalar = 0.0
     slides: Scalar = 0.0
     for i, h in enumerate(link.H_T.columns):
@@ -273,7 +273,7 @@ def _smooth(
 
 
 def can_be_swept(model: CanonicalModel) -> bool:
-    """Whether constraints can be met by sweeps, and so by loops over the links."""
+    """Return whether constraints can be solved by sweeps, and so by loops over the links."""
     return not model.is_coupled and sum(tie.rows for tie in model.ties) <= MOST_ROWS
 
 

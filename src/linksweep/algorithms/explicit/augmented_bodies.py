@@ -20,14 +20,14 @@ from .influence import Axis, first_order, joint_axes
 
 @dataclass(slots=True)
 class Rigid:
-    """A mass, its centre, and its inertia about that."""
+    """A mass, its center of mass, and its inertia about the center of mass."""
 
     M: Scalar
     C: Vec
     III: Sym
 
     def joined(self, other: Rigid) -> Rigid:
-        """Both, welded together."""
+        """Return both bodies welded together."""
         M = self.M + other.M                                                                     # (28)
         share = 0.0 if is_zero(M) else other.M / M
         arm = other.C - self.C

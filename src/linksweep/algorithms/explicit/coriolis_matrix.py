@@ -34,7 +34,7 @@ class Moving:
 
 @dataclass(slots=True)
 class Subtree:
-    """I^C and B^C: what is outward of a joint, as if it were one body."""
+    """I^C and B^C of all links outward of a joint, as one body."""
 
     I: Inertia  # noqa: E741  (the paper's symbol)
     B: Coriolis
@@ -88,7 +88,7 @@ def coriolis_matrix(sweep: Sweep, qd: PerJoint) -> Pairs:
 
 
 def carried(link: LinkView, x: Carried) -> Carried:
-    """At and in the frame of the next link inward."""
+    """Return the record at and in the frame of the next link inward."""
     F, I_S = (tuple(link.phi(f) for f in forces) for forces in (x.F, x.I_S))
     return Carried(F, I_S, tuple(link.X.turn(moment) for moment in x.B_S))
 

@@ -27,7 +27,7 @@ from .influence import Axis, first_joint_poses, first_order, joint_axes, second_
 
 
 class Triples(dict[tuple[int, int, int], Scalar]):
-    """Elements by three joints; one that is not there is 0."""
+    """Elements by three joints; missing elements are 0."""
 
     def __missing__(self, place: tuple[int, int, int]) -> Scalar:
         return 0.0
@@ -62,11 +62,11 @@ class Power:
         return self[i, j, k]
 
     def of_product(self, i: int, j: int, k: int) -> Scalar:
-        """What stands at phi'_j phi'_k in torque i, however P* is split."""
+        """Return the coefficient of phi'_j phi'_k in torque i, which does not depend on how P* is split."""
         return self[i, j, k] if j == k else self[i, j, k] + self[i, k, j]
 
     def christoffel(self, i: int, j: int, k: int) -> Scalar:
-        """P* made symmetric in the rates: Christoffel's symbol of the first kind."""
+        """Return P* made symmetric in the velocities, the Christoffel symbol of the first kind."""
         return self[i, j, k] if j == k else self.of_product(i, j, k) * 0.5
 
     def p1(self, i: int, j: int, k: int) -> Scalar:

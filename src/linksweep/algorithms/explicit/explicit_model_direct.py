@@ -20,7 +20,7 @@ from ..whole_robot.kinematics import poses
 
 
 class DirectPower(Power):
-    """P* by all elements of its three terms; what is not there is 0."""
+    """P* by all elements of its three terms; missing elements are 0."""
 
     def p1(self, i: int, j: int, k: int) -> Scalar:
         return self.P1[i, j, k]

@@ -1,4 +1,4 @@
-"""Forward dynamics the usual way, O(n^3): mass matrix, bias torques, and a linear solve.
+"""Forward dynamics by the mass matrix (CRBA), the bias torques (RNEA) and a linear solve, O(n^3).
 
 What the papers compare with: M by composite bodies, (32)-(33) of G. Rodriguez 1987, bias torques by the Newton-Euler
 equations with no joint acceleration, (3.22)-(3.23) of G. Rodriguez and K. Kreutz 1988, and M qdd = T' by L^T D L, which

@@ -31,14 +31,14 @@ from .composite import composite
 
 
 class Accelerated(Protocol):
-    """What every forward dynamics finds."""
+    """The result that every forward dynamics algorithm has."""
 
     qdd: PerJoint
 
 
 @dataclass(slots=True)
 class Free:
-    """Of a joint's freedoms the columns of dqdd/dq and dqdd/dqd that only its own rows have; None: by M."""
+    """Columns of dqdd/dq and dqdd/dqd of a joint that have entries only in its own rows; None: computed with M."""
 
     q: tuple[Coordinates | None, ...]
     qd: tuple[Coordinates | None, ...]
@@ -84,7 +84,7 @@ def along(link: LinkView, motion: Motion) -> Coordinates:
 
 
 def spans(link: LinkView) -> bool:
-    """Whether S^T S = 1, and nothing but the bodies resists the joint."""
+    """Return whether S^T S = 1, and nothing but the bodies resists the joint."""
     if not (is_zero(link.armature) and is_zero(link.damping) and is_zero(link.friction)):
         return False
     products = [along(link, s) for s in link.H_T.columns]

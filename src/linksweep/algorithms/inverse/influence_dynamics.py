@@ -27,7 +27,7 @@ Element = Callable[[int, int, int], Scalar]  # of the joints i, j, k
 
 @dataclass(slots=True)
 class Base:
-    """Its motion in the frame of a first joint: its angular velocity and acceleration as axes, its acceleration a."""
+    """Base motion in the frame of a first joint: angular velocity and acceleration as axes, linear acceleration a."""
 
     turning: Axis
     speeding: Axis
@@ -97,7 +97,7 @@ def influence_dynamics(
 
 
 def seen_by(at: Pose, body: Body, rate: Scalar) -> Augmented:
-    """An augmented body and its partial momenta in the frame of its link, which stands at `at`."""
+    """Return an augmented body and its partial momenta in the frame of its link, whose pose is `at`."""
     rows = Mat(at.x, at.y, at.z).T
     back = Pose(rows.x, rows.y, rows.z, ZERO_VEC)  # the inverse rotation
     P_k = at.turn_back(body.P) * rate                                                            # (14)
@@ -106,7 +106,7 @@ def seen_by(at: Pose, body: Body, rate: Scalar) -> Augmented:
 
 
 def seen_from(X: Transform, base: BaseMotion) -> Base:
-    """The base's motion in the frame of a first joint, which X places."""
+    """Return the motion of the base in the frame of a first joint, whose transform is X."""
     origin = -X.turn_back(X.origin())
     turning, speeding = (Axis(X.turn_back(v), ZERO_VEC, origin) for v in (base.w, base.dw))
     return Base(turning, speeding, X.turn_back(base.a))

@@ -54,7 +54,7 @@ class Moving:
 
 @dataclass(slots=True)
 class Subtree:
-    """What hangs on a joint: its inertia I^C, 2 B^C, and the force f^C that it needs."""
+    """All links outward of a joint as one body: inertia I^C, 2 B^C, and the required force f^C."""
 
     I: Inertia  # noqa: E741  (the paper's symbol)
     B2: Coriolis

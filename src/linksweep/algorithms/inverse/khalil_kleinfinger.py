@@ -100,7 +100,7 @@ def motion_of_links(sweep: Sweep, qd: PerJoint, qdd: PerJoint, base: BaseMotion)
 
 
 def inertial_force(at: State, M: Inertia) -> Force:
-    """What accelerates a body that moves like this, at its origin; linear in the ten parameters of M."""
+    """Return the force that accelerates a moving body, at its origin; linear in the ten parameters of M."""
     U = at.U
     force = at.dv * M.mass + U @ M.mp                                                            # step: Newton
     moment = moment_of(at, U, M.second_moments()) + M.mp.cross(at.dv)                            # step: Euler

@@ -74,7 +74,7 @@ def coupled_colour(sweep: Unrolled, e: Sequence[Scalar]) -> list[Scalar]:
 
 
 def coupled_whiten(sweep: Unrolled, y: Sequence[Scalar]) -> list[Scalar]:
-    """L^-T y: the reverse."""
+    """L^-T y, the inverse of `coupled_colour`."""
     return coupled_matrix(sweep).inward(y)
 
 

@@ -1,4 +1,4 @@
-"""How far each joint is from moving nothing: D(k) over the inertia that is there to be moved.
+"""Distance of each joint from a singular configuration: D(k) over the inertia that the joint carries.
 
 D(k) = H P H^T + R, (4.6) of G. Rodriguez and K. Kreutz, "Recursive Mass Matrix Factorization and Inversion", 1988, is
 what a joint has to accelerate while the outer joints give way. Where they give way to all of it D(k) is 0, M singular,

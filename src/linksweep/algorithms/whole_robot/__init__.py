@@ -1,1 +1,1 @@
-"""Poses, Jacobians, momentum, energy, the regressor."""
+"""Kinematics, momentum, energy and the regressor of any robot, on a fixed or a floating base."""

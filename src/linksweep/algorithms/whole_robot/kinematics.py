@@ -27,9 +27,9 @@ class Column:
 
 @dataclass(slots=True)
 class Observer:
-    """Where a Jacobian is taken (point, with its velocity) and along which axes (with their angular velocity).
+    """The point of a Jacobian with its velocity, and the axes with their angular velocity, in the base frame.
 
-    All in the base frame; of `axes` only the directions count.
+    Only the directions of `axes` are used.
     """
 
     point: Vec
@@ -76,7 +76,7 @@ def jacobian(
 def jacobian_derivative(
     sweep: Sweep, at: PerLink[Pose], V: PerLink[Motion], qd: PerJoint, on_path: PerLink[Scalar], observer: Observer
 ) -> PerLink[Column]:
-    """Columns of dJ/dt, the derivative in time of each entry of `jacobian`; V as of `velocities`."""
+    """Columns of dJ/dt, the time derivative of each entry of `jacobian`; V from `velocities`."""
     o, axes = observer, observer.axes
 
     def step(
@@ -99,11 +99,11 @@ def jacobian_derivative(
 
 
 def column(h: Motion, at: Pose, point: Vec) -> Motion:
-    """The motion of a point, in the base frame, for a unit rate along h, a column of H^T of a link at this pose."""
+    """Return the motion of a point, in the base frame, for a unit velocity along h, a column of H^T of a link."""
     return _moved(h, at, 1.0, point)
 
 
 def _moved(h: Motion, at: Pose, on_path: Scalar, point: Vec) -> Motion:
-    """How a unit rate along h, a column of a link's H^T, moves a point, in the base's directions."""
+    """Return the motion of a point, in base axes, for a unit velocity along h, a column of H^T of a link."""
     angular = at.turn(h.angular) * on_path
     return Motion(angular, at.turn(h.linear) * on_path + angular.cross(point - at.p))                # (3.7)

@@ -24,7 +24,7 @@ from ..inverse.khalil_kleinfinger import State, moment_of, motion_of_links
 
 @dataclass(slots=True)
 class Unit:
-    """What a link asks whose mass, mx, my or mz is 1, and whose XX, YY, ZZ, XY, XZ or YZ is 1."""
+    """Forces of links with mass, mx, my or mz of 1, and moments of links with XX, YY, ZZ, XY, XZ or YZ of 1."""
 
     forces: tuple[Force, ...]
     moments: tuple[Vec, ...]
@@ -32,7 +32,7 @@ class Unit:
 
 @dataclass(slots=True)
 class Elements:
-    """Of link i and joint j: ten Coordinates, what each parameter of i asks of j; if i is j, what its armature asks."""
+    """Entries of link i and joint j: force of joint j per unit of each parameter of i and, if i is j, of armature."""
 
     columns: tuple[Coordinates, ...]
     motor: Values
