@@ -109,7 +109,7 @@ FAULTS = (
     ),
     Fault(
         "regressor-transposed", "a transposed matrix: acceleration tensor in the regressor",
-        "algorithms/whole_robot/regressor.py",
+        "algorithms/rigid_body/regressor.py",
         "dv, U = at.turn(moving.dv), moving.U.T",
         "dv, U = at.turn(moving.dv), moving.U",
         ("algorithms/test_regressor.py",),

@@ -17,7 +17,7 @@ from linksweep.algorithms.explicit.augmented_bodies import augmented_bodies
 from linksweep.algorithms.explicit.explicit_model import explicit_model
 from linksweep.algorithms.explicit.explicit_model_direct import explicit_model_direct
 from linksweep.algorithms.inverse.influence_dynamics import influence_dynamics
-from linksweep.algorithms.whole_robot.kinematics import poses
+from linksweep.algorithms.rigid_body.kinematics import poses
 from linksweep.errors import ArgumentError
 from linksweep.mechanism.canonical import canonical
 from linksweep.mechanism.sweeps import Unrolled

@@ -12,7 +12,7 @@ from robots_for_tests import at_rest, big, close, compiled, condition, floats, p
 from linksweep.algorithms.forward.filter_smoother import filter_smoother
 from linksweep.algorithms.inverse.newton_euler import newton_euler
 from linksweep.algorithms.mass_matrix.composite_inertia import mass_matrix
-from linksweep.algorithms.whole_robot.kinematics import jacobian, poses
+from linksweep.algorithms.rigid_body.kinematics import jacobian, poses
 from linksweep.backends.interpreter import Interpreter
 from linksweep.mechanism.sweeps import Records, Unrolled
 from linksweep.spatial.algebra import ZERO_FORCE, Force, Vec, leaves

@@ -15,7 +15,7 @@ from linksweep.functions.functions import FUNCTIONS
 from linksweep.functions.items import PUBLIC
 
 NEW = """
-from linksweep.algorithms.whole_robot.kinematics import poses
+from linksweep.algorithms.rigid_body.kinematics import poses
 from linksweep.functions.catalog.frames import frame_pose
 from linksweep.functions.declaration import Function, Method
 from linksweep.spatial.algebra import Vec

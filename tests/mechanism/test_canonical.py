@@ -27,7 +27,7 @@ from robots_for_tests import (
 
 import linksweep as ls
 from linksweep.algorithms.inverse.newton_euler import newton_euler
-from linksweep.algorithms.whole_robot.kinematics import WORLD, poses
+from linksweep.algorithms.rigid_body.kinematics import WORLD, poses
 from linksweep.mechanism.canonical import FAR, CanonicalLink, canonical
 from linksweep.mechanism.sweeps import Unrolled
 from linksweep.model.assembly import Part, assemble

@@ -14,7 +14,7 @@ import pytest
 from linksweep.algorithms.explicit.augmented_bodies import augmented_bodies
 from linksweep.algorithms.explicit.explicit_model import explicit_model
 from linksweep.algorithms.explicit.explicit_model_direct import explicit_model_direct
-from linksweep.algorithms.whole_robot.kinematics import poses
+from linksweep.algorithms.rigid_body.kinematics import poses
 from linksweep.functions.computation import RobotFunction
 from linksweep.mechanism.sweeps import Unrolled
 from linksweep.papers.exact.field import Residue

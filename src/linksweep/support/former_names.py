@@ -16,6 +16,7 @@ from types import ModuleType
 
 # A module of a package below is the module of the same name in the new package, unless it is listed itself.
 FORMER = {
+    "linksweep.algorithms.whole_robot": "linksweep.algorithms.rigid_body",
     "linksweep.analysis": "linksweep.robot",
     "linksweep.catalogue": "linksweep.functions",
     "linksweep.compiled": "linksweep.functions",

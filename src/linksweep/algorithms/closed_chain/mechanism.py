@@ -18,7 +18,7 @@ from ...spatial.scalars import Scalar, is_zero, sqrt, where
 from ...spatial.transforms import Pose, Shift
 from ..inverse.khalil_kleinfinger import State
 from ..mass_matrix.composite_inertia import mass_matrix
-from ..whole_robot.kinematics import WORLD, column, poses
+from ..rigid_body.kinematics import WORLD, column, poses
 from .carried import Load, carried_bodies, inertias
 from .elimination import Block, Elimination, Entries, Part
 from .constraint_rows import combined, errors, gap, is_angular, rows, second_derivatives

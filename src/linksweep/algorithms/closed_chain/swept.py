@@ -20,7 +20,7 @@ from ...spatial.algebra import ZERO_FORCE, ZERO_MOTION, Force, Motion, Vec, leav
 from ...spatial.orthogonal_solve import Entries, Triangle
 from ...spatial.scalars import Rows, Scalar, is_zero
 from ..mass_matrix.factorization import Gain, gains
-from ..whole_robot.kinematics import velocities
+from ..rigid_body.kinematics import velocities
 from .mechanism import Closure, Mechanism
 from .constraint_rows import is_angular
 

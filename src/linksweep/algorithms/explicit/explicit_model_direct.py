@@ -16,7 +16,7 @@ from ...mechanism.sweeps import Unrolled
 from .augmented_bodies import turned
 from .explicit_model import Power, Triples
 from .influence import influence, joint_axes
-from ..whole_robot.kinematics import poses
+from ..rigid_body.kinematics import poses
 
 
 class DirectPower(Power):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...algorithms.whole_robot.kinematics import poses
-from ...algorithms.whole_robot.momentum import Columns, composite_inertias, momentum_matrix
+from ...algorithms.rigid_body.kinematics import poses
+from ...algorithms.rigid_body.momentum import Columns, composite_inertias, momentum_matrix
 from ...mechanism.sweeps import LinkView
 from ...spatial.algebra import Vec
 from ...tracing.tracer import Tracer

@@ -10,7 +10,7 @@ from ...algorithms.closed_chain.operational_space import Place, operational_spac
 from ...algorithms.closed_chain.swept import constrained
 from ...algorithms.inverse.khalil_kleinfinger import State, motion_of_links
 from ...algorithms.mass_matrix.coupled import coupled_operational_space
-from ...algorithms.whole_robot.kinematics import poses
+from ...algorithms.rigid_body.kinematics import poses
 from ...mechanism.sweeps import PerLink
 from ...model.model import BASE, Frame
 from ...spatial.algebra import ZERO_VEC, Mat, Transform, Vec, leaves

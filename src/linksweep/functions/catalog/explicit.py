@@ -11,8 +11,8 @@ from ...algorithms.explicit.explicit_model import explicit_model
 from ...algorithms.explicit.explicit_model_direct import explicit_model_direct
 from ...algorithms.explicit.influence import influence, joint_axes
 from ...algorithms.mass_matrix.composite_inertia import mass_matrix
-from ...algorithms.whole_robot.kinematics import WORLD, poses
-from ...algorithms.whole_robot.regressor import regressor
+from ...algorithms.rigid_body.kinematics import WORLD, poses
+from ...algorithms.rigid_body.regressor import regressor
 from ...mechanism.sweeps import Adds, Unrolled
 from ...spatial.algebra import Vec, leaves
 from ...spatial.scalars import Scalar

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...algorithms.inverse.khalil_kleinfinger import State, motion_of_links
-from ...algorithms.whole_robot.kinematics import (
+from ...algorithms.rigid_body.kinematics import (
     WORLD,
     Column,
     Observer,
@@ -14,7 +14,7 @@ from ...algorithms.whole_robot.kinematics import (
     poses,
     velocities,
 )
-from ...algorithms.whole_robot.momentum import composite_inertias, kinetic_energy, momentum, momentum_matrix, seen_from
+from ...algorithms.rigid_body.momentum import composite_inertias, kinetic_energy, momentum, momentum_matrix, seen_from
 from ...errors import DescriptionError
 from ...mechanism.bias import BaseMotion
 from ...mechanism.joints import Coordinates

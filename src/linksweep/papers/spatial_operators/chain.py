@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...algorithms.mass_matrix.factorization import Gain
-from ...algorithms.whole_robot.kinematics import WORLD, poses
+from ...algorithms.rigid_body.kinematics import WORLD, poses
 from ...mechanism.canonical import CanonicalModel
 from ...mechanism.joints import Coordinates, Span
 from ...mechanism.sweeps import LinkView, PerLink, Records, Unrolled

@@ -15,7 +15,7 @@ import numpy as np
 from linksweep import robots
 from linksweep.algorithms.forward.filter_smoother import filter_smoother
 from linksweep.algorithms.inverse.boundary_value import boundary_value
-from linksweep.algorithms.whole_robot.kinematics import poses
+from linksweep.algorithms.rigid_body.kinematics import poses
 from linksweep.mechanism.bias import BaseMotion
 from linksweep.mechanism.canonical import canonical
 from linksweep.mechanism.sweeps import PerJoint, PerLink, Unrolled
