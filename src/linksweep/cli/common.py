@@ -344,12 +344,12 @@ def check_plot(path: Path) -> None:
     check_place(path)
 
 
-def check_outputs(output: Path | None, plot: Path | None) -> None:
-    """Check --output and --plot, before anything is computed."""
-    from linksweep.files import check_output
+def check_outputs(output: Path | None, plot: Path | None, trajectory: bool = False) -> None:
+    """Check --output (also .yaml for a trajectory) and --plot, before anything is computed."""
+    from linksweep.files.writing import ENDINGS, TRAJECTORY_ENDINGS, check_output
 
     if output is not None:
-        check_output(output)
+        check_output(output, TRAJECTORY_ENDINGS if trajectory else ENDINGS)
     if plot is not None:
         check_plot(plot)
 

@@ -93,7 +93,8 @@ def _compute(
     from linksweep.files.limit_watch import LimitWatch
     from linksweep.functions.items import ALIASES
 
-    check_outputs(output, plot)
+    check_outputs(output, plot, trajectory=True)
+    with_inputs = with_inputs or (output is not None and output.suffix.lower() == ".yaml")
     if output is not None:
         check_apart(output, trajectory, "the trajectory")
     arm = load_robot(robot)

@@ -2,7 +2,7 @@
 
 from linksweep.files.columns import block_columns, joint_columns
 from linksweep.files.reading import JointLog, load_log, load_trajectory, open_trajectory, read_log
-from linksweep.files.writing import check_output, check_place, write_table
+from linksweep.files.writing import check_output, check_place, write_joint_trajectory, write_table
 
 __all__ = [
     "JointLog",
@@ -14,5 +14,6 @@ __all__ = [
     "load_trajectory",
     "open_trajectory",
     "read_log",
+    "write_joint_trajectory",
     "write_table",
 ]

@@ -1,4 +1,7 @@
-"""Results to CSV, NPZ or Parquet by the file's ending, block by block, whole or not at all."""
+"""Results to CSV, NPZ, Parquet or a ROS JointTrajectory in YAML, by the file's ending, block by block.
+
+A file is written completely or not at all.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError, BackendError
 from linksweep.files.csv_files import arrow_module
@@ -21,15 +25,22 @@ from linksweep.support.messages import shown
 
 Columns = Mapping[str, tuple[str, ...]]
 ENDINGS = (".csv", ".npz", ".parquet")
+TRAJECTORY_ENDINGS = (*ENDINGS, ".yaml")
+POINT_FIELDS = {
+    "q": "positions",
+    "qd": "velocities",
+    "qdd": "accelerations",
+    "tau": "effort",
+}  # of JointTrajectoryPoint
 FEW_ROWS = 1000  # below, Python writes them sooner than pyarrow is imported
 
 
-def check_output(path: Path) -> None:
+def check_output(path: Path, endings: Sequence[str] = ENDINGS) -> None:
     """Refuse a file that could not be written, before anything is computed."""
-    if path.suffix.lower() not in ENDINGS:
+    if path.suffix.lower() not in endings:
         raise ArgumentError(
-            f"The output {shown(str(path))} ends in {path.suffix!r}, expected {', '.join(ENDINGS[:-1])} or "
-            f"{ENDINGS[-1]}: name it so."
+            f"The output {shown(str(path))} ends in {path.suffix!r}, expected {', '.join(endings[:-1])} or "
+            f"{endings[-1]}."
         )
     check_place(path)
     if path.suffix.lower() == ".parquet" and arrow_module("pyarrow.parquet") is None:
@@ -55,8 +66,9 @@ def write_table(
     columns: the names of each quantity's columns; NPZ gets one array for each quantity. finish: is called with the
     complete file, before that is synchronized to the disk and moved to `path`.
     """
-    check_output(path)
-    write = {".csv": _write_csv, ".npz": _write_npz, ".parquet": _write_parquet}[path.suffix.lower()]
+    check_output(path, TRAJECTORY_ENDINGS)
+    formats = {".csv": _write_csv, ".npz": _write_npz, ".parquet": _write_parquet, ".yaml": _write_yaml}
+    write = formats[path.suffix.lower()]
 
     def fill(to: Path) -> None:
         write(to, columns, iter(blocks), about)
@@ -121,3 +133,62 @@ def _write_parquet(to: Path, columns: Columns, blocks: Iterator[np.ndarray], abo
     with parquet.ParquetWriter(to, schema) as writer:
         for values in blocks:
             writer.write_batch(pyarrow.record_batch(list(np.ascontiguousarray(values.T)), schema=schema))
+
+
+def write_joint_trajectory(
+    path: str | os.PathLike[str], joints: Sequence[str], t: ArrayLike, q: ArrayLike, qd: ArrayLike | None = None,
+    qdd: ArrayLike | None = None, tau: ArrayLike | None = None,
+) -> None:  # fmt: skip
+    """Write samples as a trajectory_msgs/JointTrajectory message in YAML, as `ros2 topic pub` takes it.
+
+    Parameters
+    ----------
+    path : path of a .yaml file
+    joints : names
+        The joints, in the order of the columns: `robot.joint_names` for a robot with 1-DOF joints.
+    t : (n,)
+        Times from the start (s).
+    q, qd, qdd, tau : (n, joints)
+        Positions, velocities, accelerations and efforts. All but q may be omitted.
+    """
+    file, names = Path(path), list(joints)
+    if file.suffix.lower() != ".yaml":
+        raise ArgumentError(f"The trajectory {shown(str(file))} ends in {file.suffix!r}, expected .yaml.")
+    times = np.asarray(t, dtype=float)
+    arrays = {"q": q, "qd": qd, "qdd": qdd, "tau": tau}
+    blocks = {key: np.asarray(values, dtype=float) for key, values in arrays.items() if values is not None}
+    for key, values in blocks.items():
+        if times.ndim != 1 or values.shape != (len(times), len(names)):
+            raise ArgumentError(
+                f"{key} has shape {values.shape} with t of shape {times.shape}, expected (n, {len(names)}) and (n,)."
+            )
+    columns = {"t": ("t",), **{key: tuple(f"{key}.{name}" for name in names) for key in blocks}}
+    write_table(file, columns, [np.column_stack([times, *blocks.values()])], {})
+
+
+def _write_yaml(to: Path, columns: Columns, blocks: Iterator[np.ndarray], about: Mapping[str, object]) -> None:
+    """A JointTrajectory message; JSON texts are valid YAML."""
+    quantities = [block for block in columns if block != "t"]
+    joints = [[name.removeprefix(f"{block}.") for name in columns[block]] for block in quantities]
+    if any(block not in POINT_FIELDS for block in quantities) or any(names != joints[0] for names in joints[1:]):
+        raise ArgumentError(
+            f"A JointTrajectory has {', '.join(POINT_FIELDS)} of 1-DOF joints, got columns for {', '.join(columns)}: "
+            f"write .csv for a robot with a floating base or ball joints."
+        )
+    with to.open("w", encoding="utf-8") as file:
+        file.write("header:\n  stamp: {sec: 0, nanosec: 0}\n  frame_id: ''\n")
+        file.write(f"joint_names: {json.dumps(joints[0] if joints else [], ensure_ascii=False)}\npoints:\n")
+        first = None
+        for values in blocks:
+            if not np.isfinite(values).all():
+                raise ArgumentError("A JointTrajectory has finite numbers only, got NaN or infinity.")
+            for row in values.tolist():
+                first = row[0] if first is None else first
+                nanoseconds = round((row[0] - first) * 1e9)
+                seconds, rest = divmod(nanoseconds, 10**9)
+                start, lead = 1, "- "
+                for block in quantities:
+                    stop = start + len(columns[block])
+                    file.write(f"{lead}{POINT_FIELDS[block]}: {row[start:stop]!r}\n")
+                    start, lead = stop, "  "
+                file.write(f"{lead}time_from_start: {{sec: {seconds}, nanosec: {rest}}}\n")
