@@ -19,7 +19,7 @@ import numpy as np
 import linksweep as ls
 from linksweep.plots.figures import line_style, new_figure, style
 from linksweep.viewer import Scene
-from linksweep.viewer.recording import _page, _sandbox
+from linksweep.viewer.server import _page, _sandbox
 
 ASSETS = Path(__file__).parent.parent / "docs" / "assets"
 CONFIGURATIONS = [

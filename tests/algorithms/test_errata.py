@@ -42,7 +42,7 @@ from errata_arms import (
 from pin_models import random_robot
 from robots_for_tests import kinematics
 
-from linksweep.papers.counts.published_counts import KANG, KANG_PRINTED_ADDITIONS
+from linksweep.papers.published_counts import KANG, KANG_PRINTED_ADDITIONS
 
 ROOT = Path(__file__).parents[2]
 AGREES, MISSES = 1e-10, 1e-3  # of the largest entry

@@ -31,7 +31,7 @@ LEFT = {
     "linksweep.functions.arrays.Results": "an array, or a tuple of as many as were asked for: the caller knows",
     "linksweep.backends.registry.AnyKernel": "of whichever backend",
     "linksweep.model.constraints.Given": "what constraints are made from, and after that what it stands for",
-    "linksweep.papers.spatial_operators.linear.Operand": "what the operators of scipy's LinearOperator take and give",
+    "linksweep.papers.spatial_operators.chain.Operand": "what the operators of scipy's LinearOperator take and give",
     "linksweep.spatial.scalars.Scalar": "its operators, whose other side is any scalar of the same run",
     "linksweep.papers.exact.field.Exact": "a number of any exact kind",
     "linksweep.tracing.expression.Data": "which element of what, by the kind of leaf",

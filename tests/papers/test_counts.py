@@ -24,10 +24,10 @@ from abuse_helpers import PATIENCE
 import linksweep as ls
 from linksweep.errors import ModelWarning
 from linksweep.functions.functions import FUNCTIONS
-from linksweep.papers.counts import count_tables, counting
-from linksweep.papers.counts import published_counts as published
-from linksweep.papers.counts.counting import NUMBERS, Fitted, at_most, fit, general_arm, general_fit, step_counts
-from linksweep.papers.counts.published_counts import count, poly
+from linksweep.papers import operation_counts
+from linksweep.papers import published_counts as published
+from linksweep.papers.operation_counts import NUMBERS, Fitted, at_most, fit, general_arm, general_fit, step_counts
+from linksweep.papers.published_counts import count, poly
 from linksweep.papers.studies import planar
 from linksweep.tracing.count import Counts
 from linksweep.tracing.count import count as count_program
@@ -142,14 +142,14 @@ def test_bars_for_six_joints():
 @pytest.mark.slow
 def test_augmented_bodies_save_more_than_kang_claims():
     """44 % against reference [10]; ours against our own direct sums, and in all below Li's 2528."""
-    rows = {row[0]: row[1:] for row in count_tables.TABLES["kang_savings"]().rows}
+    rows = {row[0]: row[1:] for row in operation_counts.TABLES["kang_savings"]().rows}
     assert rows["Kang, as printed"][1] == "43.9%" and rows["linksweep, augmented_bodies"][2] == "51.5%"
     assert int(rows["linksweep, augmented_bodies"][0]) < published.KANG_LI_TOTAL < published.KANG_PRINTED_TOTAL
 
 
 def test_kane_where_the_first_axis_is_vertical():
     mul, add = published.ANGELES_FIRST_AXES_COINCIDE.six or (0, 0)
-    found = count_tables._vertical(6)
+    found = operation_counts._vertical(6)
     assert (found.mul, found.add) == (499, 406) and found.mul <= mul and found.add <= add
 
 
@@ -193,9 +193,9 @@ def test_recursions_cost_the_same_for_each_further_link(method: str):
 # ---- tables ----------------------------------------------------------------------------------------------------
 
 STEPS = {
-    "boundary_value": ("inverse_dynamics", "boundary_value", count_tables._kozlowski_step),
-    "filter_smoother": ("forward_dynamics", "filter_smoother", count_tables._filter_step),
-    "augmented_bodies": (EXPLICIT, "augmented_bodies", count_tables._kang_step),
+    "boundary_value": ("inverse_dynamics", "boundary_value", operation_counts._kozlowski_step),
+    "filter_smoother": ("forward_dynamics", "filter_smoother", operation_counts._filter_step),
+    "augmented_bodies": (EXPLICIT, "augmented_bodies", operation_counts._kang_step),
 }
 
 
@@ -207,12 +207,12 @@ def test_steps_add_up(case: tuple[Any, str, Any]):
     found = step_counts(arm.recipe(function, method, False).trace, step)
     whole = arm.operation_count(function, method, False)
     assert sum(found.values(), Counts(trig=whole.trig)) == whole
-    assert count_tables.UNNAMED not in found
+    assert operation_counts.UNNAMED not in found
 
 
 def test_planar_chain_costs_what_table_2_says():
     """For each further link 29, 28, 1: its 26, 28, 3 with one reciprocal and three products for three divisions."""
-    found = counting.filter_counts(bias=False)
+    found = operation_counts.filter_counts(bias=False)
     assert found.mul and found.add and found.div
     assert [f.polynomial.coefficients[1] for f in (found.mul, found.add, found.div)] == [29, 28, 1]
     table = published.RODRIGUEZ_2.total
@@ -220,11 +220,11 @@ def test_planar_chain_costs_what_table_2_says():
 
 
 def test_figure_4():
-    curves = counting.figure_4(range(1, 11))
-    assert counting.crossings(curves) == {"by Table III": 5, "as printed": 4, "linksweep": 6}
+    curves = operation_counts.figure_4(range(1, 11))
+    assert operation_counts.crossings(curves) == {"by Table III": 5, "as printed": 4, "linksweep": 6}
     assert all(curves["linksweep, filter and smoother"][n] <= curves["filter and smoother"][n] for n in range(1, 11))
     assert all(curves["linksweep, composite"][n] <= curves["composite, by Table III"][n] for n in range(1, 11))
-    six = count_program(counting.forward_program(6, counting.composite))
+    six = count_program(operation_counts.forward_program(6, operation_counts.composite))
     assert curves["linksweep, composite"][6] == (six.mul + six.add) / 2  # as the paper's 27 N: no divisions
     published_filter = published.RODRIGUEZ_2.total
     assert (published_filter.mul(1) + published_filter.add(1)) / 2 == 27 and published_filter.div(1) == 3
@@ -232,7 +232,7 @@ def test_figure_4():
 
 def test_figure_4_has_one_value():
     """The study and the table of counts show the same curves."""
-    curves, rows = counting.figure_4(range(1, 8)), planar.compute(7)
+    curves, rows = operation_counts.figure_4(range(1, 8)), planar.compute(7)
     for name, method in (("filter and smoother", "filter_smoother"), ("composite", "composite")):
         assert curves[f"linksweep, {name}"] == {row.n: planar.flops(row.plain[method]) for row in rows}
     assert curves["linksweep, filter and smoother"][6] == 119

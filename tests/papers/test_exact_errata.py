@@ -19,7 +19,7 @@ from linksweep.functions.computation import RobotFunction
 from linksweep.mechanism.sweeps import Unrolled
 from linksweep.papers.exact.field import Residue
 from linksweep.papers.exact.points import Draw, Point, Structure
-from linksweep.papers.exact.statements import ExactOperators
+from linksweep.papers.exact.proof import ExactOperators
 from linksweep.spatial.algebra import Vec
 
 CHAINS = ("RRRRR", "RPRRP", "PRPR")

@@ -16,11 +16,10 @@ from rule_patterns import NUMBERS, PATTERNS, every_rule
 
 from linksweep.functions.computation import RobotFunction
 from linksweep.functions.functions import FUNCTIONS
-from linksweep.papers.exact import statements as programs
+from linksweep.papers.exact import proof as programs
 from linksweep.papers.exact.field import Angle, lifted
 from linksweep.papers.exact.points import Draw, Point, exact_canonical, exact_model
-from linksweep.papers.exact.proof import prove
-from linksweep.papers.exact.statements import run, stages, traced
+from linksweep.papers.exact.proof import prove, run, stages, traced
 from linksweep.tracing import rules
 from linksweep.tracing.count import count
 from linksweep.tracing.expression import ONLINE, PARAMETER, Graph, Node

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from linksweep.papers.counts import published_counts as published
-from linksweep.papers.counts.published_counts import Polynomial, count, crossing, poly
+from linksweep.papers import published_counts as published
+from linksweep.papers.published_counts import Polynomial, count, crossing, poly
 
 TABLES = [
     published.ANGELES_STAGES, *published.KOZLOWSKI_1.values(), published.KOZLOWSKI_2, published.KANG,

@@ -21,7 +21,7 @@ from linksweep import robots
 from linksweep.errors import ArgumentError
 from linksweep.motion import NormalSpline, Quintic
 from linksweep.papers import studies
-from linksweep.papers.counts.published_counts import FIGURE_4, crossing
+from linksweep.papers.published_counts import FIGURE_4, crossing
 from linksweep.papers.studies import kang, planar, puma560, rates, sine_table, six_axis, stanford, statistics
 from linksweep.papers.studies.report import Study, at_most
 

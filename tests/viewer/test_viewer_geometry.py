@@ -19,7 +19,7 @@ from linksweep.robot import conventions
 
 trimesh: Any = pytest.importorskip("trimesh", reason="the viewer's meshes are read by trimesh: pip install viser")
 
-from linksweep.viewer import bodies, geometry, meshes, visuals  # noqa: E402
+from linksweep.viewer import geometry, meshes, visuals  # noqa: E402
 from linksweep.viewer.visuals import read_visuals  # noqa: E402
 
 ROBOT = """<robot name="two"><material name="blue"><color rgba="0 0 1 0.5"/></material>
@@ -389,10 +389,10 @@ def test_drawn_rods_lead_from_joint_to_joint(name: str):
         warnings.simplefilter("ignore", ModelWarning)
         model = ls.robots.model(name)
     named = geometry.link_frames(model)
-    _, size = bodies.size_of(model)
+    _, size = visuals.size_of(model)
     for index in range(-1, len(model.links)):
         ends = [np.zeros(3)]
-        for visual in bodies.simple_bodies(model, [index]):
+        for visual in visuals.simple_bodies(model, [index]):
             at = named[index] @ visual.at
             if isinstance(visual.shape, geometry.Capsule):
                 half = 0.5 * visual.shape.length * at[:3, 2]
@@ -406,7 +406,7 @@ def test_drawn_rods_lead_from_joint_to_joint(name: str):
 @pytest.mark.parametrize("n", [1, 7, 30])
 def test_bodies_are_drawn_for_any_chain(n: int):
     model = ls.robots.chain_model(n, seed=n, joints="mixed")
-    found = bodies.simple_bodies(model, range(BASE, n))
+    found = visuals.simple_bodies(model, range(BASE, n))
     frames = {frame.name for frame in model.frames}
     assert found and all(visual.frame in frames and np.isfinite(visual.at).all() for visual in found)
     assert all(np.isfinite(geometry.surface_of(visual.shape).vertices).all() for visual in found)

@@ -182,7 +182,7 @@ def rules_table(_: str) -> str:
 
 def explicit_table(_: str) -> str:
     """I* and P* together, by both methods, and inverse dynamics by influence coefficients beside Newton-Euler's."""
-    from linksweep.papers.counts.counting import general_arm
+    from linksweep.papers.operation_counts import general_arm
 
     arms = {"general arm, 6 R": general_arm(6), **{name: counted_robots()[name] for name in ("PUMA 560", "UR5")}}
     rows = [f"| | {' | '.join(arms)} |", "|---|" + "--:|" * len(arms)]
@@ -198,7 +198,7 @@ def explicit_table(_: str) -> str:
 
 
 def count_table(name: str) -> str:
-    from linksweep.papers.counts.count_tables import TABLES
+    from linksweep.papers.operation_counts import TABLES
 
     return TABLES[name]().markdown()
 

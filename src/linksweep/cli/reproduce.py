@@ -30,7 +30,7 @@ from linksweep.support.messages import nearest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from linksweep.papers.counts.count_tables import Compared
+    from linksweep.papers.operation_counts import Compared
     from linksweep.papers.studies.puma560 import RoundTrip
     from linksweep.robot.robot import Robot
     from linksweep.robots.general_arm import GeneralArm
@@ -159,7 +159,7 @@ def count(
         check_choice("--twist", twist, TWISTS)
     names = tuple(function or ())
     if tables:
-        from linksweep.papers.counts.count_tables import tables as make_tables
+        from linksweep.papers.operation_counts import tables as make_tables
 
         counted = make_tables()
     elif fit:
@@ -257,8 +257,8 @@ def _counts(
     frame: str | None,
     base_parameters: bool | None,
 ) -> Compared:
-    from linksweep.papers.counts.count_tables import Cell, Compared
-    from linksweep.papers.counts.published_counts import ROBOTS
+    from linksweep.papers.operation_counts import Cell, Compared
+    from linksweep.papers.published_counts import ROBOTS
 
     rows: list[tuple[Cell, ...]] = []
     names = names or _functions_with(arm, MAIN, method)
@@ -277,8 +277,7 @@ def _counts(
 def _fits(
     names: tuple[str, ...], method: str, frame: str | None, base_parameters: bool | None, joints: str, twist: str
 ) -> Compared:
-    from linksweep.papers.counts.count_tables import SIX, Cell, Compared, published_for
-    from linksweep.papers.counts.counting import general_arm, general_fit
+    from linksweep.papers.operation_counts import SIX, Cell, Compared, general_arm, general_fit, published_for
 
     rows: list[tuple[Cell, ...]] = []
     arm = general_arm(SIX, joints, twist)

@@ -6,10 +6,22 @@ colour-blind. A colour keeps its meaning across figures: black for measured or s
 and the robot model, blue for estimates and predictions. Overlaid joints have the colours that the viewer gives them.
 """
 
-from linksweep.plots.charts import bars, errors, heat, intervals, lines
+from linksweep.plots.charts import (
+    bars,
+    errors,
+    fitted_torques,
+    heat,
+    intervals,
+    lines,
+    overlaid,
+    panels,
+    phase,
+    spectra,
+    time_series,
+    torque_figure,
+)
 from linksweep.plots.drawing import Animation, animate, sketch
 from linksweep.plots.figures import Channel, channels, save
-from linksweep.plots.series import fitted_torques, overlaid, panels, phase, spectra, time_series, torque_figure
 
 __all__ = [
     "Animation",

@@ -16,7 +16,7 @@ from linksweep.robot.robot import Robot, checked_robot
 from linksweep.support.checks import real_array, real_number
 from linksweep.support.messages import shown
 
-from . import recording, server
+from . import server
 from .controls import Controls
 from .live import Law, LiveSimulation
 from .overlays import Overlays, forces_by_frame
@@ -141,7 +141,7 @@ class Viewer:
     def screenshot(self, path: str | Path, width: int = 1280, height: int = 800, *, transparent: bool = False) -> None:
         """Write the scene as PNG, drawn by an open page, or by a headless browser on this machine."""
         self._check_open()
-        recording.screenshot(self.scene.server, path, width, height, transparent)
+        server.screenshot(self.scene.server, path, width, height, transparent)
 
     def record(self, path: str | Path, fps: float | None = None, *, dark: bool = False) -> None:
         """Write the motion with its plots, or the present scene, as one HTML file that plays without Python or network.
@@ -155,13 +155,13 @@ class Viewer:
         if self.motion is not None:
             start, end = float(self.motion.t[0]), float(self.motion.t[-1])
             count = max(2, round((end - start) * (fps or 30.0)) + 1)
-            most = recording.MOST_FRAMES if fps is None else recording.MOST_FRAMES + 1  # which then raises
+            most = server.MOST_FRAMES if fps is None else server.MOST_FRAMES + 1  # which then raises
             times = np.linspace(start, end, min(count, most))
             plots = recorded_plots(self.first.robot, self.motion)
         self.pause()
         before = self.time.time if self.time is not None else 0.0
         with self.scene.lock:
-            recording.record(self.scene.server, path, times, self._draw_time, dark, plots)
+            server.record(self.scene.server, path, times, self._draw_time, dark, plots)
             if self.time is not None:
                 self._show_time(before, sliders=True)
 

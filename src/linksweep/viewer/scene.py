@@ -22,7 +22,6 @@ from linksweep.support.checks import one_of, real_array, real_number
 from linksweep.support.messages import shown
 
 from . import server as servers
-from .bodies import simple_bodies, size_of
 from .geometry import (
     Color,
     Shape,
@@ -42,7 +41,7 @@ from .geometry import (
 )
 from .meshes import MeshLibrary
 from .server import Handle
-from .visuals import load_visuals
+from .visuals import load_visuals, simple_bodies, size_of
 
 if TYPE_CHECKING:
     from linksweep.functions.compiled import CompiledFunction

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .linear import Operand, SpatialOperator
+from .chain import Operand, SpatialOperator
 from .operators import SpatialOperators
 
 Equations = list[tuple[Operand, ...]]

@@ -27,6 +27,7 @@ from ...support.lazy import lazy as cached_property
 from ...support.messages import listing, nearest, shown
 from .chain import (
     Carry,
+    SpatialOperator,
     Stack,
     TurnedChain,
     TurnedLink,
@@ -44,7 +45,6 @@ from .chain import (
     memoryless,
     strictly_causal,
 )
-from .linear import SpatialOperator
 
 
 def operators(robot: Robot, q: ArrayLike, tip: str | Sequence[str] | None = None) -> SpatialOperators:

@@ -10,8 +10,8 @@ import numpy as np
 from linksweep import robots
 from linksweep.errors import ArgumentError
 from linksweep.motion.trajectories import FloatArray
-from linksweep.papers.counts.counting import explicit_totals
-from linksweep.papers.counts.published_counts import KANG, KANG_LI_TOTAL, KANG_PREVIOUS_TOTAL, KANG_PRINTED_TOTAL
+from linksweep.papers.operation_counts import explicit_totals
+from linksweep.papers.published_counts import KANG, KANG_LI_TOTAL, KANG_PREVIOUS_TOTAL, KANG_PRINTED_TOTAL
 from linksweep.papers.studies.report import Check, Study, at_most, markdown_table
 
 if TYPE_CHECKING:

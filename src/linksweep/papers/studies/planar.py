@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from linksweep.algorithms.forward.composite import composite
 from linksweep.algorithms.forward.filter_smoother import filter_smoother
 from linksweep.errors import ArgumentError
-from linksweep.papers.counts.counting import flops, forward_program, mass_matrix_program
-from linksweep.papers.counts.published_counts import FIGURE_4, RODRIGUEZ_2, RODRIGUEZ_3, crossing
+from linksweep.papers.operation_counts import flops, forward_program, mass_matrix_program
+from linksweep.papers.published_counts import FIGURE_4, RODRIGUEZ_2, RODRIGUEZ_3, crossing
 from linksweep.papers.studies.report import Check, Study, markdown_table
 from linksweep.tracing.count import Counts, count
 

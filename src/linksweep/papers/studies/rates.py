@@ -16,7 +16,7 @@ import numpy as np
 from linksweep import robots
 from linksweep.backends.llvm import MachineKernel, kernel_module
 from linksweep.backends.target import host_target
-from linksweep.papers.counts.published_counts import KOZLOWSKI_1, KOZLOWSKI_2
+from linksweep.papers.published_counts import KOZLOWSKI_1, KOZLOWSKI_2
 from linksweep.papers.studies.puma560 import PAPER_HZ
 from linksweep.papers.studies.report import Check, Study, markdown_table
 from linksweep.support.timing import best_seconds, machine

@@ -1,1 +1,0 @@
-"""Operations: of methods, of published tables, of general arms."""
