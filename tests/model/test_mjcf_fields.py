@@ -27,7 +27,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "mjcf.md").read_text(encoding="utf-
 TESTED = (4, 0)  # the version of MuJoCo that the page speaks of
 SAYING = "left out are"
 
-ROWS = [line for line in PAGE.splitlines() if line.startswith("| `") or line.startswith("| a")]
+ROWS = [line for line in map(str.strip, PAGE.splitlines()) if line.startswith("| `") or line.startswith("| a")]
 NAMED = {name for row in ROWS for name in re.findall(r"`([^`]+)`", row.split(" | ")[0])}
 CLOSE = (
     "actuator_",

@@ -245,6 +245,20 @@ def test_sketch_is_to_scale(name: str):
     assert (places >= limits[:, 0]).all() and (places <= limits[:, 1]).all()
 
 
+@pytest.mark.parametrize("name", ["ur5e", "stanford"])
+def test_links_of_standard_tables_are_drawn_at_their_joints(name: str):
+    """The frames of a standard DH table are at the far ends of its links."""
+    bot = ls.load(name)
+    q = np.random.default_rng(4).uniform(-1, 1, (1, bot.nq))
+    scene = Scene(bot, q)
+    coms = [scene._com(0, k) for k in range(len(bot.model.links))]
+    assert np.allclose(scene.masses @ coms / scene.masses.sum(), bot.center_of_mass(q[0]), atol=1e-12)
+    for k, link in enumerate(bot.model.links):
+        parent, pose = scene._pose(0, link.parent), scene._pose(0, k)
+        if link.joint.kind == "revolute":
+            assert np.allclose(pose[:3, 3], parent[:3, :3] @ link.joint.placement.position + parent[:3, 3], atol=1e-12)
+
+
 def test_sketch_marks_the_mass_centre():
     bot = robot("puma560")
     q = np.array([0.3, -0.7, 0.4, 0.1, 0.9, 0.0])

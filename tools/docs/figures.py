@@ -16,6 +16,7 @@ DOCS = ROOT / "docs"
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import drawn  # noqa: E402
+import guide_figures  # noqa: E402
 
 BLUE, ORANGE, GREY, GREEN = "#0072B2", "#D55E00", "#8C8C8C", "#009E73"
 
@@ -256,5 +257,21 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "filter_diagram": filter_diagram,
     "puma_frames": puma_frames,
     "speed": speed,
+    "arms": guide_figures.arms,
+    "quick_torques": guide_figures.quick_torques,
+    "joint_panels": guide_figures.joint_panels,
+    "mjcf_flow": guide_figures.mjcf_flow,
+    "c_flow": guide_figures.c_flow,
+    "frameworks_flow": guide_figures.frameworks_flow,
+    "floating_base": guide_figures.floating_base,
+    "four_bar": guide_figures.four_bar,
+    "check_differences": guide_figures.check_differences,
+    "trajectories": guide_figures.trajectories,
+    "ik_branches": guide_figures.ik_branches,
+    "rollouts": guide_figures.rollouts,
+    "controllers": guide_figures.controllers,
+    "payload_torques": guide_figures.payload_torques,
+    "derivative_check": guide_figures.derivative_check,
+    "stream_flow": guide_figures.stream_flow,
     **of_peers(),
 }

@@ -26,7 +26,10 @@ from made import kept  # noqa: E402
 
 SPEED = re.compile(r"<!-- speed: README.md -->")
 PARTS = {  # what makes each part of the site, and from which files besides the package
-    "figures": (figures.made, ("tools/docs/figures.py", "benchmarks/drawn.py", "docs/benchmarks.md")),
+    "figures": (
+        figures.made,
+        ("tools/docs/figures.py", "tools/docs/guide_figures.py", "benchmarks/drawn.py", "docs/benchmarks.md"),
+    ),
     "reference": (reference.made, ("tools/docs/reference.py", "tools/docs/cells.py", "tools/docs/examples")),
     "studies": (studies_pages.made, ("tools/docs/studies_pages.py",)),
     "tutorials": (notebooks.made, ("tools/docs/notebooks.py", "tools/docs/cells.py", "examples/notebooks")),

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError, BackendError
-from linksweep.model.model import tools
+from linksweep.model.model import inverse, tools
 from linksweep.plots.figures import COLORS, as_floats, model_of, new_figure, plain
 from linksweep.support.checks import as_list, checked_flag, real_array
 from linksweep.support.display import ProgressBar
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
-    from linksweep.model.model import Model
+    from linksweep.model.model import Model, Placement
     from linksweep.robot.robot import Robot
 
 Axes3D = Any  # of mplot3d, which has no types
@@ -84,6 +84,7 @@ class Scene:
         backend = "interpreter" if len(q) < 10 else None
         self.poses: np.ndarray = rigid.compile("poses", backend=backend)(q)
         self.index = {name: k for k, name in enumerate(names)}
+        self.to_body = {frame.name: _inverse(frame.placement) for frame in self.model.frames}
         self.frames = self._chosen_frames(frames)
         self.masses = np.array([float(link.inertial.mass) for link in self.model.links])
         points = self.poses[:, :, :3, 3].reshape(-1, 3)
@@ -143,8 +144,9 @@ class Scene:
         self._fit(axes)
 
     def _pose(self, sample: int, link: int) -> np.ndarray:
+        """Return the pose of a body frame, which is at the link's joint; frames of standard DH tables are not."""
         name = self.model.base if link < 0 else self.model.links[link].name
-        return self.poses[sample, self.index[name]]
+        return self.poses[sample, self.index[name]] @ self.to_body[name]
 
     def _chosen_frames(self, frames: str | Sequence[str] | None) -> tuple[str, ...]:
         if frames is None:
@@ -310,6 +312,14 @@ def _sphere(center: np.ndarray, radius: float) -> list[np.ndarray]:
     return [
         np.stack([grid[i, j], grid[i + 1, j], grid[i + 1, j + 1], grid[i, j + 1]]) for i in range(6) for j in range(10)
     ]
+
+
+def _inverse(placement: Placement) -> np.ndarray:
+    """Return the inverse of a pose as a matrix (4, 4)."""
+    back = inverse(placement)
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = back.rotation, back.position
+    return pose
 
 
 def _shaded(faces: list[np.ndarray], color: str) -> list[tuple[float, ...]]:
