@@ -122,7 +122,7 @@ def test_mistakes(robot: ls.Robot, source: Any, sink: Any, says: str, tmp_path: 
 def test_what_is_no_function(robot: ls.Robot, tmp_path: Path):
     with pytest.raises(ArgumentError, match="expected a compiled function"):
         ls.stream(robot.inverse_dynamics, {}, tmp_path / "tau.npy")  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="rows is 0, expected a whole number"):
+    with pytest.raises(ArgumentError, match="rows is 0, expected an integer"):
         ls.stream(robot.compile("gravity_forces"), {"q": np.zeros((1, 6))}, tmp_path / "g.npy", rows=0)
 
 

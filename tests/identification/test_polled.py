@@ -12,7 +12,7 @@ from joint_logs import JointLog, clean_log, held, held_torques, polled
 
 import linksweep as ls
 from linksweep.identification.filtering import low_pass
-from linksweep.identification.retiming import sampling_times, stale_rows
+from linksweep.identification.log import sampling_times, stale_rows
 
 CUTOFF = 10.0
 INSIDE = slice(300, -300)  # at the ends a filter guesses

@@ -36,13 +36,12 @@ def read_csv(path: Path, robot: str, columns: dict[str, tuple[str, ...]], checke
 
 
 def read_header(path: Path) -> list[str]:
-    """The column names of a file; none if its first line is empty."""
+    """Return the column names of a file."""
     try:
         with path.open("rb") as source:
-            first = source.readline(BLOCK)
+            return header_of(path, source.readline(BLOCK))
     except OSError as reason:
         raise unreadable(path, reason) from reason
-    return header_of(path, first) if first.strip() else []
 
 
 def read_all(path: Path, indices: Sequence[int]) -> np.ndarray:
@@ -59,15 +58,7 @@ def _opened(path: Path, robot: str, columns: dict[str, tuple[str, ...]], checked
     except OSError as reason:
         raise unreadable(path, reason) from reason
     with source:
-        first = _read(path, source, BLOCK, line=True)
-        if not first.strip():
-            empty = not first and not _read(path, source, 1)
-            raise ArgumentError(
-                f"{path} {'is empty' if empty else 'begins with an empty line'}, expected a header such as "
-                f"t,{','.join(names[0] for block, names in columns.items() if block != 't')},... and one row per "
-                "sample."
-            )
-        header = header_of(path, first)
+        header = header_of(path, _read(path, source, BLOCK, line=True))
         requested = find_columns(f"{path}, line 1", header, robot, columns, other_joints=not checked)
         yield np.empty((0, len(requested)))
         file = _File(path, source, header, [column.index for column in requested], checked)
@@ -259,7 +250,8 @@ def header_of(path: Path, line: bytes) -> list[str]:
     """The names in the first line of a CSV file."""
     text = decoded(path, line, 1).removeprefix("\ufeff").rstrip("\r\n")
     if not text.strip():
-        raise ArgumentError(f"{path} begins with an empty line, expected a header: t, and the joints' columns.")
+        problem = "begins with an empty line" if line else "is empty"
+        raise ArgumentError(f"{path} {problem}, expected a header such as t,q.joint1,... and one row per sample.")
     if "\r" in text:
         raise ArgumentError(f"{path} ends its lines with CR alone, expected LF or CR LF.")
     try:

@@ -1,4 +1,4 @@
-"""Which joints go beyond their limits along a trajectory that streams by: when, and by how much."""
+"""Violations of joint limits along a trajectory that is read or computed in blocks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from linksweep.model.model import Joint, Model
 from linksweep.support.files import Facts
 
 QUANTITIES = {"q": "position", "qd": "velocity", "tau": "effort"}
-ROUNDING = 1e-9  # of the limit, or of 1: a limit that is reached, with the digits of a file, is kept
-TURNS = 4  # whole turns beyond which an angle without a limit is more likely in degrees
+ROUNDING = 1e-9  # of the limit, or of 1: the digits of a file may exceed a limit by this much
+TURNS = 4  # full turns: larger angles of joints without limits are probably in degrees
 
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """A joint beyond one of its limits: the furthest value, when, by how much, and when it was first beyond."""
+    """A violated joint limit: the most extreme value, its excess, its time t, and the time of the first violation."""
 
     joint: str
     quantity: str  # "position", "velocity", "effort"
@@ -40,9 +40,9 @@ class Excess:
 
 
 class LimitWatch:
-    """Show it every block of samples; it remembers the furthest excess of each joint.
+    """The largest limit violation of each joint in the blocks of samples that are passed to `add`.
 
-    simulated: positions are computed, all but the first, so that only these can be in degrees by mistake.
+    simulated: only the first positions are an input that may be in degrees by mistake; the others are computed.
     """
 
     def __init__(self, model: Model, simulated: bool = False):
@@ -57,62 +57,64 @@ class LimitWatch:
             self._bounds[block] = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
             self._units[block] = [row[2] for row in rows]
             self._names[block] = [name.partition(".")[2] for name in joint_columns(model, block)]
-        place = 0
+        nq = 0
         for joint in joints:
-            for k, entry in enumerate(joint.type.coordinates, place):
+            for k, entry in enumerate(joint.type.coordinates, nq):
                 if entry.measures == TURN and joint.type.euclidean:
                     self._turning.append((k, joint))
-            place += joint.type.nq
-        self._found: dict[tuple[str, int, int], Excess] = {}
-        self._least = np.full(place, np.inf)
-        self._most = np.full(place, -np.inf)
+            nq += joint.type.nq
+        self._excesses: dict[tuple[str, int, int], Excess] = {}
+        self._min = np.full(nq, np.inf)
+        self._max = np.full(nq, -np.inf)
 
     def add(self, t: np.ndarray, **blocks: np.ndarray) -> None:
-        """Times (samples,) and q, qd, tau (samples, width) of them; what is not finite is passed over."""
+        """Add times (samples,) and q, qd, tau (samples, width); NaN is ignored."""
         if not len(t):
             return
         for block, values in blocks.items():
             columns = np.ascontiguousarray(values.T)  # ten times as fast as along the rows
-            least, most = np.fmin.reduce(columns, axis=1), np.fmax.reduce(columns, axis=1)
+            lowest, highest = np.fmin.reduce(columns, axis=1), np.fmax.reduce(columns, axis=1)
             if block == "q" and not self._simulated:
-                self._least, self._most = np.fmin(self._least, least), np.fmax(self._most, most)
+                self._min, self._max = np.fmin(self._min, lowest), np.fmax(self._max, highest)
             elif block == "q" and not self._started:
-                self._least, self._most = np.fmin(self._least, values[0]), np.fmax(self._most, values[0])
+                self._min, self._max = np.fmin(self._min, values[0]), np.fmax(self._max, values[0])
                 self._started = True
             lower, upper = self._bounds[block]
             slack = ROUNDING * np.maximum(1.0, np.abs(self._bounds[block]))
-            for column in np.flatnonzero((least < lower - slack[0]) | (most > upper + slack[1])):
-                self._look(block, int(column), t, columns[column], slack[:, column])
+            for column in np.flatnonzero((lowest < lower - slack[0]) | (highest > upper + slack[1])):
+                self._check_column(block, int(column), t, columns[column], slack[:, column])
 
-    def _look(self, block: str, column: int, t: np.ndarray, values: np.ndarray, slack: np.ndarray) -> None:
-        """A column that somewhere goes beyond a limit."""
+    def _check_column(self, block: str, column: int, t: np.ndarray, values: np.ndarray, slack: np.ndarray) -> None:
+        """Record the violations of a column that exceeds a limit somewhere."""
         lower, upper = (bounds[column] for bounds in self._bounds[block])
         sides = ((0, lower - values), (1, values - upper)) if block == "q" else ((1, np.abs(values) - upper),)
         for side, beyond in sides:
             outside = beyond > slack[side]  # NaN is not
             if outside.any():
                 row, first = int(np.where(outside, beyond, 0.0).argmax()), int(outside.argmax())
-                self._note((block, column, side), values[row], beyond[row], t[row], t[first])
+                self._record((block, column, side), values[row], beyond[row], t[row], t[first])
 
-    def _note(self, key: tuple[str, int, int], value: float, by: float, t: float, first: float) -> None:
+    def _record(self, key: tuple[str, int, int], value: float, by: float, t: float, first: float) -> None:
         block, column, side = key
-        before = self._found.get(key)
+        before = self._excesses.get(key)
         if before is None or before.by < by:
-            self._found[key] = Excess(
+            self._excesses[key] = Excess(
                 self._names[block][column], QUANTITIES[block], float(self._bounds[block][side][column]), float(value),
                 float(by), float(t), float(first) if before is None else before.first, self._units[block][column],
             )  # fmt: skip
 
     @property
     def excesses(self) -> tuple[Excess, ...]:
-        """The furthest of each joint, quantity and side: positions first, in the order of the joints."""
+        """The largest violation of each joint, quantity and side: positions first, in the order of the joints."""
         blocks = list(QUANTITIES)
-        return tuple(self._found[key] for key in sorted(self._found, key=lambda key: (blocks.index(key[0]), key[1:])))
+        return tuple(
+            self._excesses[key] for key in sorted(self._excesses, key=lambda key: (blocks.index(key[0]), key[1:]))
+        )
 
     @property
     def degrees(self) -> str:
-        """A sentence where positions look like degrees; nothing where they may be radians."""
-        far = [(max(-self._least[k], self._most[k]), k, joint) for k, joint in self._turning]
+        """A hint if positions are probably in degrees, otherwise an empty string."""
+        far = [(max(-self._min[k], self._max[k]), k, joint) for k, joint in self._turning]
         far = [entry for entry in far if entry[0] > 2.0 * math.pi]
         if not far:
             return ""
@@ -134,19 +136,19 @@ class LimitWatch:
             f"pi/180."
         )
 
-    def _fits(self, place: int, joint: Joint, unit: float) -> bool:
-        """Whether the joint stays within its limits when its numbers are in this unit."""
-        slack = ROUNDING * max(1.0, self._most[place] * unit)
+    def _fits(self, index: int, joint: Joint, unit: float) -> bool:
+        """Whether the joint stays within its limits if its positions are in this unit."""
+        slack = ROUNDING * max(1.0, self._max[index] * unit)
         limits = joint.limits
-        return limits.lower - slack <= self._least[place] * unit and self._most[place] * unit <= limits.upper + slack
+        return limits.lower - slack <= self._min[index] * unit and self._max[index] * unit <= limits.upper + slack
 
-    def lines(self, most: int = 12) -> list[str]:
-        """What to print: one line each, and the hint."""
-        found = self.excesses
-        said = [f"beyond limits: {excess}" for excess in found[:most]]
-        if len(found) > most:
-            said.append(f"beyond limits: {len(found) - most} more, which --json lists")
-        return [*said, *filter(None, [self.degrees])]
+    def lines(self, limit: int = 12) -> list[str]:
+        """Return lines to print: the first violations, the number of others, and the hint."""
+        excesses = self.excesses
+        lines = [f"beyond limits: {excess}" for excess in excesses[:limit]]
+        if len(excesses) > limit:
+            lines.append(f"beyond limits: {len(excesses) - limit} more, which --json lists")
+        return [*lines, *filter(None, [self.degrees])]
 
     def as_dict(self) -> Facts:
         return {"beyond_limits": [asdict(excess) for excess in self.excesses], "hint": self.degrees or None}
@@ -157,7 +159,7 @@ def _is_limited(joint: Joint) -> bool:
 
 
 def _entries(joint: Joint, block: str) -> list[tuple[float, float, str]]:
-    """Lower bound, upper bound and unit of each entry of a joint in a block."""
+    """Return the lower bound, upper bound and unit of each entry of a joint in a block."""
     if block == "q" and not joint.type.limited:
         return [(-math.inf, math.inf, "")] * joint.type.nq
     size = joint.limits.velocity if block == "qd" else joint.limits.effort

@@ -1,4 +1,4 @@
-"""`stream`: a compiled function over files that are larger than memory, from disk to disk."""
+"""`stream`: evaluate a compiled function over files that are larger than memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from linksweep.errors import ArgumentError
 from linksweep.functions.compiled import CompiledFunction
-from linksweep.support.checks import as_array, check_memory, refuse_foreign
+from linksweep.support.checks import as_array, check_memory, refuse_foreign, whole_number
 from linksweep.support.display import ProgressBar
 from linksweep.support.files import write_atomically
 from linksweep.support.messages import shown
@@ -62,7 +62,7 @@ def stream(
         )
     inputs, outputs = function.signature.inputs, function.signature.outputs
     numbers = sum(math.prod(a.shape) for a in (*inputs, *outputs))
-    size = max(CHUNK // (8 * max(numbers, 1)), 256) if rows is None else _whole_rows(rows)
+    size = max(CHUNK // (8 * max(numbers, 1)), 256) if rows is None else whole_number("rows", rows, at_least=1)
     read = _reader(source, inputs, robot)
     if read.total is not None:
         size = max(min(size, read.total), 1)
@@ -74,9 +74,9 @@ def stream(
 
 @dataclass(frozen=True)
 class _Source:
-    """total: rows, where known. blocks(size): arguments of so many rows, and the share that has been read.
+    """Rows to read. total: number of rows, None if unknown. files: the files that are read.
 
-    tail: of arrays, the sizes of several axes come as they are; tables give one axis. files: what is read.
+    blocks(size): arguments of `size` rows at a time, and the fraction that has been read.
     """
 
     total: int | None
@@ -143,12 +143,10 @@ def _opened(path: Path) -> np.ndarray:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as reason:
         raise ArgumentError(
-            f"The file {path} cannot be read ({reason.strerror or reason}), expected a .npy file: check the path."
+            f"The file {path} cannot be read ({reason.strerror or reason}), expected a .npy file."
         ) from reason
     except (ValueError, EOFError) as reason:
-        raise ArgumentError(
-            f"The file {path} is no .npy file of numbers ({reason}), expected one: save it so."
-        ) from reason
+        raise ArgumentError(f"The file {path} is not a .npy file of numbers ({reason}).") from reason
 
 
 def _forget(array: np.ndarray, start: int, end: int) -> None:
@@ -163,7 +161,7 @@ def _forget(array: np.ndarray, start: int, end: int) -> None:
     row = array.strides[0]
     before = array.offset % mmap.ALLOCATIONGRANULARITY  # type: ignore[attr-defined]  # the map begins with a whole page
     low = (before + start * row) // mmap.PAGESIZE * mmap.PAGESIZE
-    high = (before + end * row) // mmap.PAGESIZE * mmap.PAGESIZE  # what the next block begins with stays
+    high = (before + end * row) // mmap.PAGESIZE * mmap.PAGESIZE  # the first page of the next block stays
     if high > low:
         with contextlib.suppress(OSError, ValueError):
             mapped.madvise(mmap.MADV_DONTNEED, low, high - low)
@@ -206,7 +204,7 @@ def _split(values: np.ndarray, inputs: Sequence[Argument]) -> list[np.ndarray]:
 
 
 def _columns(argument: Argument, robot: Robot | None) -> tuple[str, ...]:
-    """By the robot's joints where there is one column for each, else by number."""
+    """Return the columns of an argument: by joint if the robot has one for each, otherwise by number."""
     size = math.prod(argument.shape)
     if robot is not None and len(argument.shape) == 1:
         names = joint_columns(robot.model, argument.name)
@@ -242,11 +240,11 @@ def _writer(sink: Sink, outputs: Sequence[Argument], robot: Robot | None) -> Wri
 
         def computed() -> Iterator[np.ndarray]:
             nonlocal done
-            for given, share in source.blocks(size):
-                found = function(*given)
-                parts = found if len(outputs) > 1 else (found,)
-                done += len(given[0])
-                yield np.concatenate([part.reshape(len(given[0]), -1) for part in parts], axis=1)
+            for arguments, share in source.blocks(size):
+                result = function(*arguments)
+                parts = result if len(outputs) > 1 else (result,)
+                done += len(arguments[0])
+                yield np.concatenate([part.reshape(len(arguments[0]), -1) for part in parts], axis=1)
                 watch(share)
 
         write_table(path, columns, computed(), {"function": function.name})
@@ -286,7 +284,7 @@ def _npy_writer(paths: list[Path], outputs: Sequence[Argument]) -> Writer:
 
 
 def _all_or_none(paths: list[Path], temporary: list[Path], fill: Callable[[list[Path]], None]) -> None:
-    """Files that are moved into their places when all of them are full."""
+    """Fill temporary files, and move all of them to `paths` when they are complete."""
     if not paths:
         fill(temporary)
     else:
@@ -297,32 +295,32 @@ def _pump(
     source: _Source, function: CompiledFunction, size: int, watch: Callable[[float], None], files: list[FileIO],
     outputs: Sequence[Argument], dtype: np.dtype,
 ) -> int:  # fmt: skip
-    """Compute block after block in this thread and another: what one of them reads or writes, the other computes in."""
+    """Compute blocks in two threads, so that one computes while the other reads or writes; return the row count."""
     blocks, taking, writing, stopped = source.blocks(size), Lock(), Lock(), Event()
     rows = 0
 
     def take() -> tuple[int, list[np.ndarray], float] | None:
         nonlocal rows
         with taking:
-            found = None if stopped.is_set() else next(blocks, None)
-            if found is None:
+            block = None if stopped.is_set() else next(blocks, None)
+            if block is None:
                 return None
-            start, rows = rows, rows + len(found[0][0])
-            return start, *found
+            start, rows = rows, rows + len(block[0][0])
+            return start, *block
 
     def work(watch: Callable[[float], None]) -> None:
         buffers = [np.empty((0, *output.shape), dtype) for output in outputs]
         try:
             while (taken := take()) is not None:
-                start, given, share = taken
-                if any(array.dtype != dtype for array in given):
-                    with np.errstate(all="ignore"):  # too large for float32 is infinite, as in a call
-                        given = [np.asarray(array, dtype) for array in given]
-                count = len(given[0])
+                start, arguments, share = taken
+                if any(array.dtype != dtype for array in arguments):
+                    with np.errstate(all="ignore"):  # values too large for float32 become infinite, as in a call
+                        arguments = [np.asarray(array, dtype) for array in arguments]
+                count = len(arguments[0])
                 if len(buffers[0]) < count:
                     buffers = [np.empty((count, *output.shape), dtype) for output in outputs]
                 results = [buffer[:count] for buffer in buffers]
-                function(*given, out=results[0] if len(results) == 1 else tuple(results))
+                function(*arguments, out=results[0] if len(results) == 1 else tuple(results))
                 with writing:
                     for file, array in zip(files, results, strict=True):
                         _put(file, array, start)
@@ -339,7 +337,7 @@ def _pump(
 
 
 def _put(file: FileIO, array: np.ndarray, start: int) -> None:
-    """Rows in their place, from the start-th on."""
+    """Write rows to a .npy file, beginning with row `start`."""
     left = array.reshape(-1).view(np.uint8).data
     file.seek(_HEADER + start * array.itemsize * math.prod(array.shape[1:]))
     while len(left):
@@ -347,7 +345,7 @@ def _put(file: FileIO, array: np.ndarray, start: int) -> None:
 
 
 def _reserve(file: FileIO, size: int) -> None:
-    """Room on the disk, so that a full one is known at once; blocks that are there take a fifth of the time to fill."""
+    """Allocate disk space: a full disk raises at once, and writing to allocated blocks takes a fifth of the time."""
     if size and hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(file.fileno(), 0, size + _HEADER)
@@ -357,7 +355,7 @@ def _reserve(file: FileIO, size: int) -> None:
 
 
 def _header(file: FileIO, rows: int, shape: tuple[int, ...], dtype: np.dtype) -> None:
-    """A .npy header of a length that does not depend on the number of rows, which may not be known yet."""
+    """Write a .npy header whose length does not depend on the number of rows, which may not be known yet."""
     text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({', '.join(map(str, (rows, *shape)))},), }}"
     length = _HEADER - 10
     file.write(b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + text.ljust(length - 1).encode("ascii") + b"\n")
@@ -366,18 +364,12 @@ def _header(file: FileIO, rows: int, shape: tuple[int, ...], dtype: np.dtype) ->
 def _check_apart(sinks: Sequence[Path], sources: Sequence[Path]) -> None:
     for path in sinks:
         if path.exists() and any(other.exists() and path.samefile(other) for other in sources):
-            raise ArgumentError(f"The sink {path} is a source as well, expected another file: choose one.")
+            raise ArgumentError(f"The sink {path} is a source as well, expected another file.")
     if len({path.absolute() for path in sinks}) != len(sinks):
-        raise ArgumentError("Two results have one sink, expected a file for each: choose another.")
+        raise ArgumentError("Two results have the same sink, expected a file for each.")
 
 
 def _path(name: str, value: object) -> Path:
     if not isinstance(value, (str, os.PathLike)):
         raise ArgumentError(f"The {name} is {shown(value)}, expected a file's path, or a dictionary of .npy files.")
     return Path(value)
-
-
-def _whole_rows(rows: object) -> int:
-    if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
-        raise ArgumentError(f"rows is {shown(rows)}, expected a whole number from 1 on, or None.")
-    return int(rows)

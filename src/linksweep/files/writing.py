@@ -1,4 +1,4 @@
-"""Results to CSV, NPZ, Parquet or a ROS JointTrajectory in YAML, by the file's ending, block by block.
+"""Results as CSV, NPZ or Parquet files, or as a ROS JointTrajectory in YAML, written in blocks.
 
 A file is written completely or not at all.
 """
@@ -32,11 +32,11 @@ POINT_FIELDS = {
     "qdd": "accelerations",
     "tau": "effort",
 }  # of JointTrajectoryPoint
-FEW_ROWS = 1000  # below, Python writes them sooner than pyarrow is imported
+FEW_ROWS = 1000  # for fewer rows, importing pyarrow takes longer than writing without it
 
 
 def check_output(path: Path, endings: Sequence[str] = ENDINGS) -> None:
-    """Refuse a file that could not be written, before anything is computed."""
+    """Raise an error for a file that cannot be written, before anything is computed."""
     if path.suffix.lower() not in endings:
         raise ArgumentError(
             f"The output {shown(str(path))} ends in {path.suffix!r}, expected {', '.join(endings[:-1])} or "
@@ -48,23 +48,23 @@ def check_output(path: Path, endings: Sequence[str] = ENDINGS) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Refuse a place where no file can be."""
+    """Raise an error for a path at which no file can be created."""
     target = real_output(path)
     if target.is_dir():
-        raise ArgumentError(f"The output {path} is a folder, expected a file: name one in it.")
+        raise ArgumentError(f"The output {path} is a folder, expected a file.")
     folder = next(folder for folder in target.absolute().parents if folder.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ArgumentError(f"The output {path} cannot be written, expected a folder that takes files: choose another.")
+        raise ArgumentError(f"The output {path} cannot be written, expected a writable folder.")
 
 
 def write_table(
     path: Path, columns: Columns, blocks: Iterable[np.ndarray], about: Mapping[str, object],
     finish: Callable[[Path], None] | None = None,
 ) -> None:  # fmt: skip
-    """Write blocks (rows, columns), with `about` as metadata where the format has a place for it.
+    """Write blocks (rows, columns), with `about` as metadata if the format can store it.
 
     columns: the names of each quantity's columns; NPZ gets one array for each quantity. finish: is called with the
-    complete file, before that is synchronized to the disk and moved to `path`.
+    complete file, before it is synchronized to the disk and moved to `path`.
     """
     check_output(path, TRAJECTORY_ENDINGS)
     formats = {".csv": _write_csv, ".npz": _write_npz, ".parquet": _write_parquet, ".yaml": _write_yaml}
@@ -79,7 +79,7 @@ def write_table(
 
 
 def csv_rows(values: np.ndarray) -> str:
-    """Rows of numbers as text, each in the fewest digits that give it back."""
+    """Return rows of numbers as text, each with the fewest digits that restore it exactly."""
     template = ",".join(["%r"] * values.shape[1]) + "\n"
     return template * len(values) % tuple(values.ravel().tolist())
 
@@ -108,9 +108,9 @@ def _write_by_pyarrow(file: BinaryIO, values: np.ndarray) -> None:
 
 def _write_npz(to: Path, columns: Columns, blocks: Iterator[np.ndarray], about: Mapping[str, object]) -> None:
     width = len(_names(columns))
-    with Uninterrupted():  # on some file systems it has a name for a moment
+    with Uninterrupted():  # on some file systems the file has a name until it is open
         temporary = tempfile.TemporaryFile(dir=to.parent)  # noqa: SIM115, closed below
-    with temporary as spool:  # an array's length stands in front of its numbers
+    with temporary as spool:  # the length of an array precedes its values
         for values in blocks:
             spool.write(np.ascontiguousarray(values, dtype=np.float64).data)
         spool.flush()
@@ -122,7 +122,7 @@ def _write_npz(to: Path, columns: Columns, blocks: Iterator[np.ndarray], about: 
             arrays[block] = table[:, start] if block == "t" else table[:, start : start + len(names)]
             start += len(names)
         arrays |= {"columns": np.array(_names(columns)), "about": np.array(json.dumps(dict(about)))}
-        with to.open("wb") as file:  # given a name, NumPy would add its own ending to .NPZ
+        with to.open("wb") as file:  # for a path, NumPy would append .npz to .NPZ
             np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
