@@ -42,11 +42,12 @@ def rows_of(text: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _panels(count: int, height: float = 3.6) -> tuple[Any, Sequence[Any]]:
+def _panels(count: int, height: float = 3.6, stacked: bool = False) -> tuple[Any, Sequence[Any]]:
     from linksweep.plots.figures import new_figure, style
 
-    figure = new_figure(4.6 * count, height)
-    axes = [figure.add_subplot(1, count, k + 1) for k in range(count)]
+    figure = new_figure(7.5, height * count) if stacked else new_figure(4.6 * count, height)
+    shape = (count, 1) if stacked else (1, count)
+    axes = [figure.add_subplot(*shape, k + 1) for k in range(count)]
     for one in axes:
         style(one)
     return figure, axes
@@ -85,7 +86,7 @@ def by_peer(rows: list[dict[str, Any]]) -> Any:
     functions = list(dict.fromkeys(row["function"] for row in rows))
     robots = list(dict.fromkeys(row["robot"] for row in rows))
     names = list(dict.fromkeys(name for row in rows for name in row["times"]))
-    figure, panels = _panels(len(functions), 1.3 + 0.5 * len(robots))
+    figure, panels = _panels(len(functions), 0.9 + 0.3 * len(robots), stacked=True)
     found = {}
     for axes, function in zip(panels, functions, strict=True):
         for name in names:
@@ -95,10 +96,11 @@ def by_peer(rows: list[dict[str, Any]]) -> Any:
             if points:
                 (found[name],) = axes.plot(*zip(*points, strict=True), marker, color=color, markersize=7, label=name)
         axes.set_xscale("log")
-        axes.set_yticks(range(len(robots)), robots if axes is panels[0] else [""] * len(robots))
+        axes.set_yticks(range(len(robots)), robots)
         axes.set_ylim(len(robots) - 0.5, -0.5)
         axes.set_title(function.replace("_", " "), fontsize=10)
-        axes.set_xlabel("time per sample (ns)")
+        axes.set_xlim(10.0, 10000.0)
+    panels[-1].set_xlabel("time per sample (ns)")
     order = [name for name in names if name in found]
     figure.legend(
         [found[name] for name in order], order, loc="outside lower center", ncols=len(order), fontsize=8, frameon=False

@@ -62,7 +62,12 @@ np.allclose(
 ls.prove("RP").ok
 # %% read_log
 times = np.linspace(0.0, 1.0, 11)
-np.savez("log.npz", time=times, position=np.zeros((11, 2)), joint_names=["joint2", "joint1"])
+np.savez(
+    "log.npz",
+    time=times,
+    position=np.zeros((11, 2)),
+    joint_names=["joint2", "joint1"],
+)
 ls.read_log("log.npz", arm)
 # %% scene
 both = ls.scene({"arm": arm, "box": ls.body(2.0, inertia=(0.1, 0.1, 0.1))})
