@@ -11,7 +11,7 @@ start = robot.pose(q0, "tool")
 center = start[:3, 3] - [0.08, 0.0, 0.0]
 
 # once around a vertical axis in 2.5 s, from rest to rest, the tool turning with the circle: joint 6 turns once
-circle = motion.Arc.around(start, center, axis=[0.0, 0.0, 1.0], angle=2.0 * np.pi, law=2.5)
+circle = motion.Arc.around(start, center, axis=[0.0, 0.0, 1.0], angle=2.0 * np.pi, time_scaling=2.5)
 t = np.linspace(0.0, circle.duration, 201)
 followed = robot.follow(circle, "tool", t, q0)
 if not followed.solved.all():

@@ -84,7 +84,7 @@ def test_experiments_name_motors(tmp_path: Path):
 
     file = tmp_path / "experiment.toml"
     file.write_text(
-        'robot = "puma560"\nduration = 0.01\nactuated = ["joint2"]\n[[law]]\nkind = "pd"\nkp = 10\nkd = 1\n'
+        'robot = "puma560"\nduration = 0.01\nactuated = ["joint2"]\n[[controller]]\nkind = "pd"\nkp = 10\nkd = 1\n'
     )
     experiment = read_experiment(file)
     assert experiment.robot.actuated == ("joint2",)

@@ -145,7 +145,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     joints = "j1 = [0, 0.1]\nj2 = [0, 0.2]\n"
     (tmp_path / "move.toml").write_text(f'motion = "quintic"\ntimes = [0, 0.1]\n[joints]\n{joints}')
     (tmp_path / "experiment.toml").write_text(
-        'robot = "arm.urdf"\nduration = 0.004\ndt = 0.002\n[[law]]\nkind = "pd"\nkp = 10\nkd = 1\n'
+        'robot = "arm.urdf"\nduration = 0.004\ndt = 0.002\n[[controller]]\nkind = "pd"\nkp = 10\nkd = 1\n'
         "[vary]\nq0 = { normal = 0.1 }\n"
     )
 

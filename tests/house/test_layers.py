@@ -163,7 +163,7 @@ def test_import_graph_has_no_cycle():
 
 def test_the_graph_reader_reads():
     # A reader that found nothing would make every test above pass.
-    assert imports_of(PACKAGE / "motion" / "screws.py") == {"motion.trajectories"}
+    assert imports_of(PACKAGE / "motion" / "closed_form.py") == {"motion.trajectories"}
     assert "papers.studies.puma560" in imports_of(PACKAGE / "cli" / "reproduce.py") - imports_of(
         PACKAGE / "cli" / "reproduce.py", True
     )

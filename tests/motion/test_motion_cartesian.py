@@ -55,7 +55,7 @@ def test_twist_and_acceleration_are_the_derivatives(path: Path):
     spin = np.array([[matrix[2, 1], matrix[0, 2], matrix[1, 0]] for matrix in turning])
     np.testing.assert_allclose(spin, at.twist[:, :3], rtol=0, atol=1e-10 * scale)
     scale = np.abs(at.acceleration).max()
-    if not isinstance(path.law, NormalSpline):  # its acceleration has corners: checked below
+    if not isinstance(path.time_scaling, NormalSpline):  # its acceleration has corners: checked below
         np.testing.assert_allclose(slope(near.twist), at.acceleration, rtol=0, atol=1e-9 * scale)
 
 
@@ -83,7 +83,7 @@ def test_any_shape_of_times(path: Path):
 def test_line_is_straight_and_turns_like_slerp():
     path = Line(START, END, Trapezoid([[0.0], [1.0]], 0.7, 2.0))
     t = np.linspace(0.0, path.end, 40)
-    s, motion = path.law(t).q, path(t)
+    s, motion = path.time_scaling(t).q, path(t)
     np.testing.assert_allclose(motion.pose[:, :3, 3], START[:3, 3] + s * (END[:3, 3] - START[:3, 3]), atol=1e-15)
     between = Slerp([0.0, 1.0], Rotation.from_matrix([START[:3, :3], END[:3, :3]]))
     np.testing.assert_allclose(motion.pose[:, :3, :3], between(s[:, 0]).as_matrix(), atol=1e-14)
@@ -168,3 +168,10 @@ def test_a_rounded_rotation_becomes_exact():
     exact = checked_poses("test", "pose", rounded)
     np.testing.assert_allclose(exact[:3, :3] @ exact[:3, :3].T, np.eye(3), atol=1e-15)
     np.testing.assert_allclose(exact, START, atol=2e-7)
+
+
+def test_the_former_name_of_time_scaling():
+    with pytest.warns(DeprecationWarning, match="time_scaling"):
+        path = Line(np.eye(4), np.eye(4), law=2.0)
+    with pytest.warns(DeprecationWarning, match="time_scaling"):
+        assert path.law is path.time_scaling and path.duration == 2.0

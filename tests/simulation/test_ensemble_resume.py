@@ -157,19 +157,21 @@ MAKERS: dict[str, Any] = {
     "class_attribute": lambda: from_text("class experiment:\n a = 1\n def __call__(self, *x): return self.a")(),
     "class_other_attribute": lambda: from_text("class experiment:\n a = 2\n def __call__(self, *x): return self.a")(),
     "rollouts": lambda: rollouts(),
-    "rollouts_other_law": lambda: rollouts(law=ls.simulation.PD(np.zeros(6), 100.0, 21.0)),
-    "rollouts_function": lambda: rollouts(law=lambda t, q, qd: -qd, vary={}),
-    "rollouts_other_function": lambda: rollouts(law=lambda t, q, qd: -2 * qd, vary={}),
-    "rollouts_policy": lambda: rollouts(law=ls.simulation.Policy(lambda t, q, qd: -qd), vary={}, options={}),
-    "rollouts_other_policy": lambda: rollouts(law=ls.simulation.Policy(lambda t, q, qd: -2 * qd), vary={}, options={}),
+    "rollouts_other_law": lambda: rollouts(torque=ls.simulation.PD(np.zeros(6), 100.0, 21.0)),
+    "rollouts_function": lambda: rollouts(torque=lambda t, q, qd: -qd, vary={}),
+    "rollouts_other_function": lambda: rollouts(torque=lambda t, q, qd: -2 * qd, vary={}),
+    "rollouts_policy": lambda: rollouts(torque=ls.simulation.Policy(lambda t, q, qd: -qd), vary={}, options={}),
+    "rollouts_other_policy": lambda: rollouts(
+        torque=ls.simulation.Policy(lambda t, q, qd: -2 * qd), vary={}, options={}
+    ),
     "rollouts_payloads": lambda: rollouts(payloads=(0.0, 2.5)),
 }
 
 
 def rollouts(**changes: Any) -> ls.simulation.Rollouts:
     options: dict[str, Any] = {
-        "q0": np.zeros(6), "law": ls.simulation.PD(np.zeros(6), 100.0, 20.0), "options": {"duration": 0.02, "every": 5},
-        "vary": {"q0": ("normal", 0.05)}, "payloads": (0.0, 1.5),
+        "q0": np.zeros(6), "torque": ls.simulation.PD(np.zeros(6), 100.0, 20.0),
+        "options": {"duration": 0.02, "every": 5}, "vary": {"q0": ("normal", 0.05)}, "payloads": (0.0, 1.5),
     }  # fmt: skip
     return ls.simulation.Rollouts(**{"robot": ls.robots.puma560(), **options, **changes})
 

@@ -30,7 +30,7 @@ robot = "puma560"
 duration = 0.02
 every = 5
 q0 = [0, 0.3, 0, 0, 0, 0]
-[[law]]
+[[controller]]
 kind = "pd"
 kp = 100
 kd = 20
@@ -44,7 +44,7 @@ payloads = [0.0, 1.5]
 
 def rollouts(**changes: Any) -> ls.simulation.Rollouts:
     options: dict[str, Any] = {
-        "q0": np.zeros(6), "law": PD, "options": {"duration": 0.02, "every": 5},
+        "q0": np.zeros(6), "torque": PD, "options": {"duration": 0.02, "every": 5},
         "vary": {"q0": ("normal", 0.05), "kp": ("uniform", 0.2)}, "payloads": (0.0, 1.5),
     }  # fmt: skip
     return ls.simulation.Rollouts(**{"robot": ls.robots.puma560(), **options, **changes})
@@ -88,7 +88,7 @@ def test_rollouts_are_the_simulations_that_they_say(tmp_path: Path):
 def test_gains_reach_the_only_law_that_has_them(tmp_path: Path):
     sim = ls.simulation
     rest = sim.FrictionCompensation(damping=0.1)
-    experiment = rollouts(law=sim.saturated(rest + sim.saturated(PD, 90.0), 80.0), vary={"kp": ("uniform", 0.5)})
+    experiment = rollouts(torque=sim.saturated(rest + sim.saturated(PD, 90.0), 80.0), vary={"kp": ("uniform", 0.5)})
     table = ls.ensemble(experiment, 4, tmp_path, chunk=4).table()
     for k in range(4):
         factors, q = (np.array([table[f"{name}.{j}"][k] for j in range(6)]) for name in ("kp", "q"))
@@ -109,9 +109,9 @@ def test_payloads_are_held_in_the_tool(tmp_path: Path):
     )
     arm = ls.load(tmp_path / "arm.urdf")
     assert arm.frame_names[-1] == "base"
-    held = rollouts(robot=arm, q0=np.zeros(1), law=None, vary={}, payloads=(1.5,))
+    held = rollouts(robot=arm, q0=np.zeros(1), torque=None, vary={}, payloads=(1.5,))
     assert held._robot(0) == arm.with_payload("tool0", 1.5)
-    (tmp_path / "experiment.toml").write_text('robot = "arm.urdf"\npayload = { mass = 1.5 }\n[controller]\n')
+    (tmp_path / "experiment.toml").write_text('robot = "arm.urdf"\npayload = { mass = 1.5 }\n[controller_robot]\n')
     assert read_experiment(tmp_path / "experiment.toml").robot == arm.with_payload("tool0", 1.5)
 
 
@@ -239,13 +239,13 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path):
     ("change", "says"),
     [
         ({"experiment": 3}, "experiment is 3, expected a function"),
-        ({"samples": 0}, "samples is 0, expected a whole number from 1"),
-        ({"chunk": 1.5}, "chunk is 1.5, expected a whole number"),
-        ({"seed": -1}, "seed is -1, expected a whole number from 0"),
+        ({"samples": 0}, "samples is 0, expected an integer of at least 1"),
+        ({"chunk": 1.5}, "chunk is 1.5, expected an integer"),
+        ({"seed": -1}, "seed is -1, expected an integer of at least 0"),
         ({"client": "tcp://here"}, "client is 'tcp://here', expected a dask.distributed Client"),
         ({"folder": 3}, "folder is 3, expected the path"),
-        ({"experiment": lambda rng, first, count: None}, "gave None, expected columns"),
-        ({"experiment": lambda rng, first, count: {"x": [1.0]}}, r"gave x of shape \(1,\), expected \(5,\)"),
+        ({"experiment": lambda rng, first, count: None}, "returned None, expected columns"),
+        ({"experiment": lambda rng, first, count: {"x": [1.0]}}, r"returned x of shape \(1,\), expected \(5,\)"),
     ],
 )
 def test_mistakes(change: dict[str, Any], says: str, tmp_path: Path):
@@ -257,10 +257,10 @@ def test_mistakes(change: dict[str, Any], says: str, tmp_path: Path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"vary": {"q": ("normal", 0.1)}}, "vary has 'q'"),
+        ({"vary": {"q": ("normal", 0.1)}}, "a key is 'q'"),
         ({"vary": {"q0": 0.1}}, "vary: q0 is 0.1, expected"),
-        ({"vary": {"q0": ("normal", -0.1)}}, "expected numbers from 0 on"),
-        ({"law": None}, "kp is a gain, expected a controller that has it"),
+        ({"vary": {"q0": ("normal", -0.1)}}, "expected numbers of at least 0"),
+        ({"torque": None}, "kp is a gain, expected a controller that has it"),
         ({"payloads": (-1.0,)}, "expected masses"),
         ({"payloads": ("a",)}, "payloads is .*, expected masses"),
         ({"payloads": np.ma.array([0.0, 1.0], mask=[True, False])}, "payloads is a masked array"),
@@ -268,14 +268,14 @@ def test_mistakes(change: dict[str, Any], says: str, tmp_path: Path):
         ({"payloads": ([1.0, 2.0], [3.0])}, "payloads is .*, expected masses"),
         ({"frame": "hand"}, "no link or frame 'hand'"),
         ({"robot": robot("urdf"), "q0": np.zeros(3)}, "no frame, .* 2 frames that may be its end effector"),
-        ({"vary": {"q0": ("normal", [1.0, 2.0])}}, "expected numbers from 0 on: one, or 6 of them"),
-        ({"vary": {"q0": ("normal", [[1.0], [1.0, 2.0]])}}, "expected numbers from 0 on"),
+        ({"vary": {"q0": ("normal", [1.0, 2.0])}}, "expected numbers of at least 0: one, or 6"),
+        ({"vary": {"q0": ("normal", [[1.0], [1.0, 2.0]])}}, "expected numbers of at least 0"),
         (
-            {"law": PD + ls.simulation.ComputedTorque(np.zeros(6), 1.0, 1.0)},
+            {"torque": PD + ls.simulation.ComputedTorque(np.zeros(6), 1.0, 1.0)},
             r"kp is a gain of 2 controllers \(PD",
         ),
         ({"q0": np.zeros((2, 6))}, r"q0 has shape \(2, 6\), expected \(6,\)"),
-        ({"options": {"every": 0}}, "every is 0, expected a whole number"),
+        ({"options": {"every": 0}}, "every is 0, expected an integer"),
     ],
 )
 def test_mistakes_in_rollouts(change: dict[str, Any], says: str):
@@ -291,3 +291,11 @@ def test_a_folder_is_for_one_ensemble(tmp_path: Path):
             ls.ensemble(**{"experiment": rollouts(), "samples": 20, "folder": tmp_path, "chunk": 10, **change})
     with pytest.raises(ArgumentError, match="holds another ensemble"):
         ls.ensemble(rollouts(payloads=(0.0, 2.0)), 20, tmp_path, chunk=10)
+
+
+def test_the_former_name_of_torque():
+    with pytest.warns(DeprecationWarning, match="torque="):
+        former = rollouts(torque=None, vary={}, law=PD)
+    assert former.torque is PD
+    with pytest.warns(DeprecationWarning, match="torque"):
+        assert former.law is PD

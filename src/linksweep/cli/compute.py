@@ -241,7 +241,7 @@ def _export_controller(robot: RobotArguments, function: str | None, output: Path
     file = robot.name
     if function is not None or not is_experiment(file):
         raise ArgumentError(
-            f"--law got {file!r}, expected only an experiment, a .toml with the keys robot and law: linksweep export "
+            f"--law got {file!r}, expected only an experiment, a .toml with robot and [[controller]]: linksweep export "
             f"experiment.toml --law -o law.c."
         )
     others = [option for option in robot.typed_options if option not in CONTROLLER_OPTIONS]
@@ -251,10 +251,10 @@ def _export_controller(robot: RobotArguments, function: str | None, output: Path
             f"{', '.join(CONTROLLER_OPTIONS[1:])}."
         )
     experiment = read_experiment(Path(str(file)))
-    if experiment.law is None:
-        raise ArgumentError(f"{file} has no [[law]] to export.")
+    if experiment.controller is None:
+        raise ArgumentError(f"{file} has no [[controller]] to export.")
     replaced = output.exists() or output.with_suffix(".h").exists()
-    written = experiment.law.to_c(
+    written = experiment.controller.to_c(
         output, experiment.robot, name=name, dtype=dtype, dissipation=bool(experiment.options.get("dissipation"))
     )
     print_written(*written, about=" (replaced)" if replaced else "")

@@ -1,4 +1,4 @@
-"""An experiment as a file: robot, motion, laws, sampling, disturbances in TOML; what `linksweep simulate` runs.
+"""Experiment files in TOML for `linksweep simulate`: robot, motion, controllers, sampling, disturbances.
 
 robot = "puma560"              # a bundled name, or a file beside this one
 duration = 2.0
@@ -8,12 +8,12 @@ motion = "motion.toml"         # beside this file
 dissipation = true
 saturate = true                # by the description's efforts, or a list
 
-[[law]]
+[[controller]]
 kind = "computed_torque"
 kp = 100
 kd = 20
 
-[controller]                   # what the laws know, where that is not the robot
+[controller_robot]             # the robot that controllers compute with, if it differs
 payload = { mass = 0.0 }
 
 [sampling]
@@ -53,7 +53,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 import typer
 
 from linksweep.cli.common import AsJson, command, print_json, tool_frame
-from linksweep.errors import ArgumentError, BackendError, LinksweepError
+from linksweep.errors import ArgumentError, BackendError, LinksweepError, warn_user
 from linksweep.support.messages import nearest, shown
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 KEYS = (
     "robot", "base", "actuated", "payload", "gravity", "motion", "q0", "qd0", "duration", "dt", "every", "integrator",
-    "dissipation", "stops", "saturate", "law", "controller", "sampling", "title", "vary",
+    "dissipation", "stops", "saturate", "controller", "controller_robot", "sampling", "title", "vary",
 )  # fmt: skip
 PROVIDED = ("controller_robot", "actuated", "path", "wrench")  # arguments of controllers that are no keys of a file
 SAMPLING = ("period", "delay", "encoder", "rates", "q_noise", "qd_noise", "tau_noise", "seed", "effort", "effort_rate")
@@ -98,7 +98,7 @@ class Experiment:
     path: Path
     robot: Robot
     reference: Motion | None
-    law: Controller | None
+    controller: Controller | None
     sampling: tuple[float, Sampling] | None  # period, and what is between the controller and the robot
     start: tuple[np.ndarray, np.ndarray | None]
     options: Table
@@ -109,7 +109,7 @@ class Experiment:
         """The controller, sampled if the file says so."""
         from linksweep.simulation import SampledController
 
-        return self.law if self.sampling is None else SampledController(self.law, *self.sampling)
+        return self.controller if self.sampling is None else SampledController(self.controller, *self.sampling)
 
     def rollouts(self) -> Rollouts:
         """The experiment of an ensemble: see `linksweep.simulation.Rollouts`."""
@@ -152,12 +152,25 @@ def read_experiment(path: Path) -> Experiment:
         raise ArgumentError(f"{path} is no TOML ({error}), expected an experiment: correct that line.") from error
 
 
+def _with_current_names(path: Path, given: Table) -> Table:
+    """Rename [[law]] to [[controller]], and what was [controller] to [controller_robot], with a warning."""
+    renamed = dict(given)
+    if isinstance(given.get("controller"), dict) and "controller_robot" not in given:
+        renamed["controller_robot"] = renamed.pop("controller")
+    if "law" in renamed and "controller" not in renamed:
+        renamed["controller"] = renamed.pop("law")
+    if renamed.keys() != given.keys():
+        names = "[[law]] is now [[controller]], and the table [controller] is now [controller_robot]"
+        warn_user(f"{path}: {names}; the former names will be removed in release 0.3.", DeprecationWarning)
+    return renamed
+
+
 class _Reader:
     def __init__(self, path: Path, given: Table):
         from linksweep.simulation.contacts import DISTURBANCES
 
-        self.path, self.given = path, given
-        self.known("", given, (*KEYS, *DISTURBANCES))
+        self.path, self.given = path, _with_current_names(path, given)
+        self.known("", self.given, (*KEYS, *DISTURBANCES))
 
     def refuse(self, what: str) -> NoReturn:
         raise ArgumentError(f"{self.path}: {what}.")
@@ -195,19 +208,22 @@ class _Reader:
         if q0 is None:
             q0 = robot.neutral() if reference is None else reference(max(reference.start, 0.0)).q
         q0, qd0 = one_start(robot, q0, given.get("qd0"))
-        own = None
-        if "controller" in given:
-            table = self.known("controller", given["controller"], ("robot", "payload"))
-            own = self.load(table["robot"]) if "robot" in table else self.load(given.get("robot"))
-            own = self.payload(own, table.get("payload"))
+        controller_robot = None
+        if "controller_robot" in given:
+            table = self.known("controller_robot", given["controller_robot"], ("robot", "payload"))
+            controller_robot = self.load(table["robot"] if "robot" in table else given.get("robot"))
+            controller_robot = self.payload(controller_robot, table.get("payload"))
         world = [
             self.disturbance(name, kind, table) for name, kind in DISTURBANCES.items() for table in self.tables(name)
         ]
         pushes = [force for force in world if isinstance(force, Push)]
-        laws = [self.law(table, robot, own, reference, q0, pushes) for table in self.tables("law")]
-        law = functools.reduce(operator.add, laws) if laws else None
-        if law is not None and given.get("saturate") is not None and given["saturate"] is not False:
-            law = saturated(law, None if given["saturate"] is True else given["saturate"])
+        terms = [
+            self.controller(table, robot, controller_robot, reference, q0, pushes)
+            for table in self.tables("controller")
+        ]
+        controller = functools.reduce(operator.add, terms) if terms else None
+        if controller is not None and given.get("saturate") is not None and given["saturate"] is not False:
+            controller = saturated(controller, None if given["saturate"] is True else given["saturate"])
         options = {k: given[k] for k in ("duration", "dt", "every", "integrator", "dissipation") if k in given}
         if "duration" not in options and reference is not None:
             options["duration"] = float(reference.end)
@@ -222,7 +238,7 @@ class _Reader:
             sampling = (table.pop("period"), Sampling(**table))
         if world:
             options["disturbance"] = functools.reduce(operator.add, world)
-        return Experiment(self.path, robot, reference, law, sampling, (q0, qd0), options, self.vary())
+        return Experiment(self.path, robot, reference, controller, sampling, (q0, qd0), options, self.vary())
 
     def vary(self) -> Table:
         """q0 = { normal = 0.1 } as q0: ("normal", 0.1)."""
@@ -273,8 +289,8 @@ class _Reader:
         frame = table["frame"] if "frame" in table else tool_frame(robot, "payload", 'frame = "{}"')
         return robot.with_payload(frame, table["mass"], table.get("com", (0, 0, 0)), table.get("inertia"))
 
-    def law(
-        self, table: Table, robot: Robot, own: Robot | None, reference: Motion | None, start: np.ndarray,
+    def controller(
+        self, table: Table, robot: Robot, controller_robot: Robot | None, reference: Motion | None, start: np.ndarray,
         pushes: list[Push],
     ) -> Controller:  # fmt: skip
         """A controller. Its keys are the arguments of its class, completed by the motion and the pushes of the file."""
@@ -283,31 +299,31 @@ class _Reader:
         kind = table.get("kind")
         if not isinstance(kind, str) or kind not in CONTROLLERS:
             known = ", ".join(CONTROLLERS)
-            self.refuse(f"a law has kind {shown(kind)}{nearest(kind, CONTROLLERS)}, expected one of {known}")
+            self.refuse(f"a controller has kind {shown(kind)}{nearest(kind, CONTROLLERS)}, expected one of {known}")
         parameters = inspect.signature(CONTROLLERS[kind]).parameters
-        self.known("law", table, ("kind", *(name for name in parameters if name not in PROVIDED)))
+        self.known("controller", table, ("kind", *(name for name in parameters if name not in PROVIDED)))
         values = {key: value for key, value in table.items() if key != "kind"}
         for key, value in values.items():
             if isinstance(parameters[key].default, bool) and not isinstance(value, bool):
-                self.refuse(f"the law {kind} has {key} {shown(value)}, expected true or false, without quotes")
+                self.refuse(f"the controller {kind} has {key} {shown(value)}, expected true or false, without quotes")
         if "path" in parameters:
             if reference is None:
-                self.refuse(f'the law {kind} needs a motion, got none: add motion = "file.toml"')
+                self.refuse(f'the controller {kind} needs a motion, got none: add motion = "file.toml"')
             values["path"] = reference
         if "reference" in parameters:
             needed = parameters["reference"].default is inspect.Parameter.empty
             values.setdefault("reference", start if reference is None and needed else reference)
         if "target" in parameters and "frame" in values:
-            values["target"] = self.target(kind, robot if own is None else own, values, start)
+            values["target"] = self.target(kind, controller_robot or robot, values, start)
         if "wrench" in parameters and "frame" in values:  # the sensor measures the file's push on the frame
             felt = [push for push in pushes if push.frame == values["frame"]]
             if len(felt) != 1:
                 frame = shown(values["frame"])
-                self.refuse(f"the law {kind} has {len(felt)} pushes on {frame}, expected one: add a [[push]]")
+                self.refuse(f"the controller {kind} has {len(felt)} pushes on {frame}, expected one: add a [[push]]")
             values["wrench"] = felt[0]
         if "controller_robot" in parameters:
-            values["controller_robot"] = own
-        self.check_required(f"the law {kind}", parameters, values)
+            values["controller_robot"] = controller_robot
+        self.check_required(f"the controller {kind}", parameters, values)
         return CONTROLLERS[kind](**values)
 
     def target(self, kind: str, robot: Robot, values: Table, start: np.ndarray) -> np.ndarray:

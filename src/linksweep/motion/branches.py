@@ -14,9 +14,8 @@ from linksweep.support.messages import listing
 
 from ..robot.robot import Robot
 from .cartesian import checked_poses
-from .chains import Chain
-from .closed_form import Solver, Unsolvable, recognised
-from .descents import TURN
+from .closed_form import Motion, Screw, Solver, Unsolvable, recognised
+from .descents import TURN, Chain
 from .inverse import (
     BLOCK,
     CONVERGED,
@@ -30,7 +29,6 @@ from .inverse import (
     inverse_kinematics,
     starts_of,
 )
-from .screws import Motion, Screw
 from .trajectories import FloatArray
 
 CALLER = "inverse_kinematics_branches"
@@ -182,17 +180,17 @@ def _recognise(chain: Chain) -> Form:
 
 def _block(robot: Robot, task: Task, form: Form, near: FloatArray, cold: bool) -> tuple[np.ndarray, ...]:
     chain, count = task.chain, len(task.targets)
-    found, free = form.candidates(task.targets, near)
-    rows, columns = np.nonzero(np.isfinite(found).all(axis=-1))
+    candidates, free = form.candidates(task.targets, near)
+    rows, columns = np.nonzero(np.isfinite(candidates).all(axis=-1))
     q = near[rows]
-    q[:, form.indices] = found[rows, columns]
+    q[:, form.indices] = candidates[rows, columns]
     q, errors = _polished(task, rows, _unwound(chain, q, near[rows], task.limited))
     good = (errors <= task.tolerance).all(axis=1)
     rows, columns, q, errors = rows[good], columns[good], q[good], errors[good]
 
-    every = np.full((*found.shape[:2], near.shape[1]), np.nan)
+    every = np.full((*candidates.shape[:2], near.shape[1]), np.nan)
     every[rows, columns] = q
-    misses = np.zeros((*found.shape[:2], 2))
+    misses = np.zeros((*candidates.shape[:2], 2))
     misses[rows, columns] = errors
     singular = _merged(chain, every, free)
     solvable = np.asarray(np.isfinite(every).any(axis=(1, 2)))
@@ -212,8 +210,8 @@ def _block(robot: Robot, task: Task, form: Form, near: FloatArray, cold: bool) -
             robot, task.targets[empty], chain.frame, None if cold else near[empty],
             limits=task.limited, tolerance=task.tolerance, restarts=RESTARTS,
         )  # fmt: skip
-        known = np.isin(search.reason, (CONVERGED, ORIENTATION))
-        reason[empty] = np.where(known, search.reason, np.where(solvable[empty], LIMITS, OUT_OF_REACH))
+        decided = np.isin(search.reason, (CONVERGED, ORIENTATION))
+        reason[empty] = np.where(decided, search.reason, np.where(solvable[empty], LIMITS, OUT_OF_REACH))
         nearest[empty] = np.stack([search.rotation_error, search.position_error], axis=1)
         lucky = empty[search.solved]
         every[lucky, 0], exists[lucky, 0], singular[lucky, 0] = search.q[search.solved], True, True

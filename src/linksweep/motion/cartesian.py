@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from linksweep.errors import ArgumentError
+from linksweep.errors import ArgumentError, warn_user
 
 from .trajectories import FloatArray, Motion, Quintic, finite
 
@@ -27,33 +27,43 @@ class FrameMotion(NamedTuple):
 class Path:
     """A path of a frame with a time scaling: path(t) returns pose, twist and acceleration at times t of any shape.
 
-    law: the time scaling s(t), a trajectory of one coordinate that is 0 at the start of the path and 1 at its end; or
-    a number, the duration (s) of a quintic time scaling from rest to rest. Outside its times, the path holds its end
-    points if the time scaling does.
+    time_scaling: s(t), a trajectory of one coordinate that is 0 at the start of the path and 1 at its end; or a number,
+    the duration (s) of a quintic time scaling from rest to rest. Outside its times, the path holds its end points if
+    the time scaling does. law: deprecated name of time_scaling.
     """
 
     _rotation: FloatArray  # rotation vector (3,) from the first orientation to the last; its axis is constant
 
-    def __init__(self, start: ArrayLike, law: Motion | float) -> None:
+    def __init__(
+        self, start: ArrayLike, time_scaling: Motion | float | None = None, *, law: Motion | float | None = None
+    ) -> None:
         self.pose = _one_pose(self, "start", start)
-        self.law = _law_of(self, law)
+        if law is not None:
+            warn_user(f"{type(self).__name__}: law= is deprecated, use time_scaling=.", DeprecationWarning)
+        self.time_scaling = _checked_scaling(self, time_scaling if law is None else law)
+
+    @property
+    def law(self) -> Motion:
+        """Deprecated name of `time_scaling`."""
+        warn_user(f"{type(self).__name__}.law is deprecated, use time_scaling.", DeprecationWarning)
+        return self.time_scaling
 
     @property
     def start(self) -> float:
-        return self.law.start
+        return self.time_scaling.start
 
     @property
     def end(self) -> float:
-        return self.law.end
+        return self.time_scaling.end
 
     @property
     def duration(self) -> float:
         """Time from start to end (s)."""
-        return self.law.duration
+        return self.time_scaling.duration
 
     def __call__(self, t: ArrayLike) -> FrameMotion:
         """Evaluate the path at times t of any shape (...)."""
-        s, rate, second = self.law(t)
+        s, rate, second = self.time_scaling(t)
         turn = self._rotation
         pose = np.empty((*s.shape[:-1], 4, 4))
         pose[..., 3, :] = (0.0, 0.0, 0.0, 1.0)
@@ -71,8 +81,11 @@ class Path:
 class Line(Path):
     """A straight line from the pose `start` to the pose `end`, both (4, 4); it rotates about a constant axis."""
 
-    def __init__(self, start: ArrayLike, end: ArrayLike, law: Motion | float) -> None:
-        super().__init__(start, law)
+    def __init__(
+        self, start: ArrayLike, end: ArrayLike, time_scaling: Motion | float | None = None, *,
+        law: Motion | float | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(start, time_scaling, law=law)
         last = _one_pose(self, "end", end)
         self._rotation = rotation_vector(last[:3, :3] @ self.pose[:3, :3].T)
         self._displacement = last[:3, 3] - self.pose[:3, 3]
@@ -89,8 +102,11 @@ class Arc(Path):
     full circles and beyond.
     """
 
-    def __init__(self, start: ArrayLike, via: ArrayLike, end: ArrayLike, law: Motion | float) -> None:
-        super().__init__(start, law)
+    def __init__(
+        self, start: ArrayLike, via: ArrayLike, end: ArrayLike, time_scaling: Motion | float | None = None, *,
+        law: Motion | float | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(start, time_scaling, law=law)
         last = _one_pose(self, "end", end)
         middle = _vector(self, "via", via)
         first = self.pose[:3, 3]
@@ -110,10 +126,13 @@ class Arc(Path):
         self._set(center, axis, float(angle), rotation_vector(last[:3, :3] @ self.pose[:3, :3].T))
 
     @classmethod
-    def around(cls, start: ArrayLike, center: ArrayLike, axis: ArrayLike, angle: float, law: Motion | float) -> Arc:
+    def around(
+        cls, start: ArrayLike, center: ArrayLike, axis: ArrayLike, angle: float,
+        time_scaling: Motion | float | None = None, *, law: Motion | float | None = None,
+    ) -> Arc:  # fmt: skip
         """Rotate the pose `start` by `angle` (rad) about the axis (3,) through the point `center` (3,)."""
         arc = cls.__new__(cls)
-        Path.__init__(arc, start, law)
+        Path.__init__(arc, start, time_scaling, law=law)
         along, whole = _vector(arc, "axis", axis), finite(arc, "angle", angle)
         length = np.linalg.norm(along)
         if not length > 0.0:
@@ -139,18 +158,21 @@ class Arc(Path):
         return self.center + outward, self.angle * (c * side - sine * spoke), -(self.angle**2) * outward
 
 
-def _law_of(owner: Path, law: Motion | float) -> Motion:
-    if isinstance(law, Motion):
-        if law.width != 1:
+def _checked_scaling(owner: Path, scaling: Motion | float | None) -> Motion:
+    if isinstance(scaling, Motion):
+        if scaling.width != 1:
             raise ArgumentError(
-                f"{type(owner).__name__} got a law of {law.width} coordinates, expected one coordinate that runs from "
-                "0 to 1, for example Quintic([[0], [1]], [0, duration])."
+                f"{type(owner).__name__} got a time_scaling of {scaling.width} coordinates, expected one coordinate "
+                "that runs from 0 to 1, for example Quintic([[0], [1]], [0, duration])."
             )
-        return law
-    seconds = finite(owner, "law", law)
+        return scaling
+    if scaling is None:
+        raise ArgumentError(f"{type(owner).__name__} needs a time_scaling: a trajectory or a duration (s).")
+    seconds = finite(owner, "time_scaling", scaling)
     if seconds.shape != () or not seconds > 0.0:
         raise ArgumentError(
-            f"{type(owner).__name__} got law {law!r}, expected a one-coordinate trajectory or a duration above 0 (s)."
+            f"{type(owner).__name__} got time_scaling {scaling!r}, expected a one-coordinate trajectory or a duration "
+            "above 0 (s)."
         )
     return Quintic([[0.0], [1.0]], [0.0, float(seconds)])
 

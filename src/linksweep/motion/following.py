@@ -22,7 +22,7 @@ from linksweep.mechanism.coordinates import difference
 from ..robot.options import FramePath
 from ..robot.robot import Robot
 from .cartesian import FrameMotion, Path
-from .chains import Chain, error_of
+from .descents import Chain, error_of
 from .inverse import CONVERGED, LIMITS, chain_of, check_flags, inverse_kinematics
 from .trajectories import FloatArray, JointMotion, finite
 
@@ -232,11 +232,11 @@ class _Follower:
 
     def _why(self, q: FloatArray, time: float) -> str:
         """Return why the branch of q ends before `time`: no solution there, or none connected with q."""
-        found = inverse_kinematics(
+        result = inverse_kinematics(
             self.robot, self.path(time).pose, self.chain.frame, q, position_only=self.position_only,
             limits=self.limits, tolerance=self.tolerance,
         )  # fmt: skip
-        return SINGULAR if found.solved else str(found.reason)
+        return SINGULAR if result.solved else str(result.reason)
 
     # steps
 
@@ -279,10 +279,10 @@ class _Follower:
         step = h / 6.0 * (a + 2.0 * (b + c) + d)
         if not np.abs(step).max() <= LARGEST_STEP:
             return None
-        found = self._corrected(self.chain.moved(q, step), moving.pose[2])
-        if found is None:
+        corrected = self._corrected(self.chain.moved(q, step), moving.pose[2])
+        if corrected is None:
             return None
-        q, there, distance = found
+        q, there, distance = corrected
         if distance > min(self.allowed, max(CORNER * np.abs(step).max(), self.tolerance / there.least)):
             return None
         if here.regular and not there.regular:  # enter a singular configuration only at the end of the path
@@ -332,10 +332,10 @@ class _Follower:
         h = land - start
         step = h * first.qd[0] + 0.5 * h * h * first.qdd[0]
         moving = self.path(np.array([land]))
-        found = self._corrected(self.chain.moved(q, step), moving.pose[0])
-        if found is None:
+        corrected = self._corrected(self.chain.moved(q, step), moving.pose[0])
+        if corrected is None:
             return None
-        there, factors, distance = found
+        there, factors, distance = corrected
         if distance * factors.sizes[k] > self.tolerance or not here.beyond(factors):
             return None
         last = self._rates(there[None], moving)
@@ -364,9 +364,9 @@ class _Follower:
         return error, A * self.weights[:, None]
 
     def _factors(self, q: FloatArray, A: FloatArray | None = None) -> _Factors:
-        found = _Factors(self._matrix(q) if A is None else A, self.rank)
-        self.rank = found.rank
-        return found
+        factors = _Factors(self._matrix(q) if A is None else A, self.rank)
+        self.rank = factors.rank
+        return factors
 
     def _padded(self, twist: FloatArray) -> FloatArray:
         """Return the rows of a twist (..., 6) that matter, and zeros for the constraints."""
@@ -439,11 +439,11 @@ class _Follower:
         def largest(x: FloatArray) -> FloatArray:
             return np.abs(x).max(axis=(1, 2))
 
-        found = np.zeros(len(A))
+        residual = np.zeros(len(A))
         for rates, rest, target in ((qd, 0.0 * twist, twist), (qdd, change @ qd, acceleration)):
             off = largest(A @ rates + rest - target) - 1e-13 * largest(A) * largest(rates)
-            found = np.maximum(found, off / np.maximum(largest(target) + largest(rest), 1e-300))
-        return found
+            residual = np.maximum(residual, off / np.maximum(largest(target) + largest(rest), 1e-300))
+        return residual
 
     def _interpolate(self, crossing: _Crossing, k: int) -> bool:
         """Interpolate the trajectory at the k-th time within a crossing; return whether it is exact enough.

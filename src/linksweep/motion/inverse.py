@@ -15,8 +15,7 @@ from linksweep.support.messages import shown
 
 from ..robot.robot import Robot, checked_robot
 from .cartesian import checked_poses
-from .chains import STARTS, Chain, Known
-from .descents import RAN_OUT, SOLVED, Report
+from .descents import RAN_OUT, SOLVED, STARTS, Chain, Report, Samples
 from .trajectories import FloatArray, finite
 
 CONVERGED = "converged"
@@ -117,9 +116,9 @@ def inverse_kinematics(
     (True, 'converged')
     """
     if q0 is not None:
-        found = _at_once(robot, target, frame, q0, (position_only, limits), (tolerance, restarts, iterations, seed))
-        if found is not None:
-            return found
+        result = _at_once(robot, target, frame, q0, (position_only, limits), (tolerance, restarts, iterations, seed))
+        if result is not None:
+            return result
     check_flags(position_only=position_only, limits=limits)
     _check_numbers(tolerance, restarts, iterations, seed)
     targets = _targets(target, position_only)
@@ -168,42 +167,42 @@ def _at_once(
     angle = 2.0 * math.asin(0.5 * turn)
     if angle > tolerance:
         return None
-    found = object.__new__(InverseKinematics)  # the constructor of a frozen dataclass takes longer than the search
-    found.__dict__.update(
+    result = object.__new__(InverseKinematics)  # the constructor of a frozen dataclass takes longer than the search
+    result.__dict__.update(
         q=q, solved=_TRUE, position_error=np.float64(distance), rotation_error=np.float64(angle),
         iterations=np.int64(number), restarts=_NONE, reason=_CONVERGED, constraint_error=np.float64(gap),
     )  # fmt: skip
-    return found
+    return result
 
 
 def chain_of(robot: Robot, frame: str) -> Chain:
     """Return the chain of a frame, made once per robot."""
-    known = checked_robot(robot, "inverse kinematics").__dict__.setdefault("_chains", {})
-    if not isinstance(frame, str) or frame not in known:
+    chains = checked_robot(robot, "inverse kinematics").__dict__.setdefault("_chains", {})
+    if not isinstance(frame, str) or frame not in chains:
         robot.compile(("pose", frame))  # raises ArgumentError for an unknown frame
-        known[frame] = Chain(robot, frame)
-    return known[frame]
+        chains[frame] = Chain(robot, frame)
+    return chains[frame]
 
 
 def _block(task: Task, q0: FloatArray | None, at: int, restarts: int, seed: int) -> tuple[np.ndarray, ...]:
     chain, count = task.chain, len(task.targets)
     starts = None if q0 is None else q0[at : at + count]
-    found = solve(task, starts, restarts, seed)
-    q = chain.unwound(found.q, np.zeros(1) if starts is None else starts, task.limited)
+    search = solve(task, starts, restarts, seed)
+    q = chain.unwound(search.q, np.zeros(1) if starts is None else starts, task.limited)
     misses = task.misses(q)
     # the pose at the returned coordinates decides, not the status of the search
     solved = np.all(misses <= task.tolerance, axis=1)
-    far = np.flatnonzero(found.solved & ~solved)  # q0 is so many turns away that rounding moves the frame
+    far = np.flatnonzero(search.solved & ~solved)  # q0 is so many turns away that rounding moves the frame
     if len(far):
-        _improve(task, far, chain.unwound(found.q[far], np.zeros(1), task.limited), q, misses, solved)
+        _improve(task, far, chain.unwound(search.q[far], np.zeros(1), task.limited), q, misses, solved)
     reason = np.full(count, CONVERGED, dtype=f"<U{len(NOT_CONVERGED)}")
     if not solved.all():
         failed = np.flatnonzero(~solved)
-        reason[failed], others = _reasons(task.take(failed), q[failed], found.moving[failed], restarts, seed)
+        reason[failed], others = _reasons(task.take(failed), q[failed], search.moving[failed], restarts, seed)
         reason[_improve(task, failed, others, q, misses, solved)] = CONVERGED
         if chain.constrained:
             _close(task, np.flatnonzero(~solved), q, misses, reason)
-    return q, solved, misses[:, 1], misses[:, 0], found.iterations, found.restarts, reason, misses[:, 2]
+    return q, solved, misses[:, 1], misses[:, 0], search.iterations, search.restarts, reason, misses[:, 2]
 
 
 def _improve(
@@ -237,7 +236,7 @@ def _reasons(task: Task, q: FloatArray, moving: np.ndarray, restarts: int, seed:
 
     def can(which: np.ndarray, position_only: bool, limited: bool) -> tuple[np.ndarray, FloatArray]:
         easier = Task(chain, task.targets[which], position_only, limited, task.tolerance, task.iterations)
-        result: Found = solve(easier, q[which], restarts, seed)
+        result = solve(easier, q[which], restarts, seed)
         return which[result.solved], result.q[result.solved]
 
     open_cases = np.flatnonzero(~too_far)
@@ -330,8 +329,8 @@ class Task:
 
 
 @dataclass
-class Found:
-    """The best coordinates for each target, whether they are solutions, iterations and restarts."""
+class Search:
+    """Result of descents from several starts: the best coordinates for each target, and whether they are solutions."""
 
     q: FloatArray
     solved: np.ndarray
@@ -352,14 +351,14 @@ class Descent(NamedTuple):
     moving: np.ndarray
 
 
-def solve(task: Task, q0: FloatArray | None, restarts: int, seed: int) -> Found:
+def solve(task: Task, q0: FloatArray | None, restarts: int, seed: int) -> Search:
     """Start from q0 (N, nq), or from the nearest sample, then from more and more samples at once."""
     count = len(task.targets)
-    known = task.chain.known(seed, task.limited, task.position_only)
+    samples = task.chain.samples(seed, task.limited, task.position_only)
     far, first = None, q0
     if first is None:
-        far = _distances(task, known)
-        first = known.q[_nearest(far, 1)[:, 0]]
+        far = _distances(task, samples)
+        first = samples.q[_nearest(far, 1)[:, 0]]
     q, solved, cost, iterations, moving = task.descend(first)
     used = np.zeros(count, int)
     tried, width, left = 0, 2, np.flatnonzero(~solved)
@@ -367,8 +366,8 @@ def solve(task: Task, q0: FloatArray | None, restarts: int, seed: int) -> Found:
     while tried < restarts and len(left):
         width = min(width, restarts - tried)
         part = task.take(left)
-        far = _distances(part, known) if far is None else far
-        starts = known.q[_nearest(far, width)]
+        far = _distances(part, samples) if far is None else far
+        starts = samples.q[_nearest(far, width)]
         if q0 is not None:  # joints that do not move the frame stay at q0
             starts = np.where(task.chain.moves, starts, q0[left][:, None])
         again = part.take(np.repeat(np.arange(len(left)), width)).descend(starts.reshape(-1, starts.shape[-1]))
@@ -384,23 +383,23 @@ def solve(task: Task, q0: FloatArray | None, restarts: int, seed: int) -> Found:
         tried, width = tried + width, 2 * width
         open_still = ~solved[left]
         left, far = left[open_still], far[open_still]
-    return Found(q, solved, iterations, used, moving)
+    return Search(q, solved, iterations, used, moving)
 
 
-def _distances(task: Task, known: Known) -> np.ndarray:
+def _distances(task: Task, samples: Samples) -> np.ndarray:
     """Return half the squared distance (N, samples) of targets and samples, up to a constant of the target."""
     features = task.chain.features(task.targets, task.position_only)
-    far = np.empty((len(features), len(known.q)), np.float32)
+    far = np.empty((len(features), len(samples.q)), np.float32)
     # products this small run in one thread of BLAS, where more threads would cost more than they save
     for i in range(0, len(features), 32):
-        np.matmul(features[i : i + 32], known.features.T, out=far[i : i + 32])
-    return np.subtract(known.half, far, out=far)
+        np.matmul(features[i : i + 32], samples.features.T, out=far[i : i + 32])
+    return np.subtract(samples.half, far, out=far)
 
 
 def _nearest(far: np.ndarray, count: int) -> np.ndarray:
     """Return the `count` nearest samples (N, count), nearest first, and set their distances to infinity."""
-    found, every = np.empty((len(far), count), int), np.arange(len(far))
+    nearest, rows = np.empty((len(far), count), int), np.arange(len(far))
     for k in range(count):
-        found[:, k] = far.argmin(axis=1)
-        far[every, found[:, k]] = np.inf
-    return found
+        nearest[:, k] = far.argmin(axis=1)
+        far[rows, nearest[:, k]] = np.inf
+    return nearest

@@ -1,8 +1,8 @@
-"""`ensemble`: an experiment many times over, chunk by chunk, here or on a cluster, into a folder that can be resumed.
+"""`ensemble`: run an experiment many times in chunks, locally or on a cluster, into a folder that can be resumed.
 
-Results depend on the experiment, the seed and the chunk size, not on where, in what order or how often a chunk was
-begun. A chunk is done when its file is complete: each carries a checksum over all of its bytes, the number of its chunk
-and the fingerprint of what made it, and is verified before it is used. Anything else is computed again.
+Results depend on the experiment, the seed and the chunk size, not on where, in what order or how often chunks were
+started. The file of each chunk contains a checksum over all of its bytes, the number of the chunk and a fingerprint of
+the experiment, and is verified before it is used. Chunks without a valid file are computed again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -23,15 +23,15 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, warn_user
 from ..files.csv_files import arrow_module
 from ..files.writing import check_output, write_table
 from ..robot.robot import Robot
-from ..support.checks import as_array, check_memory, real_number, refuse_foreign, whole_number
+from ..support.checks import as_array, check_memory, one_of, real_number, refuse_foreign, whole_number
 from ..support.display import ProgressBar
 from ..support.files import write_atomically
 from ..support.fingerprint import fingerprint
-from ..support.messages import is_one_of, listing, nearest, shown
+from ..support.messages import listing, shown
 from ..support.settings import __version__
 from .checks import real_array
 from .controllers import Controller, Saturated, Sum
@@ -42,11 +42,11 @@ from .sampled_control import SampledController
 CHUNK = 10_000
 ABOUT = "ensemble.json"
 FORMAT = 2  # of the folder
-MOST_CHUNKS = 10**7  # files in one folder
-LEFT_BEHIND = 3600.0  # seconds: temporary files that are older belong to a run that was killed
-_AHEAD = 64  # chunks that an executor is given before the first is back
-_EXACT = 2**53  # integers that float64 holds
-_CHECKSUM = b'"checksum": "'  # in a file's metadata, before 64 digits of SHA-256
+MAX_CHUNKS = 10**7  # files in one folder
+STALE = 3600.0  # seconds: older temporary files belong to runs that were killed
+_AHEAD = 64  # chunks submitted at a time
+_EXACT = 2**53  # largest integer that float64 represents exactly
+_CHECKSUM = b'"checksum": "'  # precedes the 64 digits of SHA-256 in the metadata of a file
 _BLANK = b"0" * 64
 
 
@@ -56,7 +56,7 @@ Client = Any  # of dask.distributed, which has no types
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Where the samples are: Parquet files, one for each chunk, in order. computed: how many of them by this call."""
+    """Parquet files with the samples, one per chunk, in order. computed: number of chunks that this call computed."""
 
     folder: Path
     samples: int
@@ -64,14 +64,14 @@ class Ensemble:
     computed: int
 
     def table(self) -> dict[str, np.ndarray]:
-        """Every column (samples,), whole, in memory."""
+        """Return all columns {name: (samples,)}."""
         parquet = arrow_module("pyarrow.parquet")
         parts, rows, identity = [], 0, None
         for k, path in enumerate(self.files):
             about = _sealed(path) or {}
             identity = identity or about.get("ensemble")
             if (about.get("part"), about.get("first"), about.get("ensemble")) != (k, rows, identity):
-                raise ArgumentError(f"{path} is missing or damaged: call ensemble again, which computes it anew.")
+                raise ArgumentError(f"{path} is missing or damaged: call ensemble again to compute it.")
             parts.append(parquet.read_table(path))
             rows += parts[-1].num_rows
             if parts[-1].column_names != parts[0].column_names:
@@ -127,16 +127,15 @@ def ensemble(
     samples, chunk = whole_number("samples", samples, at_least=1), whole_number("chunk", chunk, at_least=1)
     seed, place = whole_number("seed", seed, at_least=0), _folder(folder)
     count = -(-samples // chunk)
-    if count > MOST_CHUNKS:
+    if count > MAX_CHUNKS:
         raise ArgumentError(
-            f"samples is {samples}, which makes {count} files of chunk={chunk}, expected at most {MOST_CHUNKS}: choose "
+            f"samples is {samples}, which needs {count} files of chunk={chunk}, expected at most {MAX_CHUNKS}: choose "
             f"fewer samples or a larger chunk."
         )
     check_memory("a chunk", (min(chunk, samples),), advice="choose a smaller chunk")
     _check_client(client, experiment)
     check_output(place / _part(0))
-    about = _checked_folder(place, experiment, seed, chunk)
-    plan = _Plan(place, about, samples, chunk)
+    plan = _Plan(place, _checked_folder(place, experiment, seed, chunk), samples, chunk)
     computed = 0
     with ProgressBar(f"{samples:,} samples in {count} chunks", progress) as watch:
         tasks = plan.tasks(experiment, seed, lambda: watch((plan.done + computed) / count))
@@ -148,16 +147,16 @@ def ensemble(
 
 
 class _Plan:
-    """Which chunks of a folder are done, and files for the others."""
+    """The chunks of a folder: which are done, and the files of the others. identity: of the ensemble."""
 
-    def __init__(self, folder: Path, about: str, samples: int, chunk: int):
-        self.folder, self.about, self.samples, self.chunk = folder, about, samples, chunk
+    def __init__(self, folder: Path, identity: str, samples: int, chunk: int):
+        self.folder, self.identity, self.samples, self.chunk = folder, identity, samples, chunk
         self.done = 0
 
     def tasks(
         self, experiment: Callable[..., Mapping[str, ArrayLike]], seed: int, watch: Callable[[], None]
     ) -> Iterator[Task]:
-        """Chunks that are still to be computed; looked for only as fast as they are taken."""
+        """Yield the chunks to compute. Files are verified only when the next chunk is requested."""
         for k in range(-(-self.samples // self.chunk)):
             first = k * self.chunk
             count = min(self.chunk, self.samples - first)
@@ -170,32 +169,32 @@ class _Plan:
     def _is_done(self, k: int, first: int, count: int) -> bool:
         path = self.folder / _part(k)
         about = _sealed(path)
-        if about is None or (about.get("ensemble"), about.get("part"), about.get("first")) != (self.about, k, first):
+        if about is None or (about.get("ensemble"), about.get("part"), about.get("first")) != (self.identity, k, first):
             return False
-        there = about.get("count")
-        if isinstance(there, int) and there > count:
+        size = about.get("count")
+        if isinstance(size, int) and size > count:
             raise ArgumentError(
-                f"{path} holds samples {first} to {first + there - 1}, expected samples of at least {first + there}: "
-                f"pass as many, or another folder."
+                f"samples is {self.samples}, but {path} contains samples {first} to {first + size - 1}: pass samples "
+                f"of at least {first + size}, or another folder."
             )
-        return there == count
+        return size == count
 
     def write(self, k: int, columns: Mapping[str, np.ndarray]) -> None:
-        _write(self.folder / _part(k), columns, {"ensemble": self.about, "part": k, "first": k * self.chunk})
+        _write(self.folder / _part(k), columns, {"ensemble": self.identity, "part": k, "first": k * self.chunk})
 
 
 def run_chunk(
     experiment: Callable[..., Mapping[str, ArrayLike]], seed: int, number: int, first: int, count: int
 ) -> tuple[int, dict[str, np.ndarray]]:
-    """One chunk, on whatever machine: code is compiled where it runs."""
-    found = experiment(np.random.default_rng([seed, number]), first, count)
-    if not isinstance(found, Mapping) or not found:
-        raise ArgumentError(f"The experiment gave {shown(found)}, expected columns {{name: array}}: return a dict.")
-    columns = {str(name): _column(str(name), values, count) for name, values in found.items()}
+    """Compute one chunk, on any machine; code is compiled where it runs."""
+    result = experiment(np.random.default_rng([seed, number]), first, count)
+    if not isinstance(result, Mapping) or not result:
+        raise ArgumentError(f"The experiment returned {shown(result)}, expected columns {{name: array}}.")
+    columns = {str(name): _column(str(name), values, count) for name, values in result.items()}
     names = [each for name, values in columns.items() for each in _names(name, values)]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ArgumentError(f"The experiment gave two columns {shown(twice)}, expected one of each name.")
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise ArgumentError(f"The experiment returned two columns {shown(duplicate)}, expected different names.")
     return number, columns
 
 
@@ -203,16 +202,16 @@ def _column(name: str, values: ArrayLike, count: int) -> np.ndarray:
     refuse_foreign(f"column {name} of the experiment", values)
     array = as_array(values)
     if array.dtype.kind not in "iufb":
-        raise ArgumentError(f"The experiment gave {name} as {shown(values)}, expected real numbers.")
+        raise ArgumentError(f"The experiment returned {name} as {shown(values)}, expected real numbers.")
     if array.ndim not in (1, 2) or len(array) != count:
         raise ArgumentError(
-            f"The experiment gave {name} of shape {array.shape}, expected ({count},) or ({count}, k): one row per "
+            f"The experiment returned {name} of shape {array.shape}, expected ({count},) or ({count}, k): one row per "
             "sample."
         )
     if array.dtype.kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > _EXACT:
         raise ArgumentError(
-            f"The experiment gave {name} with integers beyond 2**53, which float64 cannot hold, expected smaller ones: "
-            f"split them into two columns."
+            f"The experiment returned {name} with integers beyond 2**53, which float64 cannot represent: split them "
+            f"into two columns."
         )
     return array.astype(float)
 
@@ -232,8 +231,8 @@ def _check_client(client: Executor | Client | None, experiment: Callable[..., ob
             pickle.dumps(experiment)
         except Exception as reason:
             raise ArgumentError(
-                f"experiment is {shown(experiment)}, which other processes cannot get ({reason}), expected one that "
-                f"can be pickled: define it at the top of a module."
+                f"experiment is {shown(experiment)}, which cannot be pickled for other processes ({reason}): define it "
+                f"at the top of a module."
             ) from reason
 
 
@@ -283,8 +282,8 @@ def _by_dask(client: Client, tasks: Iterator[Task]) -> Iterator[tuple[int, dict[
             yield result
     except KilledWorker as reason:
         raise ArgumentError(
-            f"A chunk ended every worker that it was given to ({reason}), expected one that lives: is there memory for "
-            "it? Choose a smaller chunk; what is done stays."
+            f"Every worker that computed a chunk died ({reason}), possibly for lack of memory: choose a smaller chunk. "
+            f"Completed chunks were kept."
         ) from reason
     finally:
         arriving.clear()
@@ -295,7 +294,7 @@ def _part(k: int) -> str:
 
 
 def _write(path: Path, columns: Mapping[str, np.ndarray], about: Mapping[str, object]) -> None:
-    if path.is_symlink():  # a file of this folder, never one elsewhere
+    if path.is_symlink():  # never write to a file outside this folder
         path.unlink()
     names = {name: _names(name, values) for name, values in columns.items()}
     rows = np.concatenate([values.reshape(len(values), -1) for values in columns.values()], axis=1)
@@ -304,70 +303,70 @@ def _write(path: Path, columns: Mapping[str, np.ndarray], about: Mapping[str, ob
 
 
 def _seal(path: Path) -> None:
-    """Put the checksum of a file, in which the checksum itself is blank, in its place."""
+    """Write the checksum of a file, computed with a blank checksum, into the file."""
     data = path.read_bytes()
-    place = _place_of_checksum(data)
+    offset = _checksum_offset(data)
     with path.open("r+b") as file:
-        file.seek(place)
+        file.seek(offset)
         file.write(hashlib.sha256(data).hexdigest().encode())
 
 
 def _sealed(path: Path) -> dict[str, object] | None:
-    """What a file of an ensemble says of itself; None for anything but a whole file that `_seal` has sealed."""
+    """Return the metadata of a file of an ensemble, or None unless it is a complete file that `_seal` has sealed."""
     if path.is_symlink() or not path.is_file():
         return None
     try:
         data = bytearray(path.read_bytes())
-        place = _place_of_checksum(data)
-        found = bytes(data[place : place + len(_BLANK)])
-        data[place : place + len(_BLANK)] = _BLANK
-        if hashlib.sha256(data).hexdigest().encode() != found:
+        offset = _checksum_offset(data)
+        checksum = bytes(data[offset : offset + len(_BLANK)])
+        data[offset : offset + len(_BLANK)] = _BLANK
+        if hashlib.sha256(data).hexdigest().encode() != checksum:
             return None
-        about = json.loads(data[data.rindex(b"{", 0, place) : data.index(b"}", place) + 1])
+        about = json.loads(data[data.rindex(b"{", 0, offset) : data.index(b"}", offset) + 1])
     except (OSError, ValueError):
         return None
     return about if isinstance(about, dict) else None
 
 
-def _place_of_checksum(data: bytes | bytearray) -> int:
-    """Where the digits begin, in the metadata at the end of a Parquet file; ValueError where there are none."""
-    length = int.from_bytes(data[-8:-4], "little")  # of the metadata, which "PAR1" ends
+def _checksum_offset(data: bytes | bytearray) -> int:
+    """Return the offset of the digits in the metadata at the end of a Parquet file; raise ValueError without any."""
+    length = int.from_bytes(data[-8:-4], "little")  # of the metadata, which end in "PAR1"
     return data.rindex(_CHECKSUM, max(len(data) - 8 - length, 0)) + len(_CHECKSUM)
 
 
 def _checked_folder(folder: Path, experiment: Callable[..., object], seed: int, chunk: int) -> str:
-    """The identity of the ensemble, which the folder's first run writes into it and other ensembles do not have."""
+    """Return the identity of the ensemble, after comparing it with the one that the first run wrote to the folder."""
     path = folder / ABOUT
-    own = getattr(experiment, "fingerprint", None)
-    parts = {"fingerprint": str(own)} if own is not None else fingerprint(experiment)
-    asked: dict[str, object] = {
+    declared = getattr(experiment, "fingerprint", None)
+    parts = {"fingerprint": str(declared)} if declared is not None else fingerprint(experiment)
+    about: dict[str, object] = {
         "format": FORMAT, "linksweep": __version__, "experiment": _named(experiment), "seed": seed, "chunk": chunk,
         "made of": parts,
     }  # fmt: skip
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(before, dict):
-            raise ValueError("it holds no table")
+            raise ValueError("it is not a table")
     except FileNotFoundError:
         if any(folder.glob("part-*.parquet")):
             raise ArgumentError(
-                f"{folder} has results, but no {ABOUT} that says of what, expected a folder of its own: choose another."
+                f"{folder} contains results but no {ABOUT}, expected an empty folder or one of this ensemble."
             ) from None
-        text = json.dumps(asked, indent=2) + "\n"
-        write_atomically(path, lambda to: _wrote(to, text), sync=True)
-        before = asked
+        text = json.dumps(about, indent=2) + "\n"
+        write_atomically(path, lambda to: _write_text(to, text), sync=True)
+        before = about
     except (OSError, ValueError) as reason:
-        raise ArgumentError(f"{path} cannot be read ({reason}), expected what an ensemble wrote there.") from reason
-    if before != asked:
+        raise ArgumentError(f"{path} cannot be read ({reason}), expected a file that ensemble wrote.") from reason
+    if before != about:
         raise ArgumentError(
-            f"{folder} holds another ensemble: {_difference(before, asked)}. Choose another folder, or delete it."
+            f"{folder} holds another ensemble: {_difference(before, about)}. Choose another folder, or delete it."
         )
-    _remove_left_behind(folder)
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    _remove_stale(folder)
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
 
-def _difference(before: Mapping[str, object], asked: Mapping[str, object]) -> str:
-    for key, value in asked.items():
+def _difference(before: Mapping[str, object], about: Mapping[str, object]) -> str:
+    for key, value in about.items():
         was = before.get(key)
         if was != value and isinstance(was, Mapping) and isinstance(value, Mapping):
             names = [name for name in {**was, **value} if was.get(name) != value.get(name)]
@@ -377,20 +376,20 @@ def _difference(before: Mapping[str, object], asked: Mapping[str, object]) -> st
             return f"the experiment differs in {listing(packages or names, quoted=False)}"
         if was != value:
             return f"{key} {shown(was)}, now {shown(value)}"
-    return "it was made otherwise"
+    return "its settings differ"
 
 
-def _remove_left_behind(folder: Path) -> None:
-    """Temporary files of runs that were killed."""
+def _remove_stale(folder: Path) -> None:
+    """Remove temporary files of runs that were killed."""
     for path in folder.glob(".part-*.parquet"):
         try:
-            if time.time() - path.stat().st_mtime > LEFT_BEHIND:
+            if time.time() - path.stat().st_mtime > STALE:
                 path.unlink()
-        except OSError:  # another run was quicker
+        except OSError:  # another run removed it
             pass
 
 
-def _wrote(path: Path, text: str) -> None:
+def _write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
@@ -408,7 +407,7 @@ def _folder(folder: str | os.PathLike[str]) -> Path:
     return path
 
 
-IN_MEMORY = 1 << 26  # bytes of records at a time
+IN_MEMORY = 1 << 26  # bytes of records in memory
 VARIED = ("q0", "qd0", "kp", "kd")
 TIMES = {"duration": 1.0, "dt": 1e-3}  # as in `simulate`
 SPREADS = ("normal", "uniform")
@@ -416,44 +415,46 @@ SPREADS = ("normal", "uniform")
 
 @dataclass(frozen=True)
 class Rollouts:
-    """simulate(robot, q0, qd0, law, **options) from scattered starts, with scattered gains and one of several payloads.
+    """An experiment for `ensemble`: simulate(robot, q0, qd0, torque, **options) with random starts, gains and payloads.
 
-    vary: for any of q0, qd0 (added to the start), kp, kd (factors of the law's gains; of a sum or a
-    saturated law, those of the one inside that has them), ("normal" or "uniform", size):
-    its standard deviation, or the most that it goes either way; one number, or one for each joint. payloads: masses
-    (kg) held in `frame` with their mass centre in its origin; sample i has the i-th of them, again and again. The
-    columns of a sample are what was drawn, q and qd in the end, and the largest recorded torque of each joint.
+    vary: distributions ("normal" or "uniform", size) of any of q0 and qd0 (added to the initial state) and of kp and kd
+    (factors of the gains of the controller, or of the only part of a sum that has them). size: standard deviation, or
+    half the width; one number or (nv,). payloads: masses (kg) with their centers of mass at the origin of `frame`;
+    samples use them in turn. law: deprecated name of torque. Columns of a sample are its random values, the final q and
+    qd, and the largest torque of each joint.
     """
 
     robot: Robot
     q0: ArrayLike
     qd0: ArrayLike | None = None
-    law: Torque = None
+    torque: Torque = None
     options: SimulateOptions = field(default_factory=SimulateOptions)
     vary: Mapping[str, tuple[str, ArrayLike]] = field(default_factory=dict)
     payloads: tuple[float, ...] = ()
     frame: str | None = None
+    law: InitVar[Torque] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, law: Torque) -> None:
+        if law is not None:
+            warn_user("Rollouts: law= is deprecated, use torque=.", DeprecationWarning)
+            object.__setattr__(self, "torque", law)
         for name, value in self.vary.items():
-            if not is_one_of(name, VARIED):
-                raise ArgumentError(f"vary has {shown(name)}{nearest(name, VARIED)}, expected {', '.join(VARIED)}.")
+            one_of("vary: a key", name, VARIED)
             if not isinstance(value, (tuple, list)) or len(value) != 2 or value[0] not in SPREADS:
                 raise ArgumentError(f"vary: {name} is {shown(value)}, expected ('normal' or 'uniform', size).")
             size = _from_zero(f"vary: {name}", value[1])
             if size is None or size.shape not in ((), (self.robot.nv,)):
                 raise ArgumentError(
-                    f"vary: {name} has size {shown(value[1])}, expected numbers from 0 on: one, or {self.robot.nv} of "
-                    f"them."
+                    f"vary: {name} has size {shown(value[1])}, expected numbers of at least 0: one, or {self.robot.nv}."
                 )
             if name in ("kp", "kd"):
-                _check_gain(self.law, name)
+                _check_gain(self.torque, name)
         masses = _from_zero("payloads", self.payloads)
         if masses is None or masses.ndim != 1:
-            raise ArgumentError(f"payloads is {shown(self.payloads)}, expected masses (kg) from 0 on.")
+            raise ArgumentError(f"payloads is {shown(self.payloads)}, expected masses (kg) of at least 0.")
         object.__setattr__(self, "payloads", tuple(masses.tolist()))
         if masses.any():
-            self._robot(int(masses.argmax()))  # whether there is such a frame
+            self._robot(int(masses.argmax()))  # raises ArgumentError for an unknown frame
         one_start(self.robot, self.q0, self.qd0)
         self._at_once()
 
@@ -474,7 +475,7 @@ class Rollouts:
         return columns
 
     def _at_once(self) -> int:
-        """So many rollouts that their records fit into memory; a rollout does not depend on those beside it."""
+        """Return the number of rollouts simulated at once, whose records fit into IN_MEMORY."""
         duration, dt = (
             real_number(name, self.options.get(name, default), above=0.0) for name, default in TIMES.items()
         )
@@ -488,7 +489,7 @@ class Rollouts:
         return values * np.asarray(size, float) + (1.0 if name in ("kp", "kd") else 0.0)
 
     def _simulated(self, robot: Robot, which: np.ndarray, drawn: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        law, count = self.law, len(which)
+        torque, count = self.torque, len(which)
         q0 = np.broadcast_to(np.asarray(self.q0, float), (count, robot.nq))
         qd0 = np.broadcast_to(0.0 if self.qd0 is None else np.asarray(self.qd0, float), (count, robot.nv))
         if "q0" in drawn:
@@ -496,15 +497,15 @@ class Rollouts:
         if "qd0" in drawn:
             qd0 = qd0 + drawn["qd0"][which]
         for name in ("kp", "kd"):
-            if law is not None and name in drawn:
-                inner = law.controller if isinstance(law, SampledController) else law
+            if torque is not None and name in drawn:
+                inner = torque.controller if isinstance(torque, SampledController) else torque
                 scaled = _scaled(cast(Controller, inner), name, drawn[name][which])
-                law = replace(law, controller=scaled) if isinstance(law, SampledController) else scaled
+                torque = replace(torque, controller=scaled) if isinstance(torque, SampledController) else scaled
         integrator = as_integrator(self.options.get("integrator", "rk4"))
         integrator = replace(integrator, limits="ignore", progress=False)
         options: SimulateOptions = {**self.options, "integrator": integrator}
-        found = simulate(robot, q0, qd0, law, **options)
-        return {"q": found.q[-1], "qd": found.qd[-1], "tau_peak": np.abs(found.tau).max(axis=0)}
+        run = simulate(robot, q0, qd0, torque, **options)
+        return {"q": run.q[-1], "qd": run.qd[-1], "tau_peak": np.abs(run.tau).max(axis=0)}
 
     def _robot(self, kind: int) -> Robot:
         if not self.payloads or self.payloads[kind] == 0.0:
@@ -516,19 +517,25 @@ class Rollouts:
         return self.robot.with_payload(frame, self.payloads[kind], (0.0, 0.0, 0.0))
 
 
+def _deprecated_law(self: Rollouts) -> Torque:
+    warn_user("Rollouts.law is deprecated, use Rollouts.torque.", DeprecationWarning)
+    return self.torque
+
+
+Rollouts.law = property(_deprecated_law)  # type: ignore[assignment]
+
+
 def one_start(robot: Robot, q0: ArrayLike, qd0: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """q0 (nq,) and qd0 (nv,), checked: one rollout, not a batch."""
-    found = real_array("q0", q0, robot.nq), None if qd0 is None else real_array("qd0", qd0, robot.nv)
-    for name, start in zip(("q0", "qd0"), found, strict=True):
-        if start is not None and start.ndim > 1:
-            raise ArgumentError(
-                f"{name} has shape {start.shape}, expected {start.shape[-1:]}: give one start, vary scatters it."
-            )
-    return found
+    """Return q0 (nq,) and qd0 (nv,), checked: one initial state, not a batch."""
+    state = real_array("q0", q0, robot.nq), None if qd0 is None else real_array("qd0", qd0, robot.nv)
+    for name, array in zip(("q0", "qd0"), state, strict=True):
+        if array is not None and array.ndim > 1:
+            raise ArgumentError(f"{name} has shape {array.shape}, expected {array.shape[-1:]}, one initial state.")
+    return state
 
 
 def _from_zero(name: str, value: ArrayLike) -> np.ndarray | None:
-    """Finite numbers from 0 on, or None."""
+    """Return finite numbers of at least 0, or None."""
     refuse_foreign(name, value)
     array = as_array(value)
     real = array.dtype.kind in "fiu" and bool(np.isfinite(array).all())
@@ -536,7 +543,7 @@ def _from_zero(name: str, value: ArrayLike) -> np.ndarray | None:
 
 
 def _parts(controller: Torque) -> list[Controller]:
-    """The controllers of which one is made."""
+    """Return the controllers that a sum, a saturated or a sampled controller contains."""
     if isinstance(controller, Sum):
         return [part for one in controller.parts for part in _parts(one)]
     if isinstance(controller, (Saturated, SampledController)):
@@ -552,12 +559,12 @@ def _check_gain(controller: Torque, name: str) -> None:
     if len(parts) > 1:
         names = ", ".join(type(part).__name__ for part in parts)
         raise ArgumentError(
-            f"vary: {name} is a gain of {len(parts)} controllers ({names}), expected one that has it: leave {name} out."
+            f"vary: {name} is a gain of {len(parts)} controllers ({names}), expected one that has it: omit {name}."
         )
 
 
 def _scaled(controller: Controller, name: str, factors: np.ndarray) -> Controller:
-    """A copy of the controller with this gain multiplied."""
+    """Return a copy of the controller with this gain multiplied."""
     controller = copy.copy(controller)
     if isinstance(controller, Sum):
         controller.parts = tuple(_scaled(part, name, factors) for part in controller.parts)

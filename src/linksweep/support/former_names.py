@@ -37,6 +37,8 @@ FORMER = {
     "linksweep.functions.regrouping": "linksweep.functions.parameters",
     "linksweep.functions.table": "linksweep.functions.declaration",
     "linksweep.jax.handlers": "linksweep.jax.targets",
+    "linksweep.motion.chains": "linksweep.motion.descents",
+    "linksweep.motion.screws": "linksweep.motion.closed_form",
     "linksweep.papers.counts": "linksweep.papers.operation_counts",
     "linksweep.papers.counts.count_tables": "linksweep.papers.operation_counts",
     "linksweep.papers.counts.counting": "linksweep.papers.operation_counts",
