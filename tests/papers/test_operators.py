@@ -86,11 +86,13 @@ def cross(v: np.ndarray) -> np.ndarray:
     return np.cross(np.eye(3), v)
 
 
+@functools.cache
 def bodies_of(o: SpatialOperators) -> list[Body]:
     """bodies[k-1] is link k: tip to base."""
     return kinematics(o.robot.model, o.q)[::-1]
 
 
+@functools.cache
 def phi_of(o: SpatialOperators, i: int, j: int) -> np.ndarray:
     """(3.1): phi(i, j) from l(i, j) = O(j) - O(i); 0 is the tip, N+1 the base."""
     bodies = bodies_of(o)
@@ -130,6 +132,7 @@ def causal_of(step: Callable[[int], np.ndarray], n: int, strict: bool = False) -
     return out
 
 
+@functools.cache
 def filter_of(o: SpatialOperators) -> dict[str, Any]:
     """(4.4)-(4.7) as written, on matrices."""
     M, H, R = M_of(o), H_of(o), np.diag([link.joint.armature for link in o.robot.model.links[::-1]])
