@@ -229,7 +229,7 @@ class _Builder:
         return Tree("row", (left, _op(sign), Tree("brackets", (Tree("row", right, 2),))), 2)
 
     def method(self, of: ast.expr, method: str, arg: ast.expr) -> Tree | None:
-        """Return the product that a method call stands for, if it is one."""
+        """Return the product that a method call represents, if it is one."""
         whole = ast.unparse(of)
         if whole in ("link", "link.X") and method in ("phi", "phi_T", "H", "turn", "turn_back"):
             sign = {"turn": symbol("A"), "turn_back": symbol("A_T")}.get(method, symbol(method))

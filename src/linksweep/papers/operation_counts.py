@@ -163,17 +163,17 @@ def step_counts(trace: Callable[[], Program], step: Callable[[Label, frozenset[s
 
     program = labelled(trace)
     names = [array.name for array in program.inputs]
-    found: dict[str, Counts] = {}
+    counts: dict[str, Counts] = {}
     for body in program.bodies():
         reads: dict[Node, frozenset[str]] = {}
         for node in body.nodes:
-            own = frozenset((names[node.data[0]],)) if node.op == "input" else frozenset()
-            reads[node] = own.union(*(reads[arg] for arg in node.args if isinstance(arg, Node)))
+            read = frozenset((names[node.data[0]],)) if node.op == "input" else frozenset()
+            reads[node] = read.union(*(reads[arg] for arg in node.args if isinstance(arg, Node)))
             one = _one(node)
             if one is not None:
                 name = step(program.labels.get(node, Label()), reads[node])
-                found[name] = found.get(name, Counts()) + one
-    return found
+                counts[name] = counts.get(name, Counts()) + one
+    return counts
 
 
 def _one(node: Node) -> Counts | None:
@@ -188,15 +188,15 @@ def _one(node: Node) -> Counts | None:
 
 def fitted_steps(by_number: Mapping[int, Mapping[str, Counts]]) -> dict[str, Fitted]:
     """The counts of each step for several n, as polynomials."""
-    steps = list(dict.fromkeys(name for found in by_number.values() for name in found))
+    steps = list(dict.fromkeys(name for counts in by_number.values() for name in counts))
     return {
-        name: Fitted.of({n: found.get(name, Counts()) for n, found in by_number.items()}) for name in steps
+        name: Fitted.of({n: counts.get(name, Counts()) for n, counts in by_number.items()}) for name in steps
     }  # fmt: skip
 
 
-def at_most(found: Counts, bar: Count, n: int) -> bool:
+def at_most(counts: Counts, bar: Count, n: int) -> bool:
     """Whether a count does not exceed a published one; divisions count as multiplications."""
-    return found.mul + found.div <= bar.mul(n) + bar.div(n) and found.add <= bar.add(n)
+    return counts.mul + counts.div <= bar.mul(n) + bar.div(n) and counts.add <= bar.add(n)
 
 
 # ---- planar chains: Rodriguez 1987, section XII, Tables II and III and Fig. 4 -----------------------------------
@@ -316,16 +316,16 @@ def tables() -> list[Compared]:
 
 def _beside(rows: Iterable[tuple[str, str, Count | None, tuple[int, int] | None]], ours: Sequence[tuple[str, Fitted]]):
     """Published rows, then ours, each with its counts for n = 6."""
-    found: list[tuple[Cell, ...]] = []
+    table: list[tuple[Cell, ...]] = []
     for author, formulation, counted, six in rows:
         if counted is not None:
             six = int(counted.mul(SIX) + counted.div(SIX)), int(counted.add(SIX))
         shown = (str(counted.mul), str(counted.add)) if counted else ("not given", "not given")
-        found.append((author, formulation, *shown, *(six or ("", ""))))
+        table.append((author, formulation, *shown, *(six or ("", ""))))
     for name, fitted in ours:
         counts = fitted.points[SIX]
-        found.append(("linksweep", name, str(fitted.mul), str(fitted.add), counts.mul + counts.div, counts.add))
-    return tuple(found)
+        table.append(("linksweep", name, str(fitted.mul), str(fitted.add), counts.mul + counts.div, counts.add))
+    return tuple(table)
 
 
 _ALGORITHMS = ("author", "formulation", "multiplications", "additions", "mul, n = 6", "add, n = 6")
@@ -364,9 +364,9 @@ def summary() -> Compared:
     ]
     rows = []
     for label, theirs, fit in cases:
-        found = fit()
-        six = found.points[SIX]
-        rows.append((label, theirs, f"{six.mul + six.div} / {six.add}", str(found)))
+        fitted = fit()
+        six = fitted.points[SIX]
+        rows.append((label, theirs, f"{six.mul + six.div} / {six.add}", str(fitted)))
     return Compared(
         "Multiplications and divisions / additions, six revolute joints of general geometry",
         "the best that each source prints",
@@ -439,8 +439,8 @@ def published_for(function: str, method: str | None, base_parameters: bool, twis
         ("inverse_dynamics", "boundary_value", False, which): ("Kozlowski", table.total)
         for which, table in published.KOZLOWSKI_1.items()
     }
-    found = known.get((function, method or "", base_parameters, twist))
-    return f"{found[0]}: {found[1]}" if found else ""
+    source = known.get((function, method or "", base_parameters, twist))
+    return f"{source[0]}: {source[1]}" if source else ""
 
 
 def comparison() -> Compared:
@@ -469,9 +469,9 @@ def comparison() -> Compared:
     for twist, (mul, add) in published.KHOSLA.items():
         published_total = published.KOZLOWSKI_1[twist].total
         kozlowski = f"{published_total.mul(SIX)} / {published_total.add(SIX)}"
-        found = inverse[twist].points[SIX]
+        six = inverse[twist].points[SIX]
         label = f"inverse, n = 6, twist {'any' if twist == 'any' else '0, ±90°'}"
-        rows.append((label, f"two-sided {kozlowski}", f"Khosla {mul} / {add}", "", f"{found.mul} / {found.add}", ""))
+        rows.append((label, f"two-sided {kozlowski}", f"Khosla {mul} / {add}", "", f"{six.mul} / {six.add}", ""))
     return Compared(
         "Kozlowski's comparison: multiplications, additions and divisions together; multiplications / additions below",
         "Kozlowski 1990, section 4",
@@ -495,25 +495,25 @@ def _step_table(table: Table, groups: Sequence[Group], ours: dict[str, Fitted], 
     """Each published row with our count, or our count below several rows that our step combines."""
     rows: list[tuple[Cell, ...]] = []
 
-    def line(label: str, counted: Count | None, found: Fitted | None) -> tuple[Cell, ...]:
+    def line(label: str, counted: Count | None, fitted: Fitted | None) -> tuple[Cell, ...]:
         six = "" if counted is None else _six(int(counted.mul(SIX)), int(counted.add(SIX)), int(counted.div(SIX)))
-        own = ("", "")
-        if found is not None:
-            counts = found.points[SIX]
-            own = (str(found), _six(counts.mul, counts.add, counts.div))
-        return (label, "" if counted is None else str(counted), six, *own)
+        our_cells = ("", "")
+        if fitted is not None:
+            counts = fitted.points[SIX]
+            our_cells = (str(fitted), _six(counts.mul, counts.add, counts.div))
+        return (label, "" if counted is None else str(counted), six, *our_cells)
 
     for group in groups:
-        found = ours.get(group.name)
+        fitted = ours.get(group.name)
         for place in group.rows:
             row = table.rows[place]
             note = f" [printed: {row.printed}]" if row.printed else ""
-            rows.append(line(row.label + note, row.count, found if len(group.rows) == 1 else None))
+            rows.append(line(row.label + note, row.count, fitted if len(group.rows) == 1 else None))
         if len(group.rows) > 1:
             counts = [table.rows[place].count for place in group.rows]
-            rows.append(line(f"  together: {group.name}", sum(counts[1:], counts[0]), found))
+            rows.append(line(f"  together: {group.name}", sum(counts[1:], counts[0]), fitted))
     known = {group.name for group in groups}
-    rows += [line(name, None, found) for name, found in ours.items() if name not in known]
+    rows += [line(name, None, fitted) for name, fitted in ours.items() if name not in known]
     rows.append(line("total", table.total, total))
     return Compared(table.title, table.source, ("step", "published", "n = 6", "linksweep", "ours, n = 6"), tuple(rows))
 
@@ -523,16 +523,16 @@ def _six(mul: int, add: int, div: int) -> str:
 
 
 def _summed(by_number: dict[int, dict[str, Counts]]) -> Fitted:
-    return Fitted.of({n: sum(found.values(), Counts()) for n, found in by_number.items()})
+    return Fitted.of({n: sum(counts.values(), Counts()) for n, counts in by_number.items()})
 
 
 def _general_steps(
     table: Table, groups: Sequence[Group], function: Functions, method: str | None, step: Step, twist: str = "any"
 ) -> Compared:
-    found = {
+    by_number = {
         n: step_counts(general_arm(n, twist=twist).recipe(function, method, False).trace, step) for n in STEP_NUMBERS
     }
-    return _step_table(table, groups, fitted_steps(found), _summed(found))
+    return _step_table(table, groups, fitted_steps(by_number), _summed(by_number))
 
 
 def angeles_stages() -> Compared:
@@ -655,18 +655,18 @@ def rodriguez_3() -> Compared:
     def step(label: Label, inputs: frozenset[str]) -> str:
         return "composite bodies" if label.step == "composite step" else "elements"
 
-    found = {n: step_counts(functools.partial(mass_matrix_program, n), step) for n in STEP_NUMBERS}
-    return _step_table(published.RODRIGUEZ_3, groups, fitted_steps(found), _summed(found))
+    by_number = {n: step_counts(functools.partial(mass_matrix_program, n), step) for n in STEP_NUMBERS}
+    return _step_table(published.RODRIGUEZ_3, groups, fitted_steps(by_number), _summed(by_number))
 
 
 def rodriguez_4() -> Compared:
     curves = figure_4()
-    found = crossings(curves)
+    starts = crossings(curves)
     rows: list[tuple[Cell, ...]] = [
         (f"n = {n}", *(f"{curve[n]:.1f}" for curve in curves.values())) for n in sorted(next(iter(curves.values())))
     ]
-    rows.append(("filter is below from", "", f"n = {found['by Table III']}", f"n = {found['as printed']}", "",
-                 f"n = {found['linksweep']}"))  # fmt: skip
+    rows.append(("filter is below from", "", f"n = {starts['by Table III']}", f"n = {starts['as printed']}", "",
+                 f"n = {starts['linksweep']}"))  # fmt: skip
     return Compared(
         "Planar forward dynamics without bias terms, in flops (a multiplication and an addition, no divisions)",
         "Rodriguez 1987, Fig. 4",

@@ -1,6 +1,6 @@
 """Operation counts as the papers print them: polynomials in the number n of joints, as data.
 
-Sines and cosines are not counted. Where a paper contradicts itself, `printed` keeps its figure and the row holds the
+Sines and cosines are not counted. Where a paper contradicts itself, `printed` keeps its number and the row holds the
 one that fits the rest (docs/errata.md). Sources are named on each table.
 """
 
@@ -29,7 +29,7 @@ class Polynomial:
         while position < len(compact):
             term = _TERM.match(compact, position)
             if term is None or term.end() == position:
-                raise ValueError(f"{text!r} is no polynomial in n")
+                raise ValueError(f"{text!r} is not a polynomial in n")
             sign, number, n, power = term.groups()
             value = Fraction(number or 1) * (-1 if sign == "-" else 1)
             degree = int(power or 1) if n else 0
@@ -86,7 +86,7 @@ def count(mul: str | int, add: str | int, div: str | int = 0) -> Count:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table. printed: what the paper has where `count` is corrected. repeats: how often, where said."""
+    """A row of a table. printed: what the paper has, if `count` is corrected. repeats: how often it runs, if stated."""
 
     label: str
     count: Count
@@ -96,7 +96,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A whole algorithm of a comparison; `six`: multiplications and additions for n = 6, all that some papers say."""
+    """A whole algorithm of a comparison; `six`: multiplications and additions for n = 6, all that some papers print."""
 
     author: str
     formulation: str
@@ -212,7 +212,7 @@ KANG = Table(
     "I* and P* by augmented bodies",
     "Kang, section 4.2",
     (
-        Row("1: rotations, origins, mass centres", count("51n - 87", "39n - 66")),
+        Row("1: rotations, origins, centers of mass", count("51n - 87", "39n - 66")),
         Row("2: augmented bodies (28), (29)", count("84n - 84", "70n - 70")),
         Row("3: first-order KICs", count("3n^2 - 3n", "2n^2 + 4n")),
         Row("4: I*", count("7/2n^2 + 25/2n", "5/2n^2 + 17/2n")),
@@ -253,7 +253,7 @@ RODRIGUEZ_3 = Table(
     "Rodriguez 1987, Table III",
     (
         Row("mass", count(0, "n"), repeats=_ONCE),
-        Row("mass centre", count("n", "2n"), repeats=_ONCE),
+        Row("center of mass", count("n", "2n"), repeats=_ONCE),
         Row("rotational inertia", count("3n", "3n"), repeats=_ONCE),
         Row("state propagation", count("1/2n^2 + 1/2n", "1/2n^2 + 1/2n"), repeats=_PAIRS),
         Row("state update", count("2n^2 + 2n", "n^2 + n"), repeats=_PAIRS),

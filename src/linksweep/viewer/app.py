@@ -35,7 +35,7 @@ MOST_ROLLOUTS = 8
 CAMERA_SAMPLES = 24  # samples of a motion that the first view takes in
 COLUMNS = 4  # rollouts in one row
 GAP = 0.1  # between two rollouts, relative to the space that one takes
-NO_MOTION = "there is no motion to play: pass q (samples, nq) and t (samples,) to show."
+NO_MOTION = "no motion to play: pass q (samples, nq) and t (samples,) to show."
 
 
 class Viewer:

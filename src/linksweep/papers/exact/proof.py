@@ -648,7 +648,7 @@ def prove(
     Parameters
     ----------
     target : a Robot, or a joint structure such as "RRPR" or "F(RR)(RP)S" (see `Structure`)
-        A structure stands for every robot with these joints. For a robot with constraints, statements are about the
+        A structure represents every robot with these joints. For a robot with constraints, statements are about the
         tree without them.
     trials : number of random points; by default as many as bring the chance of an error below 1e-12
     seed : seed of the random points

@@ -197,7 +197,9 @@ def _report(results: Results, inside: float) -> str:
         name: (results.tilted[name], truth(results.tilted, results.steep)[results.tilted.names.index(name)])
         for name in ("MX1", "MY1")
     }
-    tilt = ", ".join(f"{name} = {found:.4f} (true {own:.4f})" for name, (found, own) in extra.items())
+    tilt = ", ".join(
+        f"{name} = {estimate:.4f} (true {true_value:.4f})" for name, (estimate, true_value) in extra.items()
+    )
     return f"""# Identification of a simulated PUMA 560
 
 The robot repeats an excitation trajectory of {results.motion.duration:g} s {PERIODS} times. Its condition number is

@@ -115,28 +115,28 @@ def sizing(step: float = STEP) -> Sizing:
     return Sizing(robot, x, z, cell, q, g, eigenvalues, directions, velocities, by_velocity, by_torque)
 
 
-def tried(found: Sizing, speed: float, directions: int = 2000, poses: int = 5) -> float:
+def tried(results: Sizing, speed: float, directions: int = 2000, poses: int = 5) -> float:
     """Largest ratio of Newton-Euler torques in random directions to the maximum given by the eigenvalues."""
-    robot, rng = found.robot, np.random.default_rng(0)
+    robot, rng = results.robot, np.random.default_rng(0)
     v = rng.normal(size=(directions, 3))
     v *= speed / np.linalg.norm(v, axis=1, keepdims=True)
     worst = []
-    for pose in np.linspace(0, len(found.q) - 1, poses).astype(int):
-        tau = _torques(robot, np.broadcast_to(found.q[pose], (directions, 6)), v)
-        worst.append((np.abs(tau).max(axis=0) / found.torques(speed)[pose]).max())
+    for pose in np.linspace(0, len(results.q) - 1, poses).astype(int):
+        tau = _torques(robot, np.broadcast_to(results.q[pose], (directions, 6)), v)
+        worst.append((np.abs(tau).max(axis=0) / results.torques(speed)[pose]).max())
     return float(max(worst))
 
 
-def at_the_limit(found: Sizing) -> float:
+def at_the_limit(results: Sizing) -> float:
     """Relative difference of the Newton-Euler torque and its limit, at the tip speed `by_torque`, worst direction."""
-    limits = found.robot.limits.effort
-    usable = np.flatnonzero((found.by_torque > 0.0) & np.isfinite(found.by_torque))
-    speed = found.by_torque[usable]
-    ends = found.g[usable][..., None] + (speed**2)[:, None, None] * found.eigenvalues[usable][..., [0, 2]]
+    limits = results.robot.limits.effort
+    usable = np.flatnonzero((results.by_torque > 0.0) & np.isfinite(results.by_torque))
+    speed = results.by_torque[usable]
+    ends = results.g[usable][..., None] + (speed**2)[:, None, None] * results.eigenvalues[usable][..., [0, 2]]
     share = np.abs(ends) / limits[:, None]
     joint, end = np.unravel_index(share.reshape(len(usable), -1).argmax(axis=1), share.shape[1:])
-    v = found.directions[usable, joint, :, 2 * end] * speed[:, None]
-    tau = _torques(found.robot, found.q[usable], v)
+    v = results.directions[usable, joint, :, 2 * end] * speed[:, None]
+    tau = _torques(results.robot, results.q[usable], v)
     return float(np.abs(np.abs(tau[np.arange(len(usable)), joint]) / limits[joint] - 1.0).max())
 
 
@@ -152,43 +152,45 @@ def _torques(robot: Robot, q: FloatArray, v: FloatArray) -> FloatArray:
 
 
 def study(joints: int = JOINTS, step: float = STEP) -> Study:
-    counted, found = operations(joints), sizing(step)
+    counted, results = operations(joints), sizing(step)
     direct, augmented = counted[max(counted)]
     saved = 1.0 - augmented / direct
     printed = 1.0 - KANG_PRINTED_TOTAL / KANG_PREVIOUS_TOTAL
     checks = [
         Check("operations saved, as printed", printed, "claimed: 44 %", bool(round(printed, 2) == 0.44)),
         Check(f"operations saved, traced, n = {max(counted)}", saved, "at least 44 %", saved >= 0.44 or joints < SIX),
-        at_most("largest torque in 2000 random directions, over that by eigenvalues", tried(found, 1.0), 1.0 + 1e-9),
-        at_most("relative torque error at the limiting tip speed", at_the_limit(found), 1e-9),
+        at_most("largest torque in 2000 random directions, over that by eigenvalues", tried(results, 1.0), 1.0 + 1e-9),
+        at_most("relative torque error at the limiting tip speed", at_the_limit(results), 1e-9),
     ]
     if joints >= SIX:
         checks.append(Check("operations, n = 6, traced", counted[SIX][1], f"below Li's {KANG_LI_TOTAL}",
                             counted[SIX][1] < KANG_LI_TOTAL))  # fmt: skip
-    rows = [[speed, *(x for part in found.needed(speed) for x in part.tolist())] for speed in SPEEDS]
-    cells = np.column_stack([found.x[found.cell[:, 0]], found.z[found.cell[:, 1]], found.by_velocity, found.by_torque])
+    rows = [[speed, *(x for part in results.needed(speed) for x in part.tolist())] for speed in SPEEDS]
+    cells = np.column_stack(
+        [results.x[results.cell[:, 0]], results.z[results.cell[:, 1]], results.by_velocity, results.by_torque]
+    )
     tables = {
         "kang_operations": (
             ["n", "direct", "augmented_bodies", "kang"],
             [[n, *pair, int(KANG.total.mul(n) + KANG.total.add(n))] for n, pair in counted.items()],
         ),
         "kang_actuators": (
-            ["tip speed (m/s)", *(f"{part}.{name}" for part in ("tau", "qd") for name in found.robot.joint_names)],
+            ["tip speed (m/s)", *(f"{part}.{name}" for part in ("tau", "qd") for name in results.robot.joint_names)],
             rows,
         ),
         "kang_speeds": (["x", "z", "by_velocity", "by_torque"], cells),
     }
-    return Study("kang", _report(counted, found), tables, _figures(counted, found), checks)
+    return Study("kang", _report(counted, results), tables, _figures(counted, results), checks)
 
 
-def _map(found: Sizing, values: FloatArray) -> FloatArray:
+def _map(results: Sizing, values: FloatArray) -> FloatArray:
     """Values of the poses on the grid (z, x); NaN where the tip cannot reach."""
-    table = np.full((len(found.z), len(found.x)), np.nan)
-    table[found.cell[:, 1], found.cell[:, 0]] = values
+    table = np.full((len(results.z), len(results.x)), np.nan)
+    table[results.cell[:, 1], results.cell[:, 0]] = values
     return table
 
 
-def _figures(counted: dict[int, tuple[int, int]], found: Sizing) -> dict:
+def _figures(counted: dict[int, tuple[int, int]], results: Sizing) -> dict:
     from linksweep import plots
 
     n = list(counted)
@@ -205,15 +207,17 @@ def _figures(counted: dict[int, tuple[int, int]], found: Sizing) -> dict:
         return plots.lines(n, curves, markers=True, title="I* and P* of n revolute joints, general geometry",
                            x_label="joints", y_label="multiplications and additions")  # fmt: skip
 
-    (left, low), (right, high) = found.cell.min(axis=0), found.cell.max(axis=0) + 1
+    (left, low), (right, high) = results.cell.min(axis=0), results.cell.max(axis=0) + 1
 
     def speeds(values: FloatArray, title: str) -> Figure:
-        return plots.heat(_map(found, values)[low:high, left:right], x=found.x[left:right], y=found.z[low:high],
+        return plots.heat(_map(results, values)[low:high, left:right], x=results.x[left:right], y=results.z[low:high],
                           title=title, x_label="x (m)", y_label="z (m)", label="tip speed (m/s)")  # fmt: skip
 
-    limits = found.robot.limits
-    torque, velocity = (np.array(part) for part in zip(*(found.needed(speed) for speed in SPEEDS), strict=True))
-    shares = {f"torque, {name}": torque[:, k] / limits.effort[k] for k, name in enumerate(found.robot.joint_names[:3])}
+    limits = results.robot.limits
+    torque, velocity = (np.array(part) for part in zip(*(results.needed(speed) for speed in SPEEDS), strict=True))
+    shares = {
+        f"torque, {name}": torque[:, k] / limits.effort[k] for k, name in enumerate(results.robot.joint_names[:3])
+    }
     shares["velocity, the worst joint"] = (velocity / limits.velocity).max(axis=1)
     shares["limit"] = np.ones(len(SPEEDS))
     return {
@@ -227,11 +231,11 @@ def _figures(counted: dict[int, tuple[int, int]], found: Sizing) -> dict:
         ),
         "kang_by_torque": (
             "Tip speed that the torques allow in every direction. Joint 1 is at x = 0, the shoulder at z = 0.",
-            lambda: speeds(found.by_torque, "Tip speed by torque limits"),
+            lambda: speeds(results.by_torque, "Tip speed by torque limits"),
         ),
         "kang_by_velocity": (
             "Tip speed that the joints' velocities allow in every direction.",
-            lambda: speeds(found.by_velocity, "Tip speed by velocity limits"),
+            lambda: speeds(results.by_velocity, "Tip speed by velocity limits"),
         ),
     }  # fmt: skip
 
@@ -240,7 +244,7 @@ def _cell(x: float) -> str:
     return f"{x:.3g}" if x > 1e-9 else "0"
 
 
-def _report(counted: dict[int, tuple[int, int]], found: Sizing) -> str:
+def _report(counted: dict[int, tuple[int, int]], results: Sizing) -> str:
     n = max(counted)
     direct, augmented = counted[n]
     steps = int(KANG.total.mul(SIX) + KANG.total.add(SIX))
@@ -255,10 +259,10 @@ def _report(counted: dict[int, tuple[int, int]], found: Sizing) -> str:
         claims += [["linksweep, `direct`", six[0], ""],
                    ["linksweep, `augmented_bodies`", six[1], f"{1 - six[1] / six[0]:.1%}"]]  # fmt: skip
     table = [[k, f"{a:,}", f"{b:,}", f"{1 - b / a:.1%}"] for k, (a, b) in counted.items()]
-    limits, needed = found.robot.limits, [found.needed(speed) for speed in SPEEDS]
+    limits, needed = results.robot.limits, [results.needed(speed) for speed in SPEEDS]
     torques, velocities = (
         [[name, f"{limit[k]:.3g}", *(_cell(pair[part][k]) for pair in needed)] for k, name in enumerate(names)]
-        for names in (found.robot.joint_names,)
+        for names in (results.robot.joint_names,)
         for part, limit in enumerate((limits.effort, limits.velocity))
     )
     speeds = [f"{speed:g} m/s" for speed in SPEEDS]
@@ -294,16 +298,16 @@ the robot tip". It cites a thesis that is not available to us; the method below 
 velocities G⁻¹v. To stay constant it needs accelerations −G⁻¹(q̇ᵀHq̇) by (3), and with (8) every torque is a quadratic
 form vᵀAᵢv + gᵢ. Its largest value over all directions of v comes from the eigenvalues of Aᵢ, without a search.
 
-The arm is a PUMA 560 whose tool points down, with its wrist at {len(found.q)} positions of a vertical plane,
-{1e3 * (found.x[1] - found.x[0]):.0f} mm apart. These maps show the tip speed that the velocity limits and the torque
-limits of its actuators allow in every direction:
+The arm is a PUMA 560 whose tool points down, with its wrist at {len(results.q)} positions of a vertical plane,
+{1e3 * (results.x[1] - results.x[0]):.0f} mm apart. These maps show the tip speed that the velocity limits and the
+torque limits of its actuators allow in every direction:
 
 {{figure:kang_by_velocity}}
 
 {{figure:kang_by_torque}}
 
 Near singular configurations the required joint velocity is unbounded. So the actuators are sized for the
-{int(found.region.sum())} positions at which the present velocity limits allow {REGION:g} m/s in every direction.
+{int(results.region.sum())} positions at which the present velocity limits allow {REGION:g} m/s in every direction.
 Required torques (N m) of each joint, and its limit:
 
 {markdown_table(["joint", "limit", *speeds], torques)}
@@ -315,8 +319,8 @@ Joint velocities (rad/s):
 {{figure:kang_needed}}
 
 The inertial part grows with the square of the speed. In this region the torque limits would allow
-{found.by_torque[found.region].min():.2f} m/s in every direction, the velocity limits only {REGION:g} m/s. Faster gears
-would serve this task better than larger motors.
+{results.by_torque[results.region].min():.2f} m/s in every direction, the velocity limits only {REGION:g} m/s. Faster
+gears would serve this task better than larger motors.
 
 Newton-Euler torques confirm the eigenvalues: no random direction needs a larger torque, and at the limiting tip speed
 one torque reaches its limit in the worst direction.

@@ -97,12 +97,12 @@ def _spread(samples: FloatArray, covariance: FloatArray) -> tuple[float, float]:
     return float(error), float(np.sqrt((size**2 + np.trace(covariance) ** 2) / n) / size)
 
 
-def _residual_variance(y: FloatArray, given: FloatArray) -> float:
-    """The variance of y if the columns of `given` are known."""
-    if not given.shape[1]:
+def _residual_variance(y: FloatArray, known: FloatArray) -> float:
+    """The variance of y if the columns of `known` are known."""
+    if not known.shape[1]:
         return float(y @ y / len(y))
-    left = y - given @ np.linalg.lstsq(given, y, rcond=None)[0]
-    return float(left @ left / (len(y) - given.shape[1]))
+    residual = y - known @ np.linalg.lstsq(known, y, rcond=None)[0]
+    return float(residual @ residual / (len(y) - known.shape[1]))
 
 
 def _worst(errors: FloatArray, covariances: FloatArray) -> float:
@@ -130,10 +130,10 @@ def study(samples: int = SAMPLES, seed: int = SEED) -> Study:
         results.innovations.var(axis=0) / results.D, results.given_outer / results.D,
         results.given_all * np.diagonal(results.M_inverse),
     ])  # fmt: skip
-    found, expected = results.spread[-1]
+    error, expected = results.spread[-1]
     bar = SIGMAS * sigma
     checks = [
-        at_most("error of the torques' covariance (the mass matrix), over its expectation", found / expected,
+        at_most("error of the torques' covariance (the mass matrix), over its expectation", error / expected,
                 2.0),
         at_most("correlation of two innovations", np.abs(white).max(), bar),
         Check("correlation of two torques", float(np.abs(torques).max()), f"above {bar:.2g}",
@@ -167,10 +167,8 @@ def _inertias(results: Results) -> FloatArray:
 def _figures(results: Results) -> dict:
     from linksweep import plots
 
-    pass
-
     names = list(results.robot.joint_names)
-    found, expected = results.spread.T
+    errors, expected = results.spread.T
     locked, outer, free, _, given_outer, given_all = _inertias(results).T
     curves = {
         "inertia: outer joints free, D": outer / locked,
@@ -187,7 +185,7 @@ def _figures(results: Results) -> dict:
         "statistics_covariance": (
             "The covariance of the torques approaches the mass matrix.",
             lambda: plots.lines(
-                results.numbers, {"found": found, "expected of Gaussian samples": expected}, markers=True, log="xy",
+                results.numbers, {"measured": errors, "expected of Gaussian samples": expected}, markers=True, log="xy",
                 title="Covariance of the torques against the mass matrix", x_label="samples", y_label="relative error",
             ),
         ),
@@ -217,8 +215,8 @@ def _report(results: Results, samples: int) -> str:
         for name, row in zip(results.robot.joint_names, _inertias(results), strict=True)
     ]
     covariance = [
-        [f"{n:,}", f"{found:.1%}", f"{expected:.1%}"]
-        for n, (found, expected) in zip(results.numbers, results.spread.tolist(), strict=True)
+        [f"{n:,}", f"{error:.1%}", f"{expected:.1%}"]
+        for n, (error, expected) in zip(results.numbers, results.spread.tolist(), strict=True)
     ]
     return f"""# Inertia is covariance
 

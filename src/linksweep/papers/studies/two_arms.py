@@ -152,8 +152,8 @@ def _newton(results: Results, r: GraspDynamics) -> float:
     moment = r.contact_forces[..., :3].sum(axis=1)
     for c, at in enumerate(contact_frames()):
         moment = moment + np.cross(at[:3, 3], r.contact_forces[:, c, 3:])  # the box keeps the world's directions
-    wanted = MASS * (results.acceleration[:, 3:] - np.array([0.0, 0.0, -9.81]))
-    return max(float(np.abs(force - wanted).max()), float(np.abs(moment).max()))
+    expected = MASS * (results.acceleration[:, 3:] - np.array([0.0, 0.0, -9.81]))
+    return max(float(np.abs(force - expected).max()), float(np.abs(moment).max()))
 
 
 def _figures(results: Results, squeeze: float, loose: float) -> dict:
