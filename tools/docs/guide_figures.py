@@ -262,12 +262,13 @@ def controllers() -> Any:
     loaded = robot.with_payload("tool", 1.0, (0.0, 0.0, 0.05), (2e-3, 2e-3, 2e-3))
     path = ls.motion.Quintic([READY, [0.8, 0.2, 0.3, -1.4, 0.2, 1.9, 0.3]], [0.0, 1.5])
     computed = ComputedTorque(path, 400.0, 40.0, controller_robot=robot)
+    known = ComputedTorque(path, 400.0, 40.0)
     pd = PD(path, [600, 600, 600, 600, 150, 100, 40], [60, 60, 60, 60, 10, 8, 3], controller_robot=robot)
     runs = {
         "PD with gravity": pd,
-        "computed torque, 8 ms sampling, 4 ms delay": SampledController(computed, 8e-3, Sampling(delay=4e-3)),
         "computed torque": computed,
-        "computed torque, payload known": ComputedTorque(path, 400.0, 40.0),
+        "payload known, 8 ms sampling, 4 ms delay": SampledController(known, 8e-3, Sampling(delay=4e-3)),
+        "payload known": known,
     }
     figure, (axes,) = _curves(7.6, 3.6)
     for k, (name, controller) in enumerate(runs.items()):
