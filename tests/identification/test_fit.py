@@ -18,6 +18,7 @@ from command_line import Outcome
 
 import linksweep as ls
 from linksweep.files import block_columns, write_table
+from linksweep.identification import report
 from linksweep.identification.estimate import Estimate, essential_parameters
 from linksweep.identification.report import percent
 from linksweep.papers import studies
@@ -97,9 +98,16 @@ def test_a_report_is_a_folder(tmp_path: Path):
         fitted().report(tmp_path / "file")
 
 
+@pytest.fixture
+def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports without plots, which take most of the time; `test_a_report_is_a_folder` draws them."""
+    monkeypatch.setattr(report, "_draw", lambda fit, name, path: None)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_plots")
 def test_a_report_keeps_the_file_of_the_robot(tmp_path: Path):
-    own = case("panda", duration=6.0)
+    own = case("panda", duration=3.0)
     source = Path(own.robot.model.source)
     with pytest.warns(ls.LogWarning):
         fit = ls.identify(own.robot, own.t, own.q, own.tau + 5.0 * own.qd, cutoff=20.0, unknown=("viscous", "coulomb"))
@@ -178,7 +186,9 @@ def errors(done: subprocess.CompletedProcess[str]) -> str:
 
 
 @pytest.mark.slow
-def test_identify_from_files(tmp_path: Path):
+@pytest.mark.usefixtures("without_plots")
+@pytest.mark.filterwarnings("ignore:limits:linksweep.errors.LogWarning")
+def test_identify_from_files(run: Callable[..., Outcome], tmp_path: Path):
     write_log(tmp_path / "a.csv")
     write_log(tmp_path / "b.csv", 0, rates=True)
     done = process("identify", "puma560", "a.csv", "--out", "one", "--cutoff", 20, cwd=tmp_path)
@@ -186,14 +196,15 @@ def test_identify_from_files(tmp_path: Path):
     assert "58 of 58 base parameters" in done.stdout and (tmp_path / "one" / "report.md").is_file()
     words = ["-o", "two", "--cutoff", 20, "--method", "entropic", "--drive", "pair=joint5-2*joint6", "--json"]
     words += ["--unknown", "inertia,armature,viscous,coulomb"]
-    done = process("identify", "puma560", "a.csv", "b.csv", *words, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    facts = json.loads(done.stdout)
+    done = run("identify", "puma560", "a.csv", "b.csv", *words)
+    assert done.code == 0, done.err
+    facts = json.loads(done.out)
     assert facts["method"] == "entropic" and "pair.coulomb" in facts["parameters"]
     assert abs(facts["parameters"]["joint1.viscous"]["value"] - case("puma560").viscous[0]) < 0.05
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_plots")
 @pytest.mark.filterwarnings("ignore:limits:linksweep.errors.LogWarning")
 def test_identify_validates_with_another_file(run: Callable[..., Outcome], tmp_path: Path):  # in tmp_path
     write_log(tmp_path / "a.csv")
@@ -211,11 +222,9 @@ def test_identify_validates_with_another_file(run: Callable[..., Outcome], tmp_p
         "--validate",
         "a.csv",
     ]
-    done = process(*words, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert (
-        "b.csv, not fitted:" in done.stdout and "## Validation: b.csv" in (tmp_path / "one" / "report.md").read_text()
-    )
+    done = run(*words)
+    assert done.code == 0, done.err
+    assert "b.csv, not fitted:" in done.out and "## Validation: b.csv" in (tmp_path / "one" / "report.md").read_text()
     facts = json.loads(run(*words, "--json").out)
     same, other = facts["validated"]["a.csv"], facts["validated"]["b.csv"]
     # the other log is of an arm with other friction: worse than the one that was fitted
@@ -225,15 +234,18 @@ def test_identify_validates_with_another_file(run: Callable[..., Outcome], tmp_p
 
 
 @pytest.mark.slow
-def test_a_file_is_read_as_it_was_logged(tmp_path: Path):
+@pytest.mark.usefixtures("without_plots")
+def test_a_file_is_read_as_it_was_logged(run: Callable[..., Outcome], tmp_path: Path):
     """Repeated times and NaN are named, as in arrays."""
     write_log(tmp_path / "a.csv")
     lines = (tmp_path / "a.csv").read_text().splitlines()
     lines[40] = ",".join([lines[40].split(",")[0], *["nan"] * 12])
     (tmp_path / "a.csv").write_text("\n".join([*lines[:4], lines[3], *lines[4:]]) + "\n")
-    done = process("identify", "puma560", "a.csv", "-o", "one", "--cutoff", 20, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "repeats: 1 rows repeat" in done.stderr and "missing: 1 of " in done.stderr
+    with pytest.warns(ls.LogWarning) as caught:
+        done = run("identify", "puma560", "a.csv", "-o", "one", "--cutoff", 20)
+    assert done.code == 0, done.err
+    said = " ".join(str(warning.message) for warning in caught)
+    assert "repeats: 1 rows repeat" in said and "missing: 1 of " in said
     text = (tmp_path / "one" / "report.md").read_text(encoding="utf-8")
     assert "**repeats**" in text and "**missing**" in text
 
@@ -302,17 +314,17 @@ def test_rounding_is_no_delay():
 
 
 @pytest.mark.slow
-def test_excite_writes_a_motion(tmp_path: Path):
-    done = process("excite", "puma560", "-o", "motion.csv", "--duration", 4, "--harmonics", 3, "--plot", "motion.png",
-               "--box", "tool=-2,-2,-2:2,2,2", cwd=tmp_path)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "condition number" in done.stdout and (tmp_path / "motion.png").is_file()
-    torques = process("inverse", "puma560", "--trajectory", "motion.csv", "-o", "tau.csv", cwd=tmp_path)
-    assert torques.returncode == 0 and len((tmp_path / "tau.csv").read_text().splitlines()) == 402
+def test_excite_writes_a_motion(run: Callable[..., Outcome], tmp_path: Path):
+    done = run("excite", "puma560", "-o", "motion.csv", "--duration", 4, "--harmonics", 2, "--plot", "motion.png",
+               "--box", "tool=-2,-2,-2:2,2,2")  # fmt: skip
+    assert done.code == 0, done.err
+    assert "condition number" in done.out and (tmp_path / "motion.png").is_file()
+    torques = run("inverse", "puma560", "--trajectory", "motion.csv", "-o", "tau.csv")
+    assert torques.code == 0 and len((tmp_path / "tau.csv").read_text().splitlines()) == 402
     for words, sentence in (
         (["--box", "tool=1,2"], "expected FRAME=X,Y,Z:X,Y,Z"),
         (["--kind", "sine"], "kind is 'sine'"),
         (["-o", "motion.txt"], "ends in '.txt'"),
     ):
-        done = process("excite", "puma560", *words, cwd=tmp_path)
-        assert done.returncode == 2 and sentence in done.stderr, done.stderr
+        done = run("excite", "puma560", *words)
+        assert done.code == 2 and sentence in done.err, done.err

@@ -31,7 +31,7 @@ Message = tuple[int, bytes]  # time of recording (ns), and the serialized messag
 
 
 def is_bag(path: Path) -> bool:
-    return path.suffix.lower() in (".bag", ".mcap", ".db3") or path.is_dir()
+    return path.suffix.lower() in (".bag", ".mcap", ".db3") or (path / "metadata.yaml").is_file()
 
 
 def read_bag(path: Path, joints: Sequence[str], topics: Sequence[str], received: bool) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def _opened(path: Path, robot: str, columns: dict[str, tuple[str, ...]], checked
         raise unreadable(path, reason) from reason
     with source:
         header = header_of(path, _read(path, source, BLOCK, line=True))
-        requested = find_columns(f"{path}, line 1", header, robot, columns, other_joints=not checked)
+        requested = find_columns(path, header, robot, columns, other_joints=not checked)
         yield np.empty((0, len(requested)))
         file = _File(path, source, header, [column.index for column in requested], checked)
         yield from in_si_units(file.blocks(), requested, timed="t" in columns)

@@ -39,6 +39,7 @@ FORMER = {
     "linksweep.jax.handlers": "linksweep.jax.targets",
     "linksweep.motion.chains": "linksweep.motion.descents",
     "linksweep.motion.screws": "linksweep.motion.closed_form",
+    "linksweep.identification.retiming": "linksweep.identification.log",
     "linksweep.papers.counts": "linksweep.papers.operation_counts",
     "linksweep.papers.counts.count_tables": "linksweep.papers.operation_counts",
     "linksweep.papers.counts.counting": "linksweep.papers.operation_counts",
