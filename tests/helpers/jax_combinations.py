@@ -1,6 +1,6 @@
 """A loss through compiled functions and rollouts under a transformation of JAX, with all of its derivatives.
 
-    python jax_combinations.py function|rollout <transformation> float32|float64 <file.npz>
+    python jax_combinations.py function|rollout float32|float64 <file.npz>
 
 It runs in a process of its own: JAX's types and its number of devices are fixed when it starts, and a hang must not
 stop the tests. A quantity that raises an error of linksweep is stored as its message. `reference` computes the same in
@@ -128,8 +128,10 @@ def derivatives(jax: Any, loss: Any, way: Any) -> dict[str, Any]:
     }
 
 
-def main(kind: str, transformation: str, dtype: str, file: str) -> None:
-    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+def main(kind: str, dtype: str, file: str) -> None:
+    # Optimised code of XLA, which each program runs once, would take longer to compile than all else takes.
+    flags = ("xla_force_host_platform_device_count=2", "xla_backend_optimization_level=0")
+    os.environ["XLA_FLAGS"] = " ".join(f"--{flag}" for flag in flags)
     import jax
 
     jax.config.update("jax_enable_x64", dtype == "float64")
@@ -145,11 +147,13 @@ def main(kind: str, transformation: str, dtype: str, file: str) -> None:
         f = wrap(bot.compile("forward_dynamics") if kind == "function" else ls.rollout(bot, DT))
         loss = Loss(kind, f, bot.nv, jax.numpy)
         x, way = (jax.numpy.asarray(x, dtype) for x in (loss.x, loss.way))
-        for quantity, function in derivatives(jax, transformed(jax, loss, transformation), way).items():
-            try:
-                results[f"{name} {quantity}"] = np.asarray(jax.jit(function)(x))
-            except LinksweepError as error:
-                results[f"{name} {quantity}"] = np.array(str(error))
+        for transformation in TRANSFORMATIONS:
+            for quantity, function in derivatives(jax, transformed(jax, loss, transformation), way).items():
+                key = f"{transformation} {name} {quantity}"
+                try:
+                    results[key] = np.asarray(jax.jit(function)(x))
+                except LinksweepError as error:
+                    results[key] = np.array(str(error))
     np.savez(file, **results)
 
 

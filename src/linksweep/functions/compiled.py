@@ -184,7 +184,7 @@ class CompiledFunction:
 
     @property
     def computation(self) -> Computation:
-        """What it computes: with what a program depends on."""
+        """The computation, with everything that the program depends on."""
         return self._calls.computation
 
     @property
@@ -295,7 +295,7 @@ class CompiledFunction:
         """The function in CasADi, with its Jacobian and, unless `hessian` is False, exact second derivatives.
 
         It is the exported C, compiled by the system's C compiler; `folder` keeps the source and the library. Vectors
-        are columns; derivatives by q are by its numbers. Needs the package casadi.
+        are columns; derivatives are with respect to the components of q. Needs the package casadi.
         """
         from .casadi_export import casadi_function
 
@@ -308,8 +308,8 @@ class CompiledFunction:
         """
         if by not in self.inputs or len(self.outputs) != 1:
             raise ArgumentError(
-                f"{self.name} cannot be differentiated by {shown(by)}: expected one of {', '.join(self.inputs)}, of a "
-                f"function with one result."
+                f"{self.name} cannot be differentiated with respect to {shown(by)}: expected one of "
+                f"{', '.join(self.inputs)}, of a function with one result."
             )
         computation = self.computation.each(lambda part: Derivative(part, by))
         return compiled(computation, self.dtype, self.threads, self.backend)

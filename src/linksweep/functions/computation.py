@@ -293,10 +293,10 @@ class Jvp(Transformation):
         along: dict[Node, Tangent] = {}
         for wrt in self.wrt:
             tangent = tracing.leaves[self._tangent(wrt)]
-            for node, slopes in _seeds(tracing, self.model, wrt, self.coordinates)[0].items():
+            for node, partials in _seeds(tracing, self.model, wrt, self.coordinates)[0].items():
                 rate: Operand = 0.0
-                for direction, slope in slopes.items():
-                    rate = rate + slope * tangent[direction]
+                for direction, partial in partials.items():
+                    rate = rate + partial * tangent[direction]
                 along[node] = {0: rate}
         return _split(derivative(inner, along, 1), sizes)
 
@@ -334,13 +334,13 @@ class Vjp(Transformation):
         inner, _ = _flat(tracing.values(self.of))
         weights = [x for name in self.weight_names for x in tracing.leaves[name]]
         seeds = [_seeds(tracing, self.model, wrt, self.coordinates) for wrt in self.wrt]
-        found = adjoints(inner, weights, {node: None for moved, _ in seeds for node in moved})
+        gradient = adjoints(inner, weights, {node: None for moved, _ in seeds for node in moved})
         results = []
         for moved, width in seeds:
             total: list[Operand] = [0.0] * width
-            for node, slopes in moved.items():
-                for direction, slope in slopes.items():
-                    total[direction] = total[direction] + found[node] * slope
+            for node, partials in moved.items():
+                for direction, partial in partials.items():
+                    total[direction] = total[direction] + gradient[node] * partial
             results.append(total)
         return results
 
@@ -483,11 +483,11 @@ def _check_differentiable(of: Computation, wrt: Sequence[str]) -> None:
     for name in wrt:
         if not isinstance(name, str) or name not in inputs:
             raise ArgumentError(
-                f"{of.name} cannot be differentiated by {shown(name)}{nearest(name, inputs)}, expected one of "
-                f"its inputs {', '.join(inputs)}, or of parameters=(...)."
+                f"{of.name} cannot be differentiated with respect to {shown(name)}{nearest(name, inputs)}, expected "
+                f"one of its inputs {', '.join(inputs)}, or of parameters=(...)."
             )
     if len(set(wrt)) < len(wrt):
-        raise ArgumentError(f"the product of {of.name} is by {', '.join(wrt)}, expected each input once.")
+        raise ArgumentError(f"the product of {of.name} is with respect to {', '.join(wrt)}, expected each input once.")
 
 
 def _level(of: Computation) -> int:
@@ -660,7 +660,7 @@ def _trace(computation: Computation, rolled: bool | None, base_parameters: bool 
                 if k in swept:
                     continue
                 if is_transformed(part):  # loops have the derivatives that sweeps have, and no other
-                    raise ArgumentError(f"{part.name} cannot run as a loop over links: leave rolled to False.")
+                    raise ArgumentError(f"{part.name} cannot run as a loop over links: omit rolled.")
                 function.write(tracer, k)
         return optimise(tracer.program(name, outputs))
     tracing = Tracing(computation.inputs, prepare, any(map(is_transformed, parts)))
@@ -716,8 +716,8 @@ def _second(computation: Derivative, inner: list[Operand], seeds: Mapping[Node, 
     entries: list[Operand] = [0.0] * (len(inner) * width)
     for i in range(width):
         chosen = [j for j in range(width) if j >= i or joint[j] == joint[i]]
-        kept = {node: {j: x for j, x in tangent.items() if j in set(chosen)} for node, tangent in seeds.items()}
-        part = derivative(inner[i::width], kept, width)
+        chosen_seeds = {node: {j: x for j, x in tangent.items() if j in set(chosen)} for node, tangent in seeds.items()}
+        part = derivative(inner[i::width], chosen_seeds, width)
         for row in range(len(inner) // width):
             for j in chosen:
                 entries[(row * width + i) * width + j] = part[row * width + j]
@@ -806,14 +806,13 @@ def _check_options(program: Together) -> None:
     if not program.rolled:
         return
     if program.model.is_coupled:
-        raise ArgumentError("joints that follow others cannot run as a loop over links: leave rolled to False.")
+        raise ArgumentError("robots with mimic joints cannot run as a loop over links: omit rolled.")
     if program.roles.parameters:
-        raise ArgumentError("a loop over links cannot take parameters as inputs: leave rolled to False.")
+        raise ArgumentError("a loop over links cannot take parameters as inputs: omit rolled.")
     for part in program.parts:
         if is_written_out(part):
             function = robot_function(part)
             name = f"{function.function} by {function.method!r}" if function else part.name
             raise ArgumentError(
-                f"{name}{', differentiated,' * is_transformed(part)} cannot run as a loop over links: leave rolled to "
-                f"False."
+                f"{name}{', differentiated,' * is_transformed(part)} cannot run as a loop over links: omit rolled."
             )

@@ -45,7 +45,7 @@ DETAILED = {"inverse_dynamics": "newton_euler", "forward_dynamics": "filter_smoo
 
 
 def default_method(function: str, model: CanonicalModel, loops: bool = False) -> str:
-    """The method of a function, "" where there is only one way. loops: it is to run as loops over the links."""
+    """Return the default method of a function, "" if it has only one. loops: in a rolled program."""
     if model.ties and function in CLOSED:
         return CLOSED[function]
     structure = Structure(model.depth, model.is_serial, loops, model.is_coupled)
@@ -55,10 +55,10 @@ def default_method(function: str, model: CanonicalModel, loops: bool = False) ->
 def predicted_operations(
     model: CanonicalModel, function: str, results: int, derivative: bool = False, loops: bool = False
 ) -> float:
-    """Of the program written out, from the robot's structure alone: what loops would run, less what folds.
+    """Return the number of operations of the unrolled program, estimated from the structure of the robot.
 
-    results: entries of them. loops: what they run, whatever the geometry.
-    tests/functions/test_defaults.py holds this against programs.
+    results: number of entries of the results. loops: of the rolled program, for which the geometry does not matter.
+    tests/tracing/test_scaling.py compares it with programs.
     """
     per_link, per_pair = DERIVATIVE if derivative else OPERATIONS.get(function, OTHERS)
     folded = COMMON_FRAME.get(function, FOLDED)
@@ -77,7 +77,7 @@ def predicted_operations(
 
 
 def closing_operations(model: CanonicalModel) -> float:
-    """What constraints add to forward dynamics: their columns, Omega, and its factor with what it fills."""
+    """Return the operations that constraints add to forward dynamics: columns, Omega, and its factor with fill-in."""
     paths = [{frozenset(model.path(frame.link)) for frame in (tie.a, tie.b)} for tie in model.ties]
     moved = [frozenset.union(*ends) - frozenset.intersection(*ends) for ends in paths]
     if model.depth > LONG and can_be_swept(model):
@@ -97,18 +97,20 @@ def closing_operations(model: CanonicalModel) -> float:
 
 
 def _is_general(link: CanonicalLink) -> bool:
-    """Whether the joint's axis is neither parallel nor at right angles to its parent's."""
+    """Return whether the joint axis is neither parallel nor perpendicular to that of the parent."""
     return any(isinstance(factor, Screw) and factor.c != 0.0 and factor.s != 0.0 for factor in link.factors)
 
 
 def sweeps_serve(model: CanonicalModel, by: Collection[str]) -> bool:
-    """Whether derivatives of inverse dynamics by these inputs are taken by sweeps of their own, not by differentiating
-    the torques: together they share most of their work."""
+    """Return whether derivatives of inverse dynamics with respect to these inputs are computed by analytical sweeps.
+
+    They share most of their work; a single derivative may cost less by differentiating the torques.
+    """
     return "qd" in by or "qdd" in by or model.depth > SHALLOW
 
 
 def columns_in_loop(model: CanonicalModel) -> bool:
-    """Whether M^-1 times the columns of two derivatives of joint forces runs as a loop over the columns."""
+    """Return whether M^-1 times the columns of two derivatives of joint forces runs as a loop over the columns."""
     inner: list[int] = []  # freedoms between the base and a link, its own joint's among them
     pairs = 0  # of a freedom and one between it and the base
     for link in model.links:

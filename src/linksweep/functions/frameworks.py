@@ -98,8 +98,8 @@ def _has_quaternions(f: CompiledFunction) -> bool:
         for each in transformations(part):
             if isinstance(each, Derivative) and each.wrt == "q" and not each.coordinates:
                 raise ArgumentError(
-                    f"{f.name} is a derivative along rates, expected one by coordinates where it is to be "
-                    f"differentiated further: ask for ('derivative', {each.of.name!r}, 'q', 'coordinates')."
+                    f"{f.name} is a derivative along joint velocities and cannot be differentiated further "
+                    f"here: request ('derivative', {each.of.name!r}, 'q', 'coordinates')."
                 )
     return differ
 

@@ -63,7 +63,7 @@ class RobotModel:
 def known_function(name: object) -> Function:
     if not isinstance(name, str) or name not in PUBLIC + CLOSED:
         raise ArgumentError(
-            f"there is no function {shown(name)}{nearest(name, PUBLIC)}: expected one of {', '.join(PUBLIC[:5])}, ... "
+            f"unknown function {shown(name)}{nearest(name, PUBLIC)}: expected one of {', '.join(PUBLIC[:5])}, ... "
             f"(robot.functions)."
         )
     return FUNCTIONS[name]
@@ -93,7 +93,7 @@ def _hindrance(robot: RobotModel, method: Method) -> str:
     if method.single and not robot.canonical.is_single:
         return f"needs 1-DOF joints, but {robot.name} has others"
     if method.filters and robot.model.couplings:
-        return f"takes one joint after the other, but joints of {robot.name} follow others"
+        return f"does not support mimic joints, which {robot.name} has"
     return ""
 
 
@@ -154,13 +154,13 @@ def _parsed(
     """Return the computation of an item, its method still to be chosen."""
     if isinstance(item, tuple) and item and isinstance(item[0], str) and item[0] in (DERIVATIVE, *PRODUCTS):
         return _differentiated(robot, item, internal, flags, parameters)
-    asked, *further = item if isinstance(item, tuple) and item else (item,)
+    function_name, *further = item if isinstance(item, tuple) and item else (item,)
     if not internal:
-        known_function(asked)
-    name = cast(str, asked)
+        known_function(function_name)
+    name = cast(str, function_name)
     function = FUNCTIONS[name]
     if function.closed and not robot.model.constraints:
-        raise ArgumentError(f"{name}: {robot.name} has no constraints between frames: give it some, with_constraints.")
+        raise ArgumentError(f"{name}: {robot.name} has no constraints between frames: see with_constraints.")
     frame: str | tuple[str, ...] = ""
     if function.needs_frame:
         if not further:
@@ -174,8 +174,8 @@ def _parsed(
     if function.dynamics:
         _check_dynamics(robot, name, function)
     taken = {key: value and key in function.takes for key, value in flags.items()}
-    found = RobotFunction(robot.canonical, name, "", frame, reference, **taken)
-    return Parametric(found, parameters) if parameters else found
+    part = RobotFunction(robot.canonical, name, "", frame, reference, **taken)
+    return Parametric(part, parameters) if parameters else part
 
 
 def _differentiated(
@@ -203,7 +203,7 @@ def _differentiated(
     of = _parsed(robot, rest[0], internal, flags, parameters)
     if is_transformed(of) and coordinates != getattr(of, COORDINATES):
         raise ArgumentError(
-            f"the derivative {shown(item)} is by coordinates in one place only, expected in all or none."
+            f"the derivative {shown(item)} has 'coordinates' in one place only, expected in all or none."
         )
     names = cast(tuple[str, ...], wrt)  # checked by the transformation
     if kind == DERIVATIVE:
@@ -217,9 +217,9 @@ def _chosen_method(robot: RobotModel, name: str, method: object, together: Colle
     able = methods_of(robot, name) if function.public else tuple(function.methods)
     common = {alias: full for alias, full in ALIASES.items() if full in able}
     also = f" (also {', '.join(f'{alias} = {full}' for alias, full in common.items())})" if common else ""
-    expected = f"expected one of {', '.join(able)}{also}" if able else "there is only one way: leave method out"
+    expected = f"expected one of {', '.join(able)}{also}" if able else "there is only one method: omit method="
     if not able and (reason := _hindrance(robot, next(iter(function.methods.values())))):
-        raise ArgumentError(f"{name} {reason}: there is no method for such a robot.")
+        raise ArgumentError(f"{name} {reason}; no method supports this.")
     if method is not None:
         if not isinstance(method, str):
             raise ArgumentError(f"{name}: method is {shown(method)}, {expected}.")
@@ -239,16 +239,16 @@ def _chosen_method(robot: RobotModel, name: str, method: object, together: Colle
 def _chosen_reference(name: str, function: Function, further: list[object]) -> str:
     if further and not function.references:
         takes = "nothing besides its frame" if function.needs_frame else "no frame"
-        raise ArgumentError(f"{name} takes {takes}, got {shown(further[0])}: ask for it by its name alone.")
+        raise ArgumentError(f"{name} takes {takes}, got {shown(further[0])}.")
     if not further:
         return function.references[0] if function.references else ""
-    wanted = further[0]
-    if len(further) > 1 or not isinstance(wanted, str) or wanted not in function.references:
+    reference = further[0]
+    if len(further) > 1 or not isinstance(reference, str) or reference not in function.references:
         raise ArgumentError(
-            f"{name} cannot be seen from {shown(further[-1])}{nearest(further[-1], function.references)}: expected one "
-            f"of {', '.join(function.references)}."
+            f"{name} cannot be expressed in {shown(further[-1])}{nearest(further[-1], function.references)}: "
+            f"expected one of {', '.join(function.references)}."
         )
-    return wanted
+    return reference
 
 
 def _checked_frames(robot: RobotModel, name: str, frames: object, several: bool) -> str | tuple[str, ...]:
@@ -278,8 +278,7 @@ def _checked_frame(robot: RobotModel, name: str, frame: object) -> str:
 def _check_dynamics(robot: RobotModel, name: str, function: Function) -> None:
     if not robot.has_inertia:
         raise DescriptionError(
-            f"{name}: {robot.name} has no mass or inertia at all, expected some in its description; only pose "
-            f"and jacobian can be computed."
+            f"{name}: {robot.name} has no mass or inertia at all, so only kinematics can be computed."
         )
     if function.invertible and robot.singular_joints:
         raise SingularError(

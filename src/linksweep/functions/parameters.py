@@ -1,11 +1,10 @@
-"""Numbers of a robot that a compiled function takes as arguments: a payload, inertias, armatures, gravity, letters.
+"""Parameters of a robot model as inputs of a compiled function: payload, inertias, armatures, gravity, dimensions.
 
-They are inputs at the level of parameters: known before the call, so that work among them is done once for a batch
-(and is not counted, which is the papers' convention). A set makes, from a model and its values, the model that the
-algorithms see; nothing else knows that some numbers are not numbers.
+They are shared by a batch, so that operations on them alone are done once for a batch (and are not counted, as in the
+papers). A `ParameterSet` makes the model that the algorithms see from a model and values of its parameters.
 
-A body is ten numbers in its frame: mass, first moment m c (3), and the inertia about the frame's origin, xx, yy, zz,
-xy, xz, yz. Torques are linear in them.
+A body has ten parameters in its frame: mass, first moment m c (3), and the inertia about the frame's origin, xx, yy,
+zz, xy, xz, yz. Torques are linear in them.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ KINDS = ("payload", "inertia", "armature", "gravity", "dimensions")
 
 
 class ParameterSet(Protocol):
-    """Inputs of a program that stand for numbers of the model."""
+    """Inputs of a program that replace parameters of the model."""
 
     @property
     def name(self) -> str: ...
@@ -46,7 +45,7 @@ class ParameterSet(Protocol):
     def shape(self) -> tuple[int, ...]: ...
 
     def apply(self, model: CanonicalModel, values: Sequence[Scalar]) -> CanonicalModel:
-        """The model with these values, given flat."""
+        """Return the model with these values (flat)."""
         ...
 
 
@@ -105,10 +104,10 @@ class Gravity:
 
 
 def body(mass: float, com: Sequence[float] = (0, 0, 0), inertia: ArrayLike | None = None) -> np.ndarray:
-    """The ten numbers of a body, as `compile(parameters=("payload",))` takes them: m, m c, inertia about the origin.
+    """Return the ten parameters of a body for `compile(parameters=("payload",))`: m, m c, inertia about the origin.
 
-    mass: kg. com: (3,) m, its mass centre in the frame it is fixed to. inertia: kg m^2 about the mass centre, along
-    that frame's axes: (3,) the diagonal, (6,) xx, yy, zz, xy, xz, yz, or (3, 3); None: a point.
+    mass: kg. com: (3,) m, the center of mass in the frame of the body. inertia: kg m^2 about the center of mass, along
+    the axes of that frame: (3,) the diagonal, (6,) xx, yy, zz, xy, xz, yz, or (3, 3); None: a point mass.
     """
     m = as_number(mass, "mass")
     c = np.array(as_vector(com, "com"))
@@ -118,14 +117,14 @@ def body(mass: float, com: Sequence[float] = (0, 0, 0), inertia: ArrayLike | Non
 
 
 def placed(placement: Placement, ten: Sequence[Scalar]) -> Inertia:
-    """A body given in a frame, in the frame where that one stands."""
+    """Return the inertia of a body of a placed frame, in the frame in which it is placed."""
     own = Inertia(ten[0], Vec(*ten[1:4]), Sym(*ten[4:]))
     turn = Rotation(Mat(*(Vec(*row) for row in placement.rotation)))
     return Transform((Shift(Vec(*placement.position)), turn)).to_parent(own)
 
 
 def with_body(link: CanonicalLink, own: Inertia) -> CanonicalLink:
-    """The link with this body; methods that ask for its mass centre divide by its mass."""
+    """Return the link with this inertia. The center of mass, which some methods need, is divided by the mass."""
     m, h, I = own.mass, own.mp, own.I  # noqa: E741  (the papers' symbol)
     com = (h.x / m, h.y / m, h.z / m)
     x, y, z = com
@@ -137,27 +136,29 @@ def with_body(link: CanonicalLink, own: Inertia) -> CanonicalLink:
     return replace(link, mass=m, mp=(h.x, h.y, h.z), I=tensor, com=com, I_com=about_com)
 
 
-def parameter_sets(robot: RobotModel, wanted: str | Iterable[str]) -> tuple[ParameterSet, ...]:
-    """From names as `compile` takes: "payload", "payload:frame", "inertia", "inertia:link", "armature", "gravity",
-    "dimensions"."""
-    names = (wanted,) if isinstance(wanted, str) else wanted
+def parameter_sets(robot: RobotModel, requested: str | Iterable[str]) -> tuple[ParameterSet, ...]:
+    """Return the sets of parameters with these names, as in `compile`.
+
+    Names are "payload", "payload:frame", "inertia", "inertia:link", "armature", "gravity" and "dimensions".
+    """
+    names = (requested,) if isinstance(requested, str) else requested
     if not isinstance(names, (tuple, list)) or not all(isinstance(name, str) for name in names):
         raise ArgumentError(
-            f"parameters is {shown(wanted)}, expected names such as ('payload',) or ('payload:tool', 'gravity')."
+            f"parameters is {shown(requested)}, expected names such as ('payload',) or ('payload:tool', 'gravity')."
         )
     if len(set(names)) < len(names):
-        raise ArgumentError(f"parameters names one twice in {shown(wanted)}, expected each once.")
+        raise ArgumentError(f"parameters names one twice in {shown(requested)}, expected each once.")
     sets = tuple(_parameter_set(robot, name) for name in names)
     _check_order(sets)
     return sets
 
 
 def _check_order(sets: Sequence[ParameterSet]) -> None:
-    """Each is applied to what those before it left: nothing may be replaced that another one has put there."""
+    """Raise an ArgumentError if a set would replace the values of one that is applied before it."""
     kinds = [type(found) for found in sets]
     if Dimensions in kinds and kinds != [Dimensions, *[Payload] * (len(sets) - 1)]:
         raise ArgumentError(
-            "parameters: 'dimensions' stand for all numbers of the arm: name them first, and beside them payloads only."
+            "parameters: 'dimensions' are all parameters of the arm: put them first, and add payloads only."
         )
     touched: dict[int, str] = {}
     for found in sets:
@@ -199,8 +200,8 @@ def _parameter_set(robot: RobotModel, name: str) -> ParameterSet:
         letters = dimensions(model)
         if letters is None:
             raise ArgumentError(
-                f"parameters: {robot.name} is no planar arm, expected one chain of joints that turn about parallel "
-                f"axes, with every origin and mass centre in one plane, for 'dimensions': name 'inertia' or 'gravity'."
+                f"parameters: 'dimensions' needs a planar arm, one chain of parallel revolute axes with every origin "
+                f"and center of mass in one plane; {robot.name} is not one. Use 'inertia' or 'gravity'."
             )
         return letters
     raise ArgumentError(
@@ -241,27 +242,27 @@ def _with_link(model: CanonicalModel, index: int, link: CanonicalLink) -> Canoni
 # first joint; m_k its mass, c_k its center of mass along x (cy_k along y), I_k its inertia about the center of mass,
 # normal to the plane; J_k the armature of its joint; g is gravity. Values of 0 stay 0.
 
-ROUNDING = 1e-12  # what rotations leave of a 0, or between two equal numbers
+ROUNDING = 1e-12  # rounding errors of rotations
 COMPONENTS = ("xx", "yy", "zz", "xy", "xz", "yz")
 
 MEANINGS = {
     "L": "length of link {k}",
     "m": "mass of link {k}",
-    "c": "mass centre of link {k}, along x from its joint",
-    "cy": "mass centre of link {k}, along y from its joint",
-    "I": "inertia of link {k} about its mass centre",
+    "c": "center of mass of link {k}, along x from its joint",
+    "cy": "center of mass of link {k}, along y from its joint",
+    "I": "inertia of link {k} about its center of mass",
     "J": "armature of joint {k}",
     "g": "gravity",
     **{f"g{x}": f"gravity along {x} of the base" for x in "xyz"},
-    **{f"I{two}": f"inertia {two} of link {{k}} about its mass centre" for two in COMPONENTS},
+    **{f"I{two}": f"inertia {two} of link {{k}} about its center of mass" for two in COMPONENTS},
 }
 
-Letter = Callable[[str, Scalar], Scalar]  # what stands for a number of that name
+Letter = Callable[[str, Scalar], Scalar]  # (name, value) of a parameter -> its replacement
 
 
 @dataclass(frozen=True, slots=True)
 class Dimensions:
-    """The numbers of a planar arm as inputs, (letters,): `letters` are their names, `values` those of this arm."""
+    """The dimensions of a planar arm as inputs: `letters` are their symbols, `values` those of this arm."""
 
     letters: tuple[str, ...]
     values: tuple[float, ...] = field(compare=False)
@@ -273,7 +274,7 @@ class Dimensions:
 
     @property
     def meanings(self) -> dict[str, str]:
-        """What each letter stands for."""
+        """The meaning of each symbol."""
         found = {}
         for letter in self.letters:
             name = letter.rstrip("0123456789")
@@ -281,25 +282,21 @@ class Dimensions:
         return found
 
     def apply(self, model: CanonicalModel, values: Sequence[Scalar]) -> CanonicalModel:
-        known = dict(zip(self.letters, values, strict=True))
-        return _lettered(model, lambda name, value: known[name])
+        by_name = dict(zip(self.letters, values, strict=True))
+        return _lettered(model, lambda name, value: by_name[name])
 
 
 def dimensions(model: CanonicalModel) -> Dimensions | None:
-    """The letters of an arm that stays in a plane, or None."""
+    """Return the dimensions of an arm that moves in a plane, else None."""
     if not is_planar(model):
         return None
-    found: dict[str, float] = {}
-
-    def note(name: str, value: Scalar) -> float:
-        return found.setdefault(name, number(value))
-
-    _lettered(model, note)
-    return Dimensions(tuple(found), tuple(found.values()))
+    values: dict[str, float] = {}
+    _lettered(model, lambda name, value: values.setdefault(name, number(value)))
+    return Dimensions(tuple(values), tuple(values.values()))
 
 
 def is_planar(model: CanonicalModel) -> bool:
-    """Whether it is one chain that turns about parallel axes, with every origin and mass centre in one plane."""
+    """Return whether a robot is one chain of parallel revolute axes, all origins and centers of mass in one plane."""
     return (
         model.is_serial
         and not (model.is_coupled or model.ties or model.springs)
@@ -316,7 +313,7 @@ def _in_plane(factor: object) -> bool:
 
 
 def _lettered(model: CanonicalModel, letter: Letter) -> CanonicalModel:
-    """The model with what `letter` gives for each of its numbers."""
+    """Return the model with each parameter replaced by the result of `letter`."""
 
     def named(name: str, value: Scalar) -> Scalar:
         return 0.0 if _is_zero(value) else letter(name, value)
@@ -361,17 +358,17 @@ def _with_letters(link: CanonicalLink, k: int, named: Letter) -> CanonicalLink:
 
 
 def _lengths(model: CanonicalModel) -> dict[int, float]:
-    """How far along x of each link the next joint stands, or, of the last one, the frames that do not stand at it."""
-    found = {}
+    """Return the distance along x from each joint to the next, and from the last one to the frames beyond it."""
+    lengths = {}
     for k, link in enumerate(model.links[1:]):
         if len(link.factors) == 1 and isinstance(link.factors[0], Screw) and link.factors[0].axis == 0:
-            found[k] = link.factors[0].t
+            lengths[k] = link.factors[0].t
     last = len(model.links) - 1
     ends = {frame.placement.position for frame in model.frames if frame.link == last}
     along = [x for x, y, z in ends if not _is_zero(x) and _same((y, z), (0.0, 0.0))]
     if len(along) == 1:
-        found[last] = along[0]
-    return found
+        lengths[last] = along[0]
+    return lengths
 
 
 def _is_zero(value: Scalar) -> bool:
@@ -393,7 +390,7 @@ def _same(a: Sequence[float], b: Sequence[float]) -> bool:
 
 
 def regroup(model: CanonicalModel, khalil: bool = False) -> CanonicalModel:
-    """The model with regrouped inertias. khalil: in Khalil's form, with I_yy = 0, else in the cheapest one."""
+    """Return the model with regrouped inertias. khalil: in Khalil's form, with I_yy = 0, else in the cheapest one."""
     links = list(model.links)
     bodies = [Inertia(link.mass, Vec(*link.mp), Sym(*link.I)) for link in links]
     for i in reversed(range(len(links))):

@@ -191,12 +191,12 @@ def _derivative(primals: JaxArray, tangents: JaxArray, *, node: _Node) -> tuple[
         return values, bind(_product, *primals, *(tangents[k] for k in moved), node=node, by=by)
     count = len(node.outputs)
     results = bind(_call, *primals, node=node.derived("jacobian", by))
-    slopes = []
+    derivatives = []
     for i, output in enumerate(node.outputs):
         parts = results[count + i * len(by) : count + (i + 1) * len(by)]
         terms = [_times(J, tangents[k], output, node.inputs[k]) for J, k in zip(parts, moved, strict=True)]
-        slopes.append(functools.reduce(jnp.add, terms))
-    return results[:count], slopes
+        derivatives.append(functools.reduce(jnp.add, terms))
+    return results[:count], derivatives
 
 
 def _times(J: JaxArray, tangent: JaxArray, result: tuple[int, ...], argument: tuple[int, ...]) -> JaxArray:

@@ -1,6 +1,6 @@
 """Rollouts in JAX: all steps as one foreign function of XLA, its gradient by the compiled adjoint.
 
-    _roll       q0, qd0, tau -> q, qd ("states"), or with weights and states -> gradients ("slopes")
+    _roll       q0, qd0, tau -> q, qd ("states"), or with weights and states -> gradients ("gradients")
     _tangent    tangents of q0, qd0, tau -> tangents of q, qd. It exists to be transposed; nothing computes it.
 
 Long rollouts run in the threads of XLA's own pool.
@@ -33,7 +33,7 @@ TWICE = (
     "grad, write the steps as jax.lax.scan over a wrapped function, such as forward_dynamics."
 )
 GIVEN = len(NAMES)
-RESULTS = {"states": (1, 1), "slopes": (0, 0, 1)}  # the first leading axis of each result
+RESULTS = {"states": (1, 1), "gradients": (0, 0, 1)}  # the first leading axis of each result
 
 
 class JaxRollout:
@@ -77,7 +77,7 @@ class _Node:
     def __init__(self, roll: Rollout, name: str):
         self.roll, self.name = roll, name
         nq, nv = roll.robot.nq, roll.robot.nv
-        self.plans = {"states": ("step", _states(nq, nv)), "slopes": ("adjoint", _slopes(nq, nv))}
+        self.plans = {"states": ("step", _states(nq, nv)), "gradients": ("adjoint", _gradients(nq, nv))}
         self.run = {what: jax.jit(functools.partial(_roll.bind, node=self, what=what)) for what in RESULTS}
 
     def registered(self, what: str, dtype: str) -> str:
@@ -108,13 +108,13 @@ def _states(nq: int, nv: int) -> Plan:
     )
 
 
-def _slopes(nq: int, nv: int) -> Plan:
-    """Weights, states, dt, tau -> slopes, from the last step to the first: lambda stays where it is."""
+def _gradients(nq: int, nv: int) -> Plan:
+    """Weights, states, dt, tau -> gradients, from the last step to the first: lambda stays where it is."""
     weights, states = (Buffer("arg0", nq, 1), Buffer("arg1", nv, 1)), (Buffer("arg2", nq, 1), Buffer("arg3", nv, 1))
-    slopes = Buffer("ret0", nq), Buffer("ret1", nv), Buffer("ret2", nv, 0)
+    gradients = Buffer("ret0", nq), Buffer("ret1", nv), Buffer("ret2", nv, 0)
     by_q, by_qd = Place("ret0"), Place("ret1")
     return Plan(
-        (*weights, *states, Buffer("arg4", 1), Buffer("arg5", nv, 0), *slopes),
+        (*weights, *states, Buffer("arg4", 1), Buffer("arg5", nv, 0), *gradients),
         ((by_q, Place("arg0", -1)), (by_qd, Place("arg1", -1))),
         (
             by_q, by_qd, Place("arg2", -2, -1), Place("arg3", -2, -1), Place("arg4"), Place("arg5", -1, -1),
@@ -142,7 +142,7 @@ def _result_types(*args: Array, node: _Node, what: str) -> Array:
 
 
 def _derivative(primals: Array, tangents: Array, *, node: _Node, what: str) -> Array:
-    if what == "slopes":
+    if what == "gradients":
         raise ArgumentError(TWICE)
     states = bind(_roll, *primals, node=node, what=what)
     moved = [ad.instantiate_zeros(tangent) for tangent in tangents]
@@ -217,10 +217,10 @@ def _tangent_types(*args: Array, node: _Node) -> Array:
 def _tangent_transpose(cotangents: Array, *args: Array, node: _Node) -> Array:
     given, states, tangents = args[:GIVEN], args[GIVEN:-GIVEN], args[-GIVEN:]
     weights = [ad.instantiate_zeros(ct) for ct in cotangents]
-    slopes = bind(_roll, *given, *weights, *states, node=node, what="slopes")
+    gradients = bind(_roll, *given, *weights, *states, node=node, what="gradients")
     pulled = [
-        summed(slope, x.aval.shape, first) if ad.is_undefined_primal(x) else None
-        for slope, x, first in zip(slopes, tangents, FIRST, strict=False)
+        summed(gradient, x.aval.shape, first) if ad.is_undefined_primal(x) else None
+        for gradient, x, first in zip(gradients, tangents, FIRST, strict=False)
     ]
     return [None] * (len(args) - GIVEN) + pulled
 

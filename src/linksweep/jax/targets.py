@@ -1,4 +1,4 @@
-"""What compiled functions and rollouts in JAX share: targets of XLA's foreign functions, argument checks, sharding.
+"""Parts shared by compiled functions and rollouts in JAX: XLA foreign functions, argument checks, sharding.
 
 Three parts of JAX that a primitive needs inside `shard_map` and for arrays on several devices are not public. They are
 looked up here, and left out in versions of JAX that do not have them.

@@ -1,7 +1,7 @@
-"""The core of a Robot: its frozen description, what recursions see of it, its names, and the functions made for it.
+"""The core of a Robot: its model, canonical frames, names, and the compiled functions behind its methods.
 
-Everything that a Robot can do is done by a part that takes a Core (closed_chains.py, derivatives.py, ...) or by a
-function from one Model to another (editing.py, joint_numbers.py). A Core knows none of them.
+Methods of a Robot are implemented by classes and functions that take a Core (closed_chains.py, derivatives.py, ...) or
+by functions from one Model to another (editing.py, properties.py).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RECENT = 64  # functions that `compile` returned last and that a robot holds
 
 
 def listed(functions: Items) -> list[Item]:
-    """One item or a list of them; a tuple is one."""
+    """Return a list of items; a tuple is one item."""
     return functions if isinstance(functions, list) else [functions]  # pyright: ignore[reportReturnType]
 
 
@@ -50,14 +50,14 @@ def argument_key(argument: object) -> tuple[type, object]:
 
 
 class Extras(NamedTuple):
-    """What a call of dynamics may have besides its arrays."""
+    """Options of a call of dynamics besides its arrays."""
 
     f_ext: Named | None = None
     dissipation: bool = False
     base_motion: ArrayLike | None = None
 
     def flags(self) -> dict[str, bool]:
-        """Which of them there are."""
+        """Return which options are used."""
         dissipation = checked_flag("dissipation", self.dissipation)
         return {
             "f_ext": self.f_ext is not None, "dissipation": dissipation, "base_motion": self.base_motion is not None,
@@ -67,13 +67,13 @@ class Extras(NamedTuple):
         return tuple(self.flags().values())
 
     def arguments(self, model: Model) -> tuple[ArrayLike, ...]:
-        """External forces by link, and the base's motion, where they are given."""
+        """Return external forces by link and the motion of the base, if there are any."""
         forces = link_forces(model, self.f_ext) if isinstance(self.f_ext, Mapping) else self.f_ext
         return tuple(extra for extra in (forces, self.base_motion) if extra is not None)
 
 
 def extras(f_ext: Named | None, dissipation: bool, base_motion: ArrayLike | None) -> Extras | None:
-    """None where nothing is given: such calls find their function by a look-up."""
+    """Return the options, or None if all have their default values: such calls need one look-up only."""
     plain = f_ext is None and base_motion is None and dissipation is False
     return None if plain else Extras(f_ext, dissipation, base_motion)
 
@@ -113,12 +113,12 @@ class Core(RobotModel):
 
     @lazy
     def described(self) -> CanonicalModel:
-        """The model with links in the frames of the description, for details."""
+        """The model with links in the frames of its joints, for `details`."""
         return canonical(self.model, described_frames=True)
 
     @lazy
     def least_ratio(self) -> float:
-        """Below which the inertia that a joint moves does not fall, in any pose: see robot/singular.py."""
+        """Lower bound of the inertia that a joint moves, in any configuration: see robot/singular.py."""
         slides = [slide_of(link.joint) for link in self.model.links]
         return least_ratio(self.canonical, coordinates.neutral(self.canonical), slides)
 
@@ -127,7 +127,7 @@ class Core(RobotModel):
     def parts(
         self, items: Sequence[Item], method: str | None = None, more: Extras | None = None, *, internal: bool = False
     ) -> tuple[Computation, ...]:
-        """The computation of each item of one program, checked: see functions/items.py."""
+        """Return the checked computation of each item of one program: see functions/items.py."""
         flags = more.flags() if more else dict.fromkeys(FLAGS, False)
         return computations(
             self, items, method, internal=internal, f_ext=flags["f_ext"], dissipation=flags["dissipation"],
@@ -135,17 +135,17 @@ class Core(RobotModel):
         )  # fmt: skip
 
     def part(self, item: Item, method: str | None = None, more: Extras | None = None) -> RobotFunction:
-        """The computation of one item that is a function of the robot."""
-        (found,) = self.parts([item], method, more)
-        assert isinstance(found, RobotFunction)
-        return found
+        """Return the computation of one item that is a function of the robot."""
+        (part,) = self.parts([item], method, more)
+        assert isinstance(part, RobotFunction)
+        return part
 
     def internal(self, function: str) -> RobotFunction:
-        """The computation of a function that is not public."""
+        """Return the computation of a function that is not public."""
         return internal_function(self.canonical, function)
 
     def function(self, *parts: Computation) -> CompiledFunction:
-        """The function of these computations in one program. It lives as long as the robot."""
+        """Return the function of these computations in one program. It lives as long as the robot."""
         function = compiled(Together(parts), None, default_threads())
         self.held.add(function)
         return function
@@ -165,7 +165,7 @@ class Core(RobotModel):
         self, item: Item, args: tuple[ArrayLike, ...], method: str | None = None, more: Extras | None = None,
         out: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """The result of one function, which is compiled at its first call."""
+        """Return the result of one function, which is compiled at its first call."""
         key = item if method is None and more is None else (item, method, () if more is None else more.key())
         try:
             function = self.calls[settings.backend].get(key)
@@ -178,12 +178,12 @@ class Core(RobotModel):
         return function(*args) if out is None else function(*args, out=out)
 
     def _watched(self, item: Item, method: str | None, more: Extras | None) -> Run:
-        """The call of an item, which warns where a pose is singular."""
+        """Return the call of an item, which warns at singular configurations."""
         (part,) = self.parts([item], method, more)
         return builtin_of(watched(self, part))
 
     def call_of(self, key: object, make: Callable[[], CompiledFunction]) -> Run:
-        """The call behind a method by this key, made at first use."""
+        """Return the call behind a method by this key, made at first use."""
         table = self.calls[settings.backend]
         function = table.get(key)
         if function is None:
@@ -193,7 +193,7 @@ class Core(RobotModel):
     def details(
         self, item: str, args: tuple[ArrayLike, ...], method: str | None, more: Extras | None, out: np.ndarray | None
     ) -> tuple[np.ndarray, Details]:
-        """The result, and every quantity that the method names on its way."""
+        """Return the result, and every intermediate quantity of the method."""
         refuse_out(item, out)
         more = more or Extras()
         if method is None:
@@ -238,4 +238,4 @@ def declared_call(core: Core, name: str) -> Run:
 
 def refuse_out(item: str, out: np.ndarray | None) -> None:
     if out is not None:
-        raise ArgumentError(f"{item}: out= does not go with details=True: take the arrays that are returned.")
+        raise ArgumentError(f"{item}: out= and details=True cannot be combined.")

@@ -1,4 +1,4 @@
-"""Derivatives of inverse and forward dynamics; others are requests of `compile`."""
+"""Derivatives of inverse and forward dynamics; `compile` makes those of other functions."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from .constraints import REDUNDANCY, filled, warn_if_constraints_singular
 from .core import Core, Extras
 from .singular import threshold, warn_if_singular
 
-Slopes = tuple[np.ndarray, np.ndarray, np.ndarray]  # (..., nv, nv) each: by q, by qd and by the last input
+Partials = tuple[np.ndarray, np.ndarray, np.ndarray]  # (..., nv, nv) with respect to q, qd and the last input
 
 
 INVERSE, FORWARD = "inverse_dynamics_derivatives", "forward_dynamics_derivatives"  # keys of calls without options
 
 
 class Derivatives:
-    """How torques change with q, qd and qdd, and accelerations with q, qd and tau."""
+    """Derivatives of torques with respect to q, qd and qdd, and of accelerations with respect to q, qd and tau."""
 
     def __init__(self, core: Core):
         self.core = core
 
-    def of_inverse(self, args: tuple[ArrayLike, ...], more: Extras | None, out: Slopes | None) -> Slopes:
+    def of_inverse(self, args: tuple[ArrayLike, ...], more: Extras | None, out: Partials | None) -> Partials:
         """Derivatives of the torques, at args (q, qd, qdd)."""
         if more is None and out is None and (plain := self.core.calls[settings.backend].get(INVERSE)):
             return plain(*args)  # pyright: ignore[reportReturnType]
@@ -37,7 +37,7 @@ class Derivatives:
             )
         return self._of("inverse_dynamics", args, "qdd", more, out, plain=INVERSE)
 
-    def of_forward(self, args: tuple[ArrayLike, ...], more: Extras | None, out: Slopes | None) -> Slopes:
+    def of_forward(self, args: tuple[ArrayLike, ...], more: Extras | None, out: Partials | None) -> Partials:
         """Derivatives of the accelerations, at args (q, qd, tau): -M^-1 times those of the torques."""
         if more is None and out is None and (plain := self.core.calls[settings.backend].get(FORWARD)):
             return plain(*args)  # pyright: ignore[reportReturnType]
@@ -45,7 +45,7 @@ class Derivatives:
         # All derivatives of the torques are written out for little more than one of them; Talos on a free base: 241 us
         # for a call by NumPy, 35 by the program
         if wants_loops([Derivative(core.internal("inverse_dynamics"), "q")]) and not core.model.constraints:
-            qdd = core.call("forward_dynamics", args, None, more)  # which warns where a pose is singular
+            qdd = core.call("forward_dynamics", args, None, more)  # it warns at singular configurations
             by_q, by_qd, M = self._of("inverse_dynamics", (*args[:2], qdd), "qdd", more, None)
             inverse = np.linalg.inv(M)
             inverse = 0.5 * (inverse + inverse.swapaxes(-1, -2))
@@ -63,7 +63,7 @@ class Derivatives:
         warn_if_singular(core, "forward_dynamics_derivatives", np.asarray(args[0]))
         return derivatives
 
-    def _of_constrained(self, args: tuple[ArrayLike, ...], more: Extras | None, out: Slopes | None) -> Slopes:
+    def _of_constrained(self, args: tuple[ArrayLike, ...], more: Extras | None, out: Partials | None) -> Partials:
         """Derivatives of the accelerations under constraints, with a warning where these are singular."""
         *derivatives, redundancy = self._of("forward_dynamics", args, "tau", more, None)
         warn_if_constraints_singular(self.core, "forward_dynamics_derivatives", args[0], redundancy)
@@ -74,17 +74,17 @@ class Derivatives:
         return out
 
     def _of(
-        self, item: str, args: tuple[ArrayLike, ...], last: str, more: Extras | None, out: Slopes | None,
+        self, item: str, args: tuple[ArrayLike, ...], last: str, more: Extras | None, out: Partials | None,
         plain: str = "",
     ) -> Results:  # fmt: skip
         """The derivatives of an item; `plain` is the key of its call without options, where nothing is watched."""
         core = self.core
 
         def make() -> CompiledFunction:
-            wanted = [("derivative", item, wrt) for wrt in ("q", "qd", last)]
+            items = [("derivative", item, wrt) for wrt in ("q", "qd", last)]
             constrained = core.model.constraints and item == "forward_dynamics"
             watched = (core.internal(REDUNDANCY),) if constrained else ()
-            return core.function(*core.parts(wanted, None, more), *watched)
+            return core.function(*core.parts(items, None, more), *watched)
 
         key = plain if plain and more is None else ("derivatives", item, () if more is None else more.key())
         function = core.call_of(key, make)

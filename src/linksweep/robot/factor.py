@@ -26,20 +26,19 @@ class Factor:
     D: (..., nv), the inertia that each joint sees with the outer joints free; a multi-DOF joint sees a block,
     and where there is one D is (..., nv, nv), block diagonal. `solve`, `colour` and `whiten` take vectors (..., nv)
     whose batch broadcasts with that of q, and sweep once over the links for each. L and L_inverse (..., nv, nv) are
-    made when they are asked for: unit (block) triangular, lower when joints are taken from tip to base. Arrays are
-    read-only.
+    computed at first use: unit (block) triangular, lower if joints are ordered from tip to base. Arrays are read-only.
     """
 
     def __init__(self, q: ArrayLike, nv: int, blocks: Sequence[slice], run: Run):
         """blocks: the rates of each joint that has several."""
         self._nv, self._blocks, self._run = nv, tuple(blocks), run
-        D = run("factor", q, np.ones(nv, np.float16))  # whatever is wrong with q is said here; its type is kept
+        D = run("factor", q, np.ones(nv, np.float16))  # checks q; the result has its type
         self.q = _frozen(np.array(q, D.dtype))
         self.D = _frozen(self._block_diagonal() if blocks else D)
 
     def _block_diagonal(self) -> np.ndarray:
         widest = max(block.stop - block.start for block in self._blocks)
-        chosen = np.zeros((widest, self._nv))  # row f: the f-th freedom of every joint
+        chosen = np.zeros((widest, self._nv))  # row f: DOF f of every joint
         chosen[0] = 1.0
         for block in self._blocks:
             chosen[:, block] = np.eye(widest, block.stop - block.start)
@@ -66,10 +65,10 @@ class Factor:
     def logdet(self) -> np.ndarray:
         """log det M, the sum of those of D."""
         roots, blocks = self._roots
-        found = np.log(roots).sum(axis=-1)
+        total = np.log(roots).sum(axis=-1)
         for root in blocks:
-            found = found + np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
-        return 2.0 * found
+            total = total + np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
+        return 2.0 * total
 
     @lazy
     def L(self) -> np.ndarray:
@@ -86,7 +85,7 @@ class Factor:
         return _frozen(np.ascontiguousarray(np.swapaxes(self._of_each(np.eye(self._nv), sweep), -1, -2)))
 
     def _of_each(self, vectors: np.ndarray, function: str) -> np.ndarray:
-        """A function of all these vectors (n, nv) in every pose: (..., n, nv)."""
+        """Return a function of all these vectors (n, nv) at every configuration: (..., n, nv)."""
         return self._run(function, self.q[..., None, :], vectors.astype(self.q.dtype))
 
     @lazy
@@ -155,13 +154,13 @@ class _Sweeps:
 
 
 def factor(core: Core, q: ArrayLike) -> Factor:
-    """The factors of the mass matrix in the poses q."""
+    """Return the factors of the mass matrix at q."""
     blocks = [link.rates for link in core.canonical.links]
     core.parts(["factor"], internal=True)  # raises if the robot has no inertia, or a joint moves none
     sweeps = _Sweeps(core.canonical, core.held)
-    found = Factor(q, core.nv, [block for block in blocks if block.stop - block.start > 1], sweeps)
-    warn_if_singular(core, "factor", found.q)
-    return found
+    factors = Factor(q, core.nv, [block for block in blocks if block.stop - block.start > 1], sweeps)
+    warn_if_singular(core, "factor", factors.q)
+    return factors
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

@@ -37,7 +37,7 @@ from . import editing, properties, singular
 from .closed_chains import Choice, ClosedChain, Mobility, checked_connections
 from .constraints import CLOSES
 from .core import Core, Extras, Item, Items, argument_key, declared_call, extras, listed, refuse_out
-from .derivatives import Derivatives, Slopes
+from .derivatives import Derivatives, Partials
 from .factor import Factor, factor
 from .formulas import NUMBERS_INSTEAD, Formulas
 from .operational_space import OperationalSpace, as_key, manipulability, operational_inertia, operational_space
@@ -1539,10 +1539,10 @@ class Robot:
         qd: ArrayLike,
         qdd: ArrayLike,
         f_ext: Named | None = None,
-        out: Slopes | None = None,
+        out: Partials | None = None,
         dissipation: bool = False,
         base_motion: ArrayLike | None = None,
-    ) -> Slopes:
+    ) -> Partials:
         """Return the derivatives (..., nv, nv) of the torques with respect to q, qd and qdd (the mass matrix).
 
         Derivatives with respect to q are taken along joint velocities: entry [i, k] is the change of torque i per unit
@@ -1562,10 +1562,10 @@ class Robot:
         qd: ArrayLike,
         tau: ArrayLike,
         f_ext: Named | None = None,
-        out: Slopes | None = None,
+        out: Partials | None = None,
         dissipation: bool = False,
         base_motion: ArrayLike | None = None,
-    ) -> Slopes:
+    ) -> Partials:
         """Return the derivatives (..., nv, nv) of the accelerations with respect to q, qd and tau.
 
         The last is the inverse of M for a robot without constraints. They are -M^-1 times the derivatives of the

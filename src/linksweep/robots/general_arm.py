@@ -38,8 +38,8 @@ TWISTS = {0: (1.0, 0.0), 90: (0.0, 1.0), -90: (0.0, -1.0), 180: (-1.0, 0.0)}  # 
 class Geometry:
     """The parameters of a general arm, (links, 13): a row is PER_LINK.
 
-    offset is d of a revolute joint and theta of a sliding one; c and the inertia are of the mass centre. A twist that
-    is given stands for alpha, which is not read then.
+    offset is d of a revolute joint and theta of a prismatic one; c is the center of mass and the inertia is about it.
+    A twist that is not None replaces alpha.
     """
 
     twists: tuple[int | None, ...]

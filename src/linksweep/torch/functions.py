@@ -120,17 +120,17 @@ class _Function:
             if any(gradient is None for gradient in gradients):
                 zeros = [torch.zeros_like(x) for x in self.fake(*inputs)]
                 gradients = [z if gradient is None else gradient for gradient, z in zip(gradients, zeros, strict=True)]
-            slopes = self.times(made, inputs, gradients)
+            derivatives = self.times(made, inputs, gradients)
             for place, k in enumerate(wanted):
-                total = functools.reduce(torch.add, slopes[place :: len(wanted)])
+                total = functools.reduce(torch.add, derivatives[place :: len(wanted)])
                 found[k] = _unbroadcast(total, inputs[k].shape)
             return found
-        slopes = self.derived(wanted).operator(*inputs)
+        derivatives = self.derived(wanted).operator(*inputs)
         for i, gradient in enumerate(gradients):
             if gradient is None:
                 continue
             for place, k in enumerate(wanted):
-                J = slopes[i * len(wanted) + place]
+                J = derivatives[i * len(wanted) + place]
                 result, core = self.function.signature.outputs[i].shape, self.cores[k]
                 matrix = J.reshape(*J.shape[: J.dim() - core - len(result)], -1, *J.shape[J.dim() - core :])
                 flat = gradient.reshape(*gradient.shape[: gradient.dim() - len(result)], -1, *(1,) * core)
@@ -143,12 +143,12 @@ class _Function:
         made = self.product("jvp", moved)
         if made is not None:
             return self.times(made, inputs, [tangents[k] for k in moved])
-        slopes = self.derived(moved).operator(*inputs)
+        derivatives = self.derived(moved).operator(*inputs)
         results = []
         for i, output in enumerate(self.function.signature.outputs):
             total: Tensor = 0.0
             for place, k in enumerate(moved):
-                J, tangent = slopes[i * len(moved) + place], tangents[k]
+                J, tangent = derivatives[i * len(moved) + place], tangents[k]
                 matrix = J.reshape(*J.shape[: J.dim() - self.cores[k]], -1)
                 flat = tangent.reshape(*tangent.shape[: tangent.dim() - self.cores[k]], *(1,) * len(output.shape), -1)
                 total = total + (matrix * flat).sum(-1)

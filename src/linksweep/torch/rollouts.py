@@ -83,18 +83,18 @@ class _States(_Rolled):
     def __init__(self, roll: Rollout, name: str):
         super().__init__(roll, roll.forward)
         self.operator = Operator(name, len(NAMES), self, keep=True)
-        self.slopes = _Slopes(roll, f"{name}_slopes")
+        self.gradients = _Gradients(roll, f"{name}_gradients")
 
     def backward(self, inputs: Tensor, results: Tensor, gradients: Tensor, needed: Sequence[bool]) -> Sequence[Tensor]:
         weights = [
             inputs[0].new_zeros(shape) if gradient is None else gradient
             for gradient, shape in zip(gradients, result_shapes(self.roll, [x.shape for x in inputs]), strict=True)
         ]
-        slopes = self.slopes.operator(*inputs, *weights, *results)
-        return [summed(slope, x.shape, k) for slope, x, k in zip(slopes, inputs, FIRST, strict=False)]
+        gradients = self.gradients.operator(*inputs, *weights, *results)
+        return [summed(gradient, x.shape, k) for gradient, x, k in zip(gradients, inputs, FIRST, strict=False)]
 
 
-class _Slopes(_Rolled):
+class _Gradients(_Rolled):
     """q0, qd0, tau, weights of q, qd, then q, qd -> gradients with respect to q0, qd0, tau."""
 
     firsts = 0, 0, 1

@@ -140,15 +140,15 @@ def moving_frame(tracer: Tracer, at: PerLink[Pose], V: PerLink[Motion], frame: F
     """The velocity [w; v] of a frame at `point`, along the base's axes."""
     if frame.link == BASE:
         return ZERO_MOTION
-    link, own = tracer.at(at, frame.link), tracer.at(V, frame.link)
-    w = link.turn(own.angular)
-    return Motion(w, link.turn(own.linear) + w.cross(point - link.p))
+    link, velocity = tracer.at(at, frame.link), tracer.at(V, frame.link)
+    w = link.turn(velocity.angular)
+    return Motion(w, link.turn(velocity.linear) + w.cross(point - link.p))
 
 
 def accelerated_frame(
     tracer: Tracer, at: PerLink[Pose], states: PerLink[State], frame: Frame, point: Vec, base: Vec
 ) -> Motion:
-    """The acceleration [dw; dv] of a frame at `point`, along the base's axes; base: dv of what stands on the base."""
+    """The acceleration [dw; dv] of a frame at `point`, along the base axes; base: dv of frames on the base."""
     if frame.link == BASE:
         return Motion(ZERO_VEC, base)
     link, own = tracer.at(at, frame.link), tracer.at(states, frame.link)
@@ -179,7 +179,7 @@ def moving_mass(tracer: Tracer) -> Scalar:
 
 
 def _observer(reference: str, pose: Pose, point: Vec) -> Observer:
-    """Where a frame's Jacobian is taken, as if at rest; seen from the world, at the base's origin."""
+    """Return the point and axes of the Jacobian of a frame, at rest; in "world", the base origin."""
     if reference == "world":
         return Observer(ZERO_VEC, ZERO_VEC, WORLD, ZERO_VEC)
     return Observer(point, ZERO_VEC, pose if reference == "local" else WORLD, ZERO_VEC)
@@ -197,14 +197,14 @@ def _matrix(pose: Pose) -> list[Scalar]:
 
 
 def _point(tracer: Tracer, computation: RobotFunction) -> Vec:
-    """The point of the frame that is asked about: its origin, unless the function takes one."""
+    """Return the point of the frame: its origin, unless the function takes one."""
     if not computation.function.startswith("point_"):
         return ZERO_VEC
     return Vec(*tracer.read_flat("point"))
 
 
 def with_springs(tracer: Tracer, forces: PerLink[Force], qd: PerLink[Coordinates]) -> PerLink[Force]:
-    """Forces on the links, and what the springs between frames add to them."""
+    """Return the forces on the links with those of the springs between frames added."""
     at, V = poses(tracer), velocities(tracer, qd)
     for spring in tracer.model.springs:
         a, b = (frame_pose(tracer, at, frame) for frame in (spring.a, spring.b))
@@ -212,7 +212,7 @@ def with_springs(tracer: Tracer, forces: PerLink[Force], qd: PerLink[Coordinates
         if _always_zero(a.p - b.p) and not is_zero(spring.numbers[1]):
             raise DescriptionError(
                 f"the origins of {spring.a.name!r} and {spring.b.name or 'the world'!r} always coincide, expected a "
-                f"distance along which the spring between them can act: remove it, or tie other frames."
+                f"distance along which the spring between them can act: remove it, or connect other frames."
             )
         pull = _pull(a.p - b.p, rate, *spring.numbers)
         for frame, pose, force in ((spring.a, a, -pull), (spring.b, b, pull)):
@@ -222,7 +222,7 @@ def with_springs(tracer: Tracer, forces: PerLink[Force], qd: PerLink[Coordinates
 
 
 def _always_zero(d: Vec) -> bool:
-    """Whether it is 0 in every pose, but for rounding."""
+    """Return whether a vector is 0 in every configuration, except for rounding."""
     return all(is_zero(x) or (isinstance(x, (float, int)) and abs(x) < ROUNDING) for x in leaves(d))
 
 
