@@ -86,7 +86,7 @@ def test_frames_of_the_base_do_not_move():
 def test_mistakes_are_named():
     robot = ls.robots.planar(2)
     tool = robot.frame_names[-1]
-    with pytest.raises(ArgumentError, match=r"cannot be seen from 'body'.*world_aligned, local, world"):
+    with pytest.raises(ArgumentError, match=r"cannot be expressed in 'body'.*world_aligned, local, world"):
         robot.jacobian(np.zeros(2), tool, reference="body")
     with pytest.raises(ArgumentError, match="pose takes nothing besides its frame, got 'local'"):
         robot.compile(("pose", tool, "local"))

@@ -83,7 +83,7 @@ def test_shapes_batches_and_out():
 
 def test_mistakes_are_named():
     robot = ROBOTS["arm"]
-    with pytest.raises(ArgumentError, match="cannot be seen from 'tool': expected one of center_of_mass, base"):
+    with pytest.raises(ArgumentError, match="cannot be expressed in 'tool': expected one of center_of_mass, base"):
         robot.momentum(np.zeros(3), np.zeros(3), about="tool")
     wheel = [Part("link", "base", Joint("turn"), Inertial(0.0, (0.0, 0.0, 0.0), symmetric(0.0, 0.0, 1.0)))]
     massless = ls.Robot(assemble("wheel", wheel, base="base"))

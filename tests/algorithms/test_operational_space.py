@@ -170,7 +170,7 @@ def test_mistakes():
     ):
         with pytest.raises(ArgumentError, match="expected"):
             call()
-    with pytest.raises(ArgumentError, match="cannot be seen from"):
+    with pytest.raises(ArgumentError, match="cannot be expressed in"):
         puma.frame_velocity(q, q, "tool", reference="elsewhere")
 
 

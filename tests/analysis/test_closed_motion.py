@@ -76,7 +76,7 @@ def test_closed_inverse_dynamics_takes_out():
     ):  # fmt: skip
         with pytest.raises(ArgumentError, match=rf"^inverse_dynamics: out .*{got}.*expected a float64 array of shape"):
             robot.inverse_dynamics(*state, out=bad)
-    with pytest.raises(ArgumentError, match="out= does not go with details=True"):
+    with pytest.raises(ArgumentError, match="out= and details=True"):
         robot.inverse_dynamics(*state, out=out, details=True)
 
 

@@ -165,7 +165,7 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "function": (lambda r: r.compile("inverse_dynamic"), ArgumentError, "inverse_dynamics"),
     "function of a wrong type": (lambda r: r.compile(3), ArgumentError, "3"),
     "no function": (lambda r: r.compile([]), ArgumentError, "empty list"),
-    "private function": (lambda r: r.compile("joint_inertia"), ArgumentError, "there is no function"),
+    "private function": (lambda r: r.compile("joint_inertia"), ArgumentError, "unknown function"),
     "method": (lambda r: r.compile("inverse_dynamics", method="newton_eulr"), ArgumentError, "newton_euler"),
     "method of a call": (lambda r: r.inverse_dynamics(0, 0, 0, method="x"), ArgumentError, "no method 'x'"),
     "methods of nothing": (lambda r: r.methods("nothing"), ArgumentError, "'nothing'"),

@@ -65,7 +65,7 @@ def named(name: str) -> ls.Robot:
         (lambda: PUMA.explicit_model(Q, method="kane"), "effective_inertia has no method 'kane'"),
         (lambda: PUMA.compile("mass_matrix", method="fd1"), "mass_matrix has no method 'fd1'"),
         (lambda: PUMA.compile(["mass_matrix"], method="fd1"), "mass_matrix has no method 'fd1'"),
-        (lambda: PUMA.compile("kinetic_energy", method="kane"), "there is only one way: leave method out"),
+        (lambda: PUMA.compile("kinetic_energy", method="kane"), "there is only one method"),
         (lambda: PUMA.compile(("pose", "tool"), method="kane"), "pose has no method 'kane'"),
         (lambda: PUMA.compile(["mass_matrix", "bias_forces"], method="fd4"), "mass_matrix has no method 'fd4'"),
         (lambda: PUMA.compile(["mass_matrix", "bias_forces"], method=""), "mass_matrix has no method ''"),

@@ -476,9 +476,9 @@ def test_constraints_between_links_of_coupled_joints():
 def test_what_it_cannot_is_said():
     robot = robot_of("panda")
     q, qd, qdd = states(robot)
-    with pytest.raises(ls.ArgumentError, match="'filter_smoother' takes one joint after the other, but"):
+    with pytest.raises(ls.ArgumentError, match="'filter_smoother' does not support mimic joints"):
         robot.forward_dynamics(q, qd, qdd, method="filter_smoother")
-    with pytest.raises(ls.ArgumentError, match="follow others cannot run as a loop"):
+    with pytest.raises(ls.ArgumentError, match="mimic joints cannot run as a loop"):
         robot.compile("inverse_dynamics", rolled=True)
     with pytest.raises(ls.ArgumentError, match=r"q has shape \(9,\), expected \(\.\.\., 8\)"):
         robot.expand(np.zeros(9))

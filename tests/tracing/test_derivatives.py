@@ -251,7 +251,7 @@ def test_methods_stay_what_they_are():
 BAD = {
     "expected one of its inputs q, qd, qdd": ("derivative", ID, "tau"),
     "did you mean|expected one of": ("derivative", "inverse_dynamic", "q"),
-    "cannot be differentiated by 3": ("derivative", ID, 3),
+    "cannot be differentiated with respect to 3": ("derivative", ID, 3),
     r"expected \('derivative', function, input\)": ("derivative", ID),
     "expected 'coordinates' or nothing": ("derivative", ID, "q", "rates"),
     "in all or none": ("derivative", ("derivative", ID, "q", "coordinates"), "q"),

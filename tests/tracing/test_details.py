@@ -122,7 +122,7 @@ def test_quantities_are_attributes_too():
 def test_out_is_refused():
     bot = robot("mixed3")
     q, qd, qdd = samples(bot)
-    with pytest.raises(ArgumentError, match=r"out= does not go with details=True"):
+    with pytest.raises(ArgumentError, match=r"out= and details=True"):
         bot.inverse_dynamics(q, qd, qdd, details=True, out=np.empty(3))
 
 

@@ -112,10 +112,10 @@ def test_talos_costs_at_most_three_times_the_function(kind: str):
     [
         (("vjp", ID), "expected \\('vjp'"),
         (("vjp", ID, "q", "qd"), "each input in a request"),
-        (("jvp", ID, "tau"), "cannot be differentiated by 'tau'"),
+        (("jvp", ID, "tau"), "cannot be differentiated with respect to 'tau'"),
         (("jvp", ID, "q", "q"), "each input once"),
         (("jvp", ("jvp", ID, "q", "coordinates"), "q"), "in all or none"),
-        (("jvp", ("jvp", ID, "q"), "v_qd"), "cannot be differentiated by 'v_qd'"),
+        (("jvp", ("jvp", ID, "q"), "v_qd"), "cannot be differentiated with respect to 'v_qd'"),
     ],
 )
 def test_what_is_no_product_is_refused(item, words: str):

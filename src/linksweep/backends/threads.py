@@ -38,7 +38,7 @@ class SharedWork(Protocol):
     """Work that several threads share. It keeps alive every array that it uses."""
 
     def run(self) -> None:
-        """Take parts until none is left. Any number of threads may call it at the same time."""
+        """Take parts until none is left. Several threads may call it at the same time."""
         ...
 
     def stop(self) -> None:

@@ -92,7 +92,7 @@ def follow(
     times : (k,)
         Increasing times (s).
     q0 : (nq,)
-        Initial guess for the solution at the first time, which selects the branch. Any branch by default.
+        Initial guess for the solution at the first time, which selects the branch. By default the first one found.
     position_only : bool
         Ignore the orientation of the frame.
     limits : bool

@@ -4,7 +4,7 @@ D(k) = H P H^T + R, (4.6) of G. Rodriguez and K. Kreutz, "Recursive Mass Matrix 
 what a joint has to accelerate while the outer joints give way. Where they give way to all of it D(k) is 0, M singular,
 and what rounding leaves of D(k) is noise. It is therefore compared with what cannot vanish in any pose: the sizes of
 the link's own inertia and of P beyond its children's joints before those give way, added without cancellation.
-A size is half the trace of a rotational inertia, or a third of that of a mass. Any robot.
+A size is half the trace of a rotational inertia, or a third of that of a mass. For all robots.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from linksweep.papers.spatial_operators import operators
 from linksweep.papers.studies.report import Check, Study, at_most, markdown_table
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from linksweep.robot.robot import Robot
@@ -306,7 +307,7 @@ def filter_diagram() -> Figure:
     return figure
 
 
-def _filter(axes: Any) -> None:
+def _filter(axes: Axes) -> None:
     """z⁺(k-1) at the bottom, z⁺(k) at the top; the innovation in the middle."""
     x, side = -4.4, -1.5
     axes.text(x, 0.35, r"$z^+(k-1)$", ha="center", va="center", fontsize=12, color=BLUE)
@@ -343,7 +344,7 @@ def _filter(axes: Any) -> None:
     _number(axes, -1.2, 7.82, 9)
 
 
-def _smoother(axes: Any) -> None:
+def _smoother(axes: Axes) -> None:
     """λ⁺(k) at the top, λ⁺(k-1) at the bottom; the joint acceleration in the middle."""
     x, side = 4.4, 1.5
     axes.text(x, 7.85, r"$\lambda^+(k)$", ha="center", va="center", fontsize=12, color=ORANGE)
@@ -375,14 +376,16 @@ def _smoother(axes: Any) -> None:
     axes.text(x, 0.35, r"$\lambda^+(k-1)$", ha="center", va="center", fontsize=12, color=ORANGE)
 
 
-def _arrow(axes: Any, start: Any, end: Any, color: str, number: int = 0) -> None:
+def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], color: str, number: int = 0) -> None:
     style = {"arrowstyle": "-|>", "color": color, "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0}
     axes.annotate("", end, start, arrowprops=style)
     if number:
         _number(axes, (start[0] + end[0]) / 2 - 0.3, (start[1] + end[1]) / 2, number)
 
 
-def _input(axes: Any, start: Any, end: Any, text: str, color: str, number: int = 0) -> None:
+def _input(
+    axes: Axes, start: tuple[float, float], end: tuple[float, float], text: str, color: str, number: int = 0
+) -> None:
     """An arrow from outside, with what comes in above its start."""
     _arrow(axes, start, end, color)
     middle = (start[0] + end[0]) / 2
@@ -391,7 +394,7 @@ def _input(axes: Any, start: Any, end: Any, text: str, color: str, number: int =
         _number(axes, middle - 0.55 if middle < -2 else middle + 0.1, start[1] - 0.3, number)
 
 
-def _box(axes: Any, x: float, y: float, text: str, color: str, number: int = 0, width: float = 1.7) -> None:
+def _box(axes: Axes, x: float, y: float, text: str, color: str, number: int = 0, width: float = 1.7) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     axes.add_patch(
@@ -403,11 +406,11 @@ def _box(axes: Any, x: float, y: float, text: str, color: str, number: int = 0, 
         _number(axes, x + (width / 2 + 0.28) * (-1 if width > 1 else 0), y + (0 if width > 1 else 0.6), number)
 
 
-def _sum(axes: Any, x: float, y: float, color: str) -> None:
+def _sum(axes: Axes, x: float, y: float, color: str) -> None:
     axes.plot(x, y, "o", markersize=15, markerfacecolor="white", markeredgecolor=color, markeredgewidth=1.5, zorder=3)
     axes.text(x, y, "+", ha="center", va="center", fontsize=12, zorder=4)
 
 
-def _number(axes: Any, x: float, y: float, number: int) -> None:
+def _number(axes: Axes, x: float, y: float, number: int) -> None:
     circle = {"boxstyle": "circle,pad=0.22", "facecolor": "white", "edgecolor": INK, "linewidth": 0.8}
     axes.text(x, y, str(number), ha="center", va="center", fontsize=7.5, color=INK, zorder=5, bbox=circle)
