@@ -113,11 +113,11 @@ import linksweep as ls
 from linksweep.jax.rollouts import JaxRollout
 dtype, other = sys.argv[2:]
 node = JaxRollout(ls.rollout(ls.robots.planar(2), 0.01))._node
-made = states, slopes = [node.registered(what, dtype) for what in ("states", "slopes")]
+made = states, gradients = [node.registered(what, dtype) for what in ("states", "gradients")]
 S, rng, refused, right = jax.ShapeDtypeStruct, np.random.default_rng(0), 0, 0
 whole = {
     states: ([(3, 2), (3, 2), (1, 1), (4, 3, 2)], [(5, 3, 2), (5, 3, 2)]),
-    slopes: ([(5, 3, 2)] * 4 + [(1, 1), (4, 3, 2)], [(3, 2), (3, 2), (4, 3, 2)]),
+    gradients: ([(5, 3, 2)] * 4 + [(1, 1), (4, 3, 2)], [(3, 2), (3, 2), (4, 3, 2)]),
 }
 for k in range(int(sys.argv[1])):
     name = made[k % 2]
