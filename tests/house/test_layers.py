@@ -145,6 +145,18 @@ def test_exceptions_are_needed_and_lazy():
         assert other not in imports_of(path, when_imported=True)
 
 
+def test_types_are_not_imported_upwards():
+    for path in MODULES:
+        module, order = own_name(path), ROOMS.index
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+                continue
+            for each in ast.walk(node):
+                above = absolute(path, each) if isinstance(each, ast.ImportFrom) else ""
+                if module and is_own(above) and room_of(below(above)):
+                    assert order(room_of(below(above))) <= order(room_of(module)), f"{module} imports {above}"
+
+
 def test_import_graph_has_no_cycle():
     graph = {own_name(path): imports_of(path, when_imported=True) for path in MODULES}
     done: set[str] = set()

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..robot.options import ViewOptions
-    from ..viewer import Viewer
     from .controllers import Reference
 
 
@@ -177,7 +176,7 @@ class Simulation:
         array = getattr(self, name)
         return array.reshape(len(self.t), -1, array.shape[-1])
 
-    def show(self, *, rollouts: ArrayLike | None = None, **options: Unpack[ViewOptions]) -> Viewer:
+    def show(self, *, rollouts: ArrayLike | None = None, **options: Unpack[ViewOptions]):
         """Show the run in the browser, with plots.
 
         rollouts: indices of the rollouts of a batch to show; the first few if omitted. Options are those of
