@@ -320,3 +320,9 @@ def test_a_second_compile_parses_nothing(monkeypatch: pytest.MonkeyPatch):
     first = arm.compile(items, backend="interpreter"), arm.compile("mass_matrix", backend="interpreter")
     monkeypatch.setattr(ls.Robot, "recipe", None)
     assert (arm.compile(list(items), backend="interpreter"), arm.compile("mass_matrix", backend="interpreter")) == first
+
+
+def test_frames_in_a_list_are_held_too():
+    arm = ls.robots.planar(2)
+    item = ("operational_inertia_inverse", ["tool", "link1"])
+    assert arm.compile(item, backend="interpreter") is arm.compile(item, backend="interpreter")

@@ -136,7 +136,7 @@ def test_unknown_frames():
         refused(ArgumentError, r"has no frame", lambda frame=frame: PUMA.pose(Q, frame))
         refused(ArgumentError, r"has no frame", lambda frame=frame: PUMA.compile(("jacobian", frame)))
     refused(ArgumentError, r"pose needs a frame", lambda: PUMA.compile("pose"))
-    refused(ArgumentError, r"takes no frame, got 'tool': ask", lambda: PUMA.compile(("inverse_dynamics", "tool")))
+    refused(ArgumentError, r"takes no frame, got 'tool'", lambda: PUMA.compile(("inverse_dynamics", "tool")))
     refused(ArgumentError, r"has no link or frame 'tol'", lambda: PUMA.with_payload("tol", 1.0))
 
 

@@ -153,10 +153,11 @@ class Core(RobotModel):
     def recently_compiled(self, key: object, make: Callable[[], CompiledFunction]) -> CompiledFunction:
         """Return one of the last functions that `compile` returned, by its arguments, or a new one."""
         try:
-            function = self.recent.pop(key, None)
-        except TypeError:  # arguments that cannot be hashed: `make` raises an error about them
-            return make()
-        function = self.recent[key] = make() if function is None else function
+            hash(key)
+        except TypeError:  # frames in a list; or arguments that cannot be right, about which `make` raises an error
+            key = None
+        function = self.recent.pop(key, None) or make()
+        self.recent[function if key is None else key] = function
         if len(self.recent) > RECENT:
             self.recent.pop(next(iter(self.recent)), None)
         return function
