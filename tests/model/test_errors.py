@@ -305,7 +305,7 @@ HOSTILE = {
     "no number": (URDF.replace('xyz="0 0 1"', 'xyz="0 0 z"'), r"line 4: 'xyz' of <axis> is 'z', expected a finite"),
     "zero axis": (URDF.replace('xyz="0 0 1"', 'xyz="0 0 0"'), r"axis.*expected"),
     "unknown link": (URDF.replace('child link="arm"', 'child link="amr"'), r"names the child link 'amr', which is not"),
-    "unknown type": (URDF.replace('"revolute"', '"revolt"'), r"type 'revolt', which is no joint type, expected"),
+    "unknown type": (URDF.replace('"revolute"', '"revolt"'), r"type 'revolt', expected"),
 }  # fmt: skip
 
 

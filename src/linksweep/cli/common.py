@@ -175,7 +175,11 @@ _ROBOT_OPTIONS: dict[str, tuple[object, str | None]] = {
         None,
     ),
     "root": (
-        Annotated[str | None, _robot_option("FOLDER", "Folder that holds all files an MJCF model includes.")],
+        Annotated[str | None, _robot_option("FOLDER", "Folder that contains all files of an MJCF or xacro model.")],
+        None,
+    ),
+    "packages": (
+        Annotated[list[str] | None, _robot_option("FOLDER", "Folder with ROS packages; may be repeated.")],
         None,
     ),
     "xacro": (
@@ -196,6 +200,7 @@ class RobotArguments:
     gravity: str | None = None
     srdf: str | None = None
     root: str | None = None
+    packages: Sequence[str] | None = None
     xacro: Sequence[str] | None = None
     typed_options: tuple[str, ...] = ()  # every option on the command line, also those of the command itself
 
@@ -225,7 +230,8 @@ def _with_robot_options(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(*, context: typer.Context, robot: str | None = None, **options: object) -> None:
         changes = {name: options.pop(name) for name in _ROBOT_OPTIONS}
-        changes["xacro"] = changes["xacro"] or None  # typer may pass an empty list
+        for name in ("packages", "xacro"):
+            changes[name] = changes[name] or None  # typer may pass an empty list
         arguments = RobotArguments(robot, **changes, typed_options=_typed_options(context))  # type: ignore[arg-type]
         function(robot=arguments, **options)
 
@@ -258,7 +264,7 @@ def load_robot(arguments: RobotArguments) -> Robot:
     source = sys.stdin.buffer if arguments.name == "-" else arguments.name or ""
     xacro_args = _xacro_args(arguments.xacro or ())
     options = {"base": arguments.base, "mimic": arguments.mimic, "srdf": arguments.srdf, "root": arguments.root}
-    robot = load(source, **options, xacro_args=xacro_args)
+    robot = load(source, **options, xacro_args=xacro_args, packages=list(arguments.packages or ()))
     if gravity is not None:
         robot = robot.with_gravity(gravity)
     if payload is not None:

@@ -321,7 +321,7 @@ def _checked_numbers(parts: Sequence[Part], source: str | None) -> list[Part]:
         )
 
     unit = axis / np.where(length > 0, length, 1.0)[:, None]
-    unit[isotropic] = (0.0, 0.0, 1.0)  # their coordinates are along the link's own axes, whatever a file says
+    unit[isotropic] = (0.0, 0.0, 1.0)  # their coordinates are along the link's own axes, whatever a file has
     return [
         replace(
             part,
@@ -355,8 +355,8 @@ def _warn_of_doubtful_inertias(parts: Sequence[Part], inertia: np.ndarray, sourc
             sayings.append(f"the inertia of {listing(names)} {saying}")
     if sayings:
         warn_user(
-            f"{_where(source)}{' and '.join(sayings)}, which no rigid body's does: results follow the "
-            "numbers as they stand, so check them.",
+            f"{_where(source)}{' and '.join(sayings)}, which is not physically realisable: results "
+            "use these values, so check them.",
             ModelWarning,
         )
 

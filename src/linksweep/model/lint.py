@@ -37,14 +37,14 @@ def lint(model: Model, singular_joints: Sequence[str] = ()) -> tuple[Finding, ..
     singular_joints: joints that move no inertia in any configuration. Finding them takes dynamics.
     """
     links = [model.links[i] for i in model.document_order]
-    found = []
+    findings = []
     for level, what, fatal, name, holds in RULES:
         where = tuple(name(link) for link in links if holds(link))
         if where:
-            found.append(Finding(level, what, where, fatal))
+            findings.append(Finding(level, what, where, fatal))
     if singular_joints:
         what = "no inertia moves with this joint, so forward dynamics and the inverse of M do not exist"
-        found.append(Finding("warning", what, tuple(singular_joints)))
+        findings.append(Finding("warning", what, tuple(singular_joints)))
     masses = [float(link.inertial.mass) for link in links if link.inertial.mass > 0]
     if masses and max(masses) > HUGE_RATIO * min(masses):
         extremes = tuple(
@@ -52,8 +52,8 @@ def lint(model: Model, singular_joints: Sequence[str] = ()) -> tuple[Finding, ..
             for mass in (max(masses), min(masses))
         )
         what = f"masses differ by a factor of {max(masses) / min(masses):.0e}, so accelerations lose digits"
-        found.append(Finding("warning", what, extremes))
-    return tuple(sorted(found, key=lambda finding: finding.level != "error"))
+        findings.append(Finding("warning", what, extremes))
+    return tuple(sorted(findings, key=lambda finding: finding.level != "error"))
 
 
 def _joint_name(link: Link) -> str:

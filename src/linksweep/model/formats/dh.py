@@ -151,9 +151,9 @@ def _prefix(source: str | None) -> str:
 def _as_rows(rows: object, source: str | None) -> list[object]:
     if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
         raise DescriptionError(f"{_prefix(source)}the DH table is a {type(rows).__name__}, expected one row per joint.")
-    found = list(rows)
-    check_number(len(found), source)
-    return found
+    listed = list(rows)
+    check_number(len(listed), source)
+    return listed
 
 
 def _as_mapping(row: object, where: str) -> Table:

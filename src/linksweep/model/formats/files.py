@@ -171,14 +171,14 @@ def warn_of_ties(model: Model, what: str, function: str, written: Container[str]
     passive = [link.joint.name for link in model.links if not link.joint.actuated]
     if passive:
         warn_user(
-            f"{function}: {what} does not say which joints have motors, so it is left out that {listing(passive)} of "
-            f"{model.name!r} are passive: name the others again with robot.with_actuated.",
+            f"{function}: {what} cannot store that {listing(passive)} of {model.name!r} are passive: set it again with "
+            f"robot.with_actuated.",
             ModelWarning,
         )
-    ties = [item.label for item in model.constraints if item.kind not in written]
-    ties += [f"spring {spring.a} - {spring.b or 'world'}" for spring in model.springs]
-    if ties:
+    left_out = [item.label for item in model.constraints if item.kind not in written]
+    left_out += [f"spring {spring.a} - {spring.b or 'world'}" for spring in model.springs]
+    if left_out:
         warn_user(
-            f"{function}: {what} cannot store {listing(ties)} of {model.name!r}, which are left out.",
+            f"{function}: {what} cannot store {listing(left_out)} of {model.name!r}, which are left out.",
             ModelWarning,
         )

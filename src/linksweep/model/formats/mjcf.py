@@ -1,9 +1,9 @@
-"""MJCF: MuJoCo's description format, read through the `mujoco` package, which compiles it (extra `mjcf`).
+"""MJCF: MuJoCo's model format, compiled by the `mujoco` package (extra `mjcf`) and read from the compiled model.
 
-MuJoCo resolves defaults, computes inertias from geometry and fuses what it must; from its compiled model come bodies,
-joints, inertias, armature, damping and friction. Coordinates are MuJoCo's (a hinge with a reference angle keeps it),
-in this package's order. What a flag of the file turns off is off. MuJoCo runs in a process of its own, because a file
-can make it crash (mujoco_process.py), and sees no file that mjcf_files.py refuses.
+MuJoCo resolves defaults and computes inertias from geometry. Bodies, joints, inertias, armature, damping and friction
+are taken from its compiled model. Coordinates are MuJoCo's (a hinge keeps its reference angle), in the order of this
+package. Features that a flag of the file disables are left out. MuJoCo runs in a separate process, because a file can
+make it crash (mujoco_process.py), and only opens files that pass the checks of mjcf_files.py.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def read_mjcf(path: str | os.PathLike[str], *, root: Path | None = None, couple:
     """Return the Model of an MJCF file. Features that do not belong to the tree's dynamics are listed in one warning.
 
     `connect` and `weld` are constraints. `couple`: linear equalities of joints become couplings.
-    `root`: the folder that holds every file of the description; without it, the XML that it includes stands in its own.
+    `root`: the folder that contains every file of the model. By default included XML must be in the file's folder.
     """
     file = Path(path)
     check_files(file, root)
-    arrays, said = compiled_arrays(file)
+    arrays, messages = compiled_arrays(file)
     try:
         model = _model(Compiled(arrays), str(file), file.stem, couple)
     except LinksweepError:
@@ -54,8 +54,8 @@ def read_mjcf(path: str | os.PathLike[str], *, root: Path | None = None, couple:
         raise DescriptionError(
             f"{file}: what MuJoCo compiled does not fit together ({error!r:.100}), expected a tree: report the file."
         ) from None
-    if said:
-        warn_user(f"{file}: MuJoCo says: {' '.join(' '.join(said).split())[:300]}", ModelWarning)
+    if messages:
+        warn_user(f"{file}: MuJoCo warns: {' '.join(' '.join(messages).split())[:300]}", ModelWarning)
     return model
 
 
@@ -72,8 +72,8 @@ def _model(compiled: Compiled, source: str, name: str, couple: bool) -> Model:
     parts = _parts(compiled)
     equalities = find_equalities(compiled, couple)
     warn_of_the_rest(compiled, source, equalities.rest)
-    own = bytes(compiled.names).split(b"\0", 1)[0].decode("utf-8", "replace")
-    model_name = name if own in ("", "MuJoCo Model") else own
+    stored_name = bytes(compiled.names).split(b"\0", 1)[0].decode("utf-8", "replace")
+    model_name = name if stored_name in ("", "MuJoCo Model") else stored_name
     gravity = np.zeros(3) if "gravity" in compiled.disabled else compiled.opt_gravity
     bodies = body_names(compiled)
     model = assemble(model_name, parts, base=bodies[0], gravity=gravity.tolist(), source=source)
@@ -219,54 +219,54 @@ SINGLE = (2, 3)  # mjtJoint: slide and hinge
 
 @dataclass
 class Equalities:
-    """What becomes of them: ends of constraints (body, where on it), couplings; the rest is said."""
+    """Equalities as constraints (kind, name, body and placement of both ends) and couplings, and names of the rest."""
 
-    ties: list[tuple[str, str, tuple[tuple[int, Placement], ...]]] = field(default_factory=list)
+    constraints: list[tuple[str, str, tuple[tuple[int, Placement], ...]]] = field(default_factory=list)
     laws: list[Coupling] = field(default_factory=list)
     rest: list[str] = field(default_factory=list)
 
 
 def find_equalities(compiled: Compiled, couple: bool) -> Equalities:
-    found = Equalities()
+    equalities = Equalities()
     if "equality" in compiled.disabled or "eq_data" not in compiled.arrays:
-        return found
+        return equalities
     for k, name in enumerate(numbered(compiled, "eq", "equality")):
         if not compiled.eq_active0[k]:
             continue
         kind, data = int(compiled.eq_type[k]), np.asarray(compiled.eq_data[k], dtype=float)
-        law = _law(compiled, k, data, found.laws) if kind == JOINT and couple else None
+        law = _law(compiled, k, data, equalities.laws) if kind == JOINT and couple else None
         if kind in (CONNECT, WELD):
             ends = _attachments(compiled, k, kind, data)
             rigid = kind == WELD and data[10] != 0.0  # a weld without torquescale does not turn
             if _moving_root(compiled, ends[0][0]) != _moving_root(compiled, ends[1][0]):
-                found.ties.append(("rigid" if rigid else "point", name, ends))
+                equalities.constraints.append(("rigid" if rigid else "point", name, ends))
                 continue
         if law is None:
-            found.rest.append(name)
+            equalities.rest.append(name)
         else:
-            found.laws.append(law)
-    return found
+            equalities.laws.append(law)
+    return equalities
 
 
-def with_equalities(model: Model, found: Equalities, bodies: list[str]) -> Model:
-    """`model` with the constraints, each between frames of its own, and the couplings."""
-    frames, ties = list(model.frames), []
+def with_equalities(model: Model, equalities: Equalities, bodies: list[str]) -> Model:
+    """Return `model` with the constraints, each between two new frames, and the couplings."""
+    frames, constraints = list(model.frames), []
     taken = {frame.name for frame in frames}
-    for kind, name, ends in found.ties:
+    for kind, name, ends in equalities.constraints:
         names = []
         for number, (body, at) in enumerate(ends, start=1):
             if at == Placement():
                 names.append(bodies[body])
                 continue
-            host, own = find_frame(model, bodies[body]), f"{name}_{number}"
-            while own in taken:
-                own += "_"
-            taken.add(own)
-            frames.append(Frame(own, host.link, compose(host.placement, at), host.name))
-            names.append(own)
-        ties.append(Constraint(kind, names[0], names[1], name=name))
-    model = replace(model, frames=tuple(frames), constraints=tuple(ties))
-    return coupled(model, found.laws) if found.laws else model
+            host, frame_name = find_frame(model, bodies[body]), f"{name}_{number}"
+            while frame_name in taken:
+                frame_name += "_"
+            taken.add(frame_name)
+            frames.append(Frame(frame_name, host.link, compose(host.placement, at), host.name))
+            names.append(frame_name)
+        constraints.append(Constraint(kind, names[0], names[1], name=name))
+    model = replace(model, frames=tuple(frames), constraints=tuple(constraints))
+    return coupled(model, equalities.laws) if equalities.laws else model
 
 
 def _attachments(compiled: Compiled, k: int, kind: int, data: np.ndarray) -> tuple[Attachment, Attachment]:

@@ -1,7 +1,7 @@
-"""What MuJoCo would simulate and the dynamics of a tree of rigid bodies does not have: named in one warning.
+"""Features of MuJoCo that are not part of the dynamics of a tree of rigid bodies, listed in one warning.
 
-docs/descriptions.md says of every option and field of MuJoCo's model what becomes of it;
-tests/model/test_mjcf_fields.py holds both to that.
+docs/descriptions.md lists how every option and field of MuJoCo's model is treated, and tests/model/test_mjcf_fields.py
+checks both.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class Compiled:
 
     def rows(self, name: str, count: int) -> np.ndarray:
         """(count, m); zero where MuJoCo's version has no such field."""
-        given = self.arrays.get(name)
-        if given is None or count == 0:
+        values = self.arrays.get(name)
+        if values is None or count == 0:
             return np.zeros((count, 1))
-        return np.asarray(given, dtype=float).reshape(count, -1)
+        return np.asarray(values, dtype=float).reshape(count, -1)
 
     def where(self, *names: str) -> np.ndarray:
         """Which rows hold anything but zero in one of these fields."""
@@ -62,29 +62,29 @@ class Compiled:
         """(joints, 2): armature and damping that the actuators of each joint bring, seen through their gears."""
         brought = np.zeros((len(self.jnt_type), 2))
         count = len(self.actuator_trntype)
-        own = np.hstack([self.rows(name, count)[:, :1] for name in ("actuator_armature", "actuator_damping")])
+        of_actuators = np.hstack([self.rows(name, count)[:, :1] for name in ("actuator_armature", "actuator_damping")])
         first = self.arrays.get("actuator_outadr", np.arange(count))  # the row of the gear
         for i in np.flatnonzero(np.isin(self.actuator_trntype, ON_JOINTS)).tolist():
-            brought[self.actuator_trnid[i, 0]] += own[i] * self.actuator_gear[first[i], 0] ** 2
+            brought[self.actuator_trnid[i, 0]] += of_actuators[i] * self.actuator_gear[first[i], 0] ** 2
         return brought
 
 
 def warn_of_the_rest(compiled: Compiled, source: str, equalities: list[str]) -> None:
     """equalities: those that became no constraint and no coupling."""
-    found = {what: find(compiled) for what, find in LEFT_OUT.items()} | {EQUALITIES: equalities}
-    said = [saying for what, which in found.items() if (saying := _saying(what, which))]
-    if said:
+    features = {what: find(compiled) for what, find in LEFT_OUT.items()} | {EQUALITIES: equalities}
+    listed = [text for what, items in features.items() if (text := _feature_text(what, items))]
+    if listed:
         warn_user(
-            f"{source}: left out are {'; '.join(said)}: these are not part of the tree's dynamics, so add what they do "
-            "yourself where it matters.",
+            f"{source}: left out are {'; '.join(listed)}: these are not part of the tree's dynamics, so add what they "
+            "do yourself where it matters.",
             ModelWarning,
         )
 
 
-def _saying(what: str, found: list[str] | int) -> str:
-    if isinstance(found, int):
-        return f"{what} ({found})" if found > 1 else what if found else ""
-    return f"{what} {listing(found, 4)}" if found else ""
+def _feature_text(what: str, items: list[str] | int) -> str:
+    if isinstance(items, int):
+        return f"{what} ({items})" if items > 1 else what if items else ""
+    return f"{what} {listing(items, 4)}" if items else ""
 
 
 def _chosen(names: list[str], which: ArrayLike) -> list[str]:
@@ -105,11 +105,11 @@ def _nonlinear_damping(compiled: Compiled) -> list[str]:
     """Of a joint, or of actuators that act on it."""
     if "damper" in compiled.disabled or "dof_dampingpoly" not in compiled.arrays:
         return []
-    found = set(compiled.dof_jntid[compiled.where("dof_dampingpoly")].tolist())
+    joints = set(compiled.dof_jntid[compiled.where("dof_dampingpoly")].tolist())
     if "actuator_dampingpoly" in compiled.arrays and len(compiled.actuator_trntype):
         acting = compiled.where("actuator_dampingpoly") & np.isin(compiled.actuator_trntype, (0, 1))
-        found |= set(compiled.actuator_trnid[acting, 0].tolist())
-    return [name for j, name in enumerate(joint_names(compiled)) if j in found]
+        joints |= set(compiled.actuator_trnid[acting, 0].tolist())
+    return [name for j, name in enumerate(joint_names(compiled)) if j in joints]
 
 
 def _free_along_the_world(compiled: Compiled) -> list[str]:
@@ -117,20 +117,20 @@ def _free_along_the_world(compiled: Compiled) -> list[str]:
     acting = compiled.where("dof_armature") | (
         compiled.where("dof_frictionloss") & ("frictionloss" not in compiled.disabled)
     )
-    found = {int(j) for j in compiled.dof_jntid[acting]}
-    found |= set(np.flatnonzero(compiled.rotors()[:, 0]).tolist())
-    return [n for j, n in enumerate(joint_names(compiled)) if j in found and compiled.jnt_type[j] == FREE]
+    joints = {int(j) for j in compiled.dof_jntid[acting]}
+    joints |= set(np.flatnonzero(compiled.rotors()[:, 0]).tolist())
+    return [n for j, n in enumerate(joint_names(compiled)) if j in joints and compiled.jnt_type[j] == FREE]
 
 
 def _uneven(compiled: Compiled) -> list[str]:
     """A joint has one armature, damping and friction here; in a file it has, too, but not in Python."""
     columns = [compiled.dof_armature, compiled.dof_damping, compiled.dof_frictionloss]
-    found = set()
+    joints = set()
     for j in range(len(compiled.jnt_type)):
-        own = np.flatnonzero(compiled.dof_jntid == j) if compiled.jnt_type[j] in (FREE, BALL) else []
-        if any(len(set(np.ravel(column[own]).tolist())) > 1 for column in columns):
-            found.add(j)
-    return [name for j, name in enumerate(joint_names(compiled)) if j in found]
+        dofs = np.flatnonzero(compiled.dof_jntid == j) if compiled.jnt_type[j] in (FREE, BALL) else []
+        if any(len(set(np.ravel(column[dofs]).tolist())) > 1 for column in columns):
+            joints.add(j)
+    return [name for j, name in enumerate(joint_names(compiled)) if j in joints]
 
 
 def _namesakes(compiled: Compiled) -> list[str]:
@@ -138,8 +138,8 @@ def _namesakes(compiled: Compiled) -> list[str]:
     bodies = body_names(compiled)
     away = np.hstack([compiled.site_pos, compiled.site_quat]) != [0, 0, 0, 1, 0, 0, 0]
     elsewhere = [bodies[body] for body in compiled.site_bodyid.tolist()]
-    found = zip(own_names(compiled, "site"), elsewhere, away.any(axis=1).tolist(), strict=True)
-    return [name for name, body, aside in found if name in bodies and (aside or name != body)]
+    sites = zip(own_names(compiled, "site"), elsewhere, away.any(axis=1).tolist(), strict=True)
+    return [name for name, body, aside in sites if name in bodies and (aside or name != body)]
 
 
 def _ball_ranges(compiled: Compiled) -> list[str]:
@@ -249,7 +249,7 @@ LEFT_OUT: dict[str, Callable[[Compiled], list[str] | int]] = {
     "plugins": _count("nplugin"),
     "the motion of mocap bodies": _mocap,
 }
-"""What, as the warning and the documentation name it, and who or how many."""
+"""Features as the warning and the documentation name them, and a function that returns their names or number."""
 
 
 __all__ = ["LEFT_OUT", "Compiled", "warn_of_the_rest"]

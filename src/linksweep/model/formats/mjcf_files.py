@@ -76,14 +76,14 @@ class _Checker:
                 where, tag = f"{source}, line {element.line}", element.tag.lower()  # MuJoCo reads <Include> too
                 name = element.attributes.get("file", "")
                 if tag == "include" and name:
-                    other = self.found(unit, name, path.parent, where)
+                    other = self.resolved(unit, name, path.parent, where)
                     if other in (unit.file, path, *through):
                         raise DescriptionError(f"{where}: {shown(name)} includes itself.")
                     files.append((other, (*through, path)))
                 elif tag == "model" and name:
                     if (kind := element.attributes.get("content_type", "")) not in XML_TYPES:
                         raise DescriptionError(f"{where}: {shown(name)} is {shown(kind)}, expected XML: convert it.")
-                    other = self.found(unit, name, path.parent, where)
+                    other = self.resolved(unit, name, path.parent, where)
                     if other in (unit.file, *unit.above):
                         raise DescriptionError(f"{where}: {shown(name)} attaches itself.")
                     yield _Unit(other, (*unit.above, unit.file))
@@ -101,7 +101,7 @@ class _Checker:
             )
         return parse(data, source)
 
-    def found(self, unit: _Unit, name: str, folder: Path, where: str) -> Path:
+    def resolved(self, unit: _Unit, name: str, folder: Path, where: str) -> Path:
         """The XML file that MuJoCo takes: from the model's folder, else from that of the file that names it."""
         for place in (self.placed(base, name, where, True) for base in (unit.file.parent, folder)):
             if place.exists():
@@ -109,7 +109,7 @@ class _Checker:
         raise DescriptionError(f"{where}: there is no file {shown(name)}, expected one to include.")
 
     def data(self, unit: _Unit, name: str, folder: Path, where: str) -> None:
-        """A mesh or picture, wherever MuJoCo might find it; what is missing, it says itself."""
+        """Check a mesh or image in all places where MuJoCo may look for it; MuJoCo reports missing files."""
         names = {name, name.replace("\\", "/").rsplit("/", 1)[-1]}  # the latter with strippath
         for base, inside, word in product({unit.file.parent, folder}, unit.folders, names):
             place = self.placed(base, f"{inside}/{word}" if inside else word, where, self.confined)

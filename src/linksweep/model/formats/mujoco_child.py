@@ -1,4 +1,4 @@
-"""Run as a program by mujoco_process.py: compile MJCF files with MuJoCo, each in a process of its own with limits.
+"""Run as a program by mujoco_process.py: compile MJCF files with MuJoCo, each in a separate process with limits.
 
     python -I mujoco_child.py '{"path": sys.path of the parent, "idle": seconds}'
 
@@ -43,27 +43,27 @@ def extract(model: MjModel) -> Table:
     import mujoco
     import numpy as np
 
-    found = {name: np.array(np.frombuffer(model.names, np.uint8) if name == "names" else getattr(model, name))
+    arrays = {name: np.array(np.frombuffer(model.names, np.uint8) if name == "names" else getattr(model, name))
              for name in FIELDS if hasattr(model, name)}  # fmt: skip
-    found |= {f"opt_{name}": np.array(getattr(model.opt, name)) for name in OPTIONS if hasattr(model.opt, name)}
+    arrays |= {f"opt_{name}": np.array(getattr(model.opt, name)) for name in OPTIONS if hasattr(model.opt, name)}
     for kind, flags in (("Disable", model.opt.disableflags), ("Enable", model.opt.enableflags)):
         bits = getattr(mujoco, f"mjt{kind}Bit").__members__.items()  # their numbers change with the version
         words = [name.split("_")[-1].lower() for name, bit in bits if "_" in name and int(flags) & int(bit.value)]
-        found[f"{kind.lower()}d"] = np.array(words, dtype=str)
-    return found
+        arrays[f"{kind.lower()}d"] = np.array(words, dtype=str)
+    return arrays
 
 
 def answer(file: str) -> bytes:
-    """The whole answer for one file."""
+    """Return the answer for one file."""
     import numpy as np
 
     mujoco: MuJoCo = import_module("mujoco")
-    said: list[str] = []
-    mujoco.set_mju_user_warning(said.append)  # else it writes MUJOCO_LOG.TXT into the working directory
+    messages: list[str] = []
+    mujoco.set_mju_user_warning(messages.append)  # else it writes MUJOCO_LOG.TXT into the working directory
     buffer = io.BytesIO()
     try:
         np.savez(buffer, **extract(mujoco.MjModel.from_xml_path(file)))
-        return framed({"status": "compiled", "said": said}, buffer.getvalue())
+        return framed({"status": "compiled", "messages": messages}, buffer.getvalue())
     except Exception as error:  # whatever MuJoCo throws at it, the process ends here
         return framed({"status": "refused", "reason": " ".join(f"{error or type(error).__name__}".split())[:1000]})
 
@@ -73,7 +73,7 @@ def framed(header: Table, body: bytes = b"") -> bytes:
 
 
 def limited(request: Table) -> None:
-    """From here on this process cannot run for ever, fill the memory or write files."""
+    """Limit the processor time, memory and files of this process."""
     import resource
 
     limits = {
@@ -93,7 +93,7 @@ def limited(request: Table) -> None:
 
 
 def in_fork(request: Table) -> bytes:
-    """The answer of a fork, or how it died."""
+    """Return the answer of a fork, or the signal that ended it."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -106,16 +106,16 @@ def in_fork(request: Table) -> bytes:
             os._exit(0)
     os.close(writing)
     with open(reading, "rb") as stream:
-        given = stream.read()
+        content = stream.read()
     _, status = os.waitpid(child, 0)
-    header, newline, body = given.partition(b"\n")
+    header, newline, body = content.partition(b"\n")
     if newline and json.loads(header)["bytes"] == len(body):
-        return given
+        return content
     return framed({"status": "died", "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0})
 
 
 def requested(idle: float) -> Table | None:
-    """The next request, or None when nobody asks any more."""
+    """Return the next request, or None after `idle` seconds without one."""
     import select
 
     line = b""

@@ -1,8 +1,8 @@
-"""MuJoCo in a process of its own: a file that makes it crash, hang or fill the memory costs a sentence.
+"""MuJoCo in a separate process: a file that makes it crash, hang or fill the memory raises `DescriptionError`.
 
-The process (mujoco_child.py) is started with the first file, imports MuJoCo once and serves the following ones, each in
-a fork with limits; when nobody asks it for a while, it ends. This interpreter never imports MuJoCo, so that nothing of
-its state (such as the function that takes its warnings, one for all threads) is touched here.
+The process (mujoco_child.py) is started with the first file, imports MuJoCo once and compiles each file in a fork with
+limits. It ends after `IDLE` seconds without a request. This interpreter never imports MuJoCo, so its global state (such
+as the function that takes its warnings, one for all threads) is not changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from linksweep.errors import BackendError, DescriptionError
 from linksweep.support.files import Table
 
 PROCESSOR = 60.0  # seconds that MuJoCo may compute for one file; mujoco_menagerie's slowest takes 6
-WALL = 600.0  # seconds that it may take: a busy machine is no reason to refuse a file
+WALL = 600.0  # seconds that it may take on a busy machine
 MEMORY = 4 * 2**30  # bytes beside its own
 IDLE = 30.0
 LARGEST_ANSWER = 2**28
@@ -33,7 +33,7 @@ CHILD = Path(__file__).with_name("mujoco_child.py")
 
 
 def compiled(file: Path) -> tuple[dict[str, np.ndarray], list[str]]:
-    """What `mujoco_child.extract` takes from MuJoCo's compiled model of a file, and what MuJoCo said about it."""
+    """Return the arrays of MuJoCo's compiled model of a file (`mujoco_child.extract`), and MuJoCo's warnings."""
     if find_spec("mujoco") is None:
         raise DescriptionError(
             f"{file}: MJCF is read by the mujoco package, which is not installed, expected it here: "
@@ -43,8 +43,8 @@ def compiled(file: Path) -> tuple[dict[str, np.ndarray], list[str]]:
     if header["status"] == "compiled":
         try:
             with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
-                return dict(arrays), header["said"]
-        except Exception:  # a crash that was none
+                return dict(arrays), header["messages"]
+        except Exception:  # the answer is damaged
             header = {"status": "died", "signal": 0}
     if header["status"] == "missing":
         raise BackendError(f"{file}: MuJoCo cannot be imported ({header['reason']}).")
@@ -64,7 +64,7 @@ def _death(number: int) -> str:
 
 
 class _Process:
-    """The child, started when it is asked and again when it is gone; one question at a time."""
+    """The child, started at the first request and again if it has ended; it answers one request at a time."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -120,23 +120,18 @@ def _started() -> subprocess.Popen[bytes]:
     settings = json.dumps({"path": [place for place in sys.path if place], "idle": IDLE})
     environment = os.environ | {"MUJOCO_GL": "disable", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     if not sys.executable:
-        raise BackendError(
-            "MJCF is read in a process of its own, but this interpreter has no program to start it with."
-        )
+        raise BackendError("MJCF is read in a separate process, but this interpreter has no program to start it with.")
     try:
         return subprocess.Popen(
             [sys.executable, "-I", str(CHILD), settings], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, env=environment, start_new_session=True,
         )  # fmt: skip
     except OSError as error:
-        raise BackendError(
-            f"MJCF is read in a process of its own, which cannot be started ({error.strerror}), expected room for one: "
-            "end others, or convert the file to URDF elsewhere."
-        ) from None
+        raise BackendError(f"MJCF is read in a separate process, which cannot be started ({error.strerror}).") from None
 
 
 def _forget() -> None:
-    """In a fork of this process: the child is the parent's, and so is the lock, whoever holds it."""
+    """In a fork of this process, forget the child and the lock, which belong to the parent."""
     global _PROCESS
     _PROCESS = _Process()
 

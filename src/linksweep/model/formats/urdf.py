@@ -63,7 +63,7 @@ def read_urdf(
     if isinstance(path_or_text, bytes):
         data = path_or_text
     elif isinstance(path_or_text, str) and ("<" in path_or_text[:100] or "\n" in path_or_text):
-        # decoded already, so what its XML declaration says about bytes no longer holds
+        # decoded already, so an encoding in its XML declaration no longer applies
         data, encoding = path_or_text.lstrip("\ufeff").encode("utf-8", "surrogatepass"), "utf-8"
     elif isinstance(path_or_text, (str, os.PathLike)):
         source = str(Path(path_or_text))
@@ -75,7 +75,7 @@ def read_urdf(
 
 
 def inertial_of(link: Element, source: str) -> Inertial:
-    """What a <link> of the file `source` says of its own inertia."""
+    """Return the <inertial> of a <link> of the file `source`."""
     return _Reader(source).inertial(link)
 
 
@@ -111,8 +111,8 @@ def _first_macro(root: Element) -> Element | None:
     return None
 
 
-def _refuse_xacro(found: bool, where: str) -> None:
-    if found:
+def _refuse_xacro(is_xacro: bool, where: str) -> None:
+    if is_xacro:
         raise DescriptionError(
             f"{where}: this is xacro, a macro language, expected plain URDF: expand it first (xacro "
             "robot.urdf.xacro > robot.urdf)."
@@ -120,7 +120,7 @@ def _refuse_xacro(found: bool, where: str) -> None:
 
 
 def _content(element: Element) -> tuple[object, ...]:
-    """What an element says: its attributes, numbers as such, and its children."""
+    """Return the content of an element for comparisons: attributes with numbers converted, and children."""
     values = {
         key: [float(word) if NUMBER.fullmatch(word) else word for word in value.split()]
         for key, value in element.attributes.items()
@@ -129,7 +129,7 @@ def _content(element: Element) -> tuple[object, ...]:
 
 
 class _Reader:
-    """Reads elements and says where in `source` something is wrong."""
+    """Reads elements; errors have the file `source` and the line."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -139,9 +139,9 @@ class _Reader:
         return DescriptionError(f"{self.source}, line {element.line}: {message}")
 
     def model(self, root: Element, gravity: Vector, rigid: bool, couple: bool) -> Model:
-        """The Model; where joints that mimic others are not coupled, a warning names them."""
+        """Return the Model. A warning names mimic joints that are not coupled."""
         if root.tag != "robot":
-            raise self.fail(root, f"this is no URDF, the root element is <{root.tag}>, expected <robot>.")
+            raise self.fail(root, f"this is not a URDF file: the root element is <{root.tag}>, expected <robot>.")
         self.refuse_macros(root)
         self.version = root.attributes.get("version", self.version).strip()
         if self.version not in VERSIONS:
@@ -164,8 +164,10 @@ class _Reader:
         laws = [self.law(joint, mimic, kinds) for joint, mimic in mimics] if couple else []
         base = self.base(root, links, parts)
         name = root.attributes.get("name") or "robot"
-        own = self.inertial(links[base])
-        tree = assemble(name, parts, base=base, base_inertial=own, gravity=gravity, source=self.source, rigid=rigid)
+        base_inertial = self.inertial(links[base])
+        tree = assemble(
+            name, parts, base=base, base_inertial=base_inertial, gravity=gravity, source=self.source, rigid=rigid
+        )
         fixed = tuple(part.joint.name for part in parts if not FREEDOMS[part.joint.kind])
         tree = replace(tree, semantics=Semantics(joint_data=tuple(drives.items()), fixed_joints=fixed))
         tree = with_loops(tree, root, self, rotation_from_rpy)
@@ -273,7 +275,7 @@ class _Reader:
         if kind not in KINDS:
             raise self.fail(
                 element,
-                f"joint {name!r} has type {shown(kind)}, which is no joint type, expected {listing(KINDS)}.",
+                f"joint {name!r} has type {shown(kind)}, expected {listing(KINDS)}.",
             )
         ends = []
         for tag in ("parent", "child"):
@@ -356,18 +358,18 @@ class _Reader:
         return rotation_from_quaternion(x / size, y / size, z / size, w / size)
 
     def one(self, element: Element, tag: str) -> Element | None:
-        """The child of this tag, if there is one; several are one if they say the same."""
-        found = list(element.all(tag))
-        for other in found[1:]:
-            if _content(other) != _content(found[0]):
-                raise self.fail(other, f"<{tag}> stands twice in one <{element.tag}>, expected it once.")
-        return found[0] if found else None
+        """Return the child with this tag, or None. Several children with equal content count as one."""
+        children = list(element.all(tag))
+        for other in children[1:]:
+            if _content(other) != _content(children[0]):
+                raise self.fail(other, f"<{tag}> is in one <{element.tag}> twice, expected once.")
+        return children[0] if children else None
 
     def required(self, element: Element, tag: str, what: str) -> Element:
-        found = self.one(element, tag)
-        if found is None:
+        child = self.one(element, tag)
+        if child is None:
             raise self.fail(element, f"{what} has no <{tag}>, which URDF requires.")
-        return found
+        return child
 
     def text(self, element: Element, key: str) -> str:
         value = self.attribute(element, key)
@@ -432,12 +434,12 @@ def to_urdf(model: Model) -> str:
     warn_of_ties(model, "URDF", "to_urdf", WRITTEN)
     warn_of_gravity(model, "URDF", "to_urdf")
     laws = {law.joint: law for law in model.couplings}
-    own = {frame.name: frame for frame in model.frames}
-    taken = {*own, *(link.name for link in model.links)}
+    frames = {frame.name: frame for frame in model.frames}
+    taken = {*frames, *(link.name for link in model.links)}
     bodies = {BASE: model.base}
     for index, link in enumerate(model.links):
-        # a link's named frame may stand away from its joint (standard DH): then its body gets a name of its own
-        away = own[link.name].placement != Placement()
+        # if the frame of a link is not at its joint (standard DH), its body gets another name
+        away = frames[link.name].placement != Placement()
         bodies[index] = _unused(f"{link.name}_body", taken) if away else link.name
     lines = ['<?xml version="1.0"?>', f"<robot name={_text(model.name)}>"]
     lines += _link(model.base, model.base_inertial)
@@ -492,7 +494,7 @@ def _joint(joint: Joint, parent: str, child: str, law: Coupling | None = None) -
     if kind is None:
         raise ArgumentError(
             f"joint {joint.name!r} is {joint.kind}, which URDF does not have, expected revolute, prismatic, planar or "
-            "free joints: lock it first, or keep the robot in its own format."
+            "free joints: lock it first, or write another format."
         )
     unbounded = kind == "revolute" and math.isinf(joint.limits.lower) and math.isinf(joint.limits.upper)
     kind = "continuous" if unbounded else kind

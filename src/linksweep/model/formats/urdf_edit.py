@@ -58,7 +58,7 @@ def edited_urdf(model: Model, original: str | os.PathLike[str], folder: str | os
 
 
 def _text(data: bytes) -> bytes:
-    """The same document in UTF-8, as its declaration then says."""
+    """Return the document in UTF-8, with its declaration changed accordingly."""
     declared = DECLARED.match(data)
     wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     name = "utf-16" if wide else "utf-8-sig" if declared is None else declared.group(1).decode("ascii")
@@ -76,7 +76,7 @@ class _Edit:
         self.model, self.data, self.source = model, data, source
         self.root = parse(data, source, "utf-8")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ModelWarning)  # said when it was loaded
+            warnings.simplefilter("ignore", ModelWarning)  # issued when it was loaded
             self.before = read_urdf(data, rigid=True)
         self.links = {element.attributes.get("name", ""): element for element in self.root.all("link")}
         self.joints = {element.attributes.get("name", ""): element for element in self.root.all("joint")}
@@ -254,9 +254,9 @@ class _Edit:
             self._insert_first(link, lines)
             return
         for tag, line in zip(("origin", "mass", "inertia"), lines[1:-1], strict=True):  # comments between them stay
-            own = next(old.all(tag), None)
-            if own is not None:
-                self.edits.append((*self._span(own), line.strip()))
+            child = next(old.all(tag), None)
+            if child is not None:
+                self.edits.append((*self._span(child), line.strip()))
             else:
                 self._insert_last(old, line.strip())
 
