@@ -36,7 +36,7 @@ RESULTS = {  # what calls return, which has no name in `linksweep` of its own
     "Symbolic": "linksweep.backends.symbolic",
 }
 NEEDS = {r"\bmujoco\b": "mujoco", r"\bpinocchio\b": "pinocchio", r"\bviewer\b": "viser", r"\bplots\b": "matplotlib"}
-NEEDS |= {r"\bsymbolic\b": "sympy", r"\bcasadi\b": "casadi", r"\bensemble\b": "pyarrow"}
+NEEDS |= {r"\bsymbolic\b": "sympy", r"\bcasadi\b": "casadi", r"\bensemble\b": "pyarrow", r"\bpyopencl\b": "pyopencl"}
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,14 @@ type(f.kernel("float64")).__name__
 f.llvm_ir[:12]
 # %% CompiledFunction.name
 f.name
+# %% CompiledFunction.opencl
+import pyopencl as cl
+from pyopencl.array import to_device
+
+queue = cl.CommandQueue(cl.create_some_context(interactive=False))
+batch = [to_device(queue, np.tile(x[:, None], 1000)) for x in (q, qd, qdd)]
+tau = f.opencl(queue)(*batch)  # arrays of the device, batch axis last
+tau.shape
 # %% CompiledFunction.program
 type(f.program).__name__
 # %% BaseParameters
