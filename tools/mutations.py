@@ -253,7 +253,7 @@ FAULTS = (
     ),
     Fault(
         "urdf-writer-roll", "a sign: roll angle in written URDF",
-        "model/formats/urdf.py",
+        "model/formats/urdf_loops.py",
         "c * second[1] - s * first[1])",
         "c * second[1] + s * first[1])",
         ("model/test_writers.py",),

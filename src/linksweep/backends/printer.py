@@ -505,17 +505,13 @@ class _Rolled(_Unrolled):
 
     def fill(self, function: Function) -> None:
         steps = [line for step in self.program.steps for line in self._step(step)]
-        text = "\n".join(steps)
-
-        def is_used(name: str) -> bool:
-            return re.search(rf"\b{name}\b", text) is not None
-
+        used = set(re.findall(r"\w+", "\n".join(steps)))
         dialect, rows = self.dialect, len(self.program.parents) + 1
         for name, declaration in self.tables.items():
-            if is_used(name):
+            if name in used:
                 function.tables += dialect.wrapped(declaration, dialect.indent)
         for key, name in self.slots.items():
-            if is_used(name):  # a compiler cannot see that what is read was written before: it starts with zeros
+            if name in used:  # a compiler cannot see that what is read was written before: it starts with zeros
                 size = None if self.rows[key] == {"base"} else rows
                 function.workspace.append(f"{dialect.indent}{dialect.variable(name, size, self.dtype)}")
         for output in paired_outputs(self.program):  # elements that no pair of links writes are zero
