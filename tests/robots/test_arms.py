@@ -71,7 +71,8 @@ GEN3 = (
     ((0, 0, -0.061525), (P, 0, 0)),
 )  # fmt: skip
 TABLES = {"ur5e": UR5E, "ur10e": UR10E, "iiwa14": IIWA14, "gen3": GEN3}
-PAYLOAD = {"panda": 3.0, "ur5e": 5.0, "ur10e": 12.5, "iiwa14": 14.0, "gen3": 1.0}  # kg; Gen3 holds 2 kg near its body
+# kg, as sold; for the Gen3 1 kg: its rated 4 kg need 1.5 times the limit of joint 2 with the arm stretched
+PAYLOAD = {"panda": 3.0, "ur5e": 5.0, "ur10e": 12.5, "iiwa14": 14.0, "gen3": 1.0}
 
 
 def reference(name: str) -> tuple[pin.Model, int]:
@@ -128,7 +129,7 @@ def test_every_link_is_a_possible_body(name: str):
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_motors_hold_the_arm_and_its_rated_payload(name: str):
+def test_motors_hold_the_arm_and_a_payload(name: str):
     robot = ls.load(name)
     limits = robot.limits
     assert np.isfinite(limits.velocity).all() and (limits.lower < limits.upper).all()
