@@ -82,7 +82,7 @@ def calls(folder: Path) -> list[Call]:
         "point": "tool", "pose": np.eye(4), "rng": np.random.default_rng(0), "base": "base", "tip": "tool",
         "what": "f", "armature": [0.1, 0.1], "constraints": [], "couplings": [], "springs": [], "name": "new",
         "on": "tool", "gravity": [0, 0, -1], "inertia": np.eye(6), "link": "tool", "mass": 1.0,
-        "rows": [[0.1, 0, 0, 0]],
+        "rows": [[0.1, 0, 0, 0]], "names": {"joint1": 0.1, "joint2": 0.2}, "vector": [0.1, 0.2],
     }  # fmt: skip
     unlike = {  # where a name means something else
         "with_base": {"base": "floating"}, "symbolic": {"numbers": "decimal"}, "manipulability": {"rows": "linear"},

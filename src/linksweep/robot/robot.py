@@ -280,6 +280,8 @@ class Robot:
 
         def __getattr__(self, name: str) -> Callable[..., np.ndarray]:
             """Return the method of a declared function (functions/catalog/) that has none in this class."""
+            if hasattr(type(self), name):  # a property that raised, such as robot.ee: its own message counts
+                return object.__getattribute__(self, name)
             if name.startswith("_") or name not in self.functions:
                 raise AttributeError(f"'Robot' object has no attribute {name!r}", name=name, obj=self)
             return declared_call(self._core, name)

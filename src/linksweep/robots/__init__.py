@@ -59,12 +59,12 @@ def panda() -> Robot:
 
 
 def ur5e() -> Robot:
-    """Return the Universal Robots UR5e: six joints, parameters published by the manufacturer."""
+    """Return the Universal Robots UR5e: six joints, parameters as in the manufacturer's ROS package."""
     return _robot(model("ur5e"))
 
 
 def ur10e() -> Robot:
-    """Return the Universal Robots UR10e: six joints, parameters published by the manufacturer."""
+    """Return the Universal Robots UR10e: six joints, parameters as in the manufacturer's ROS package."""
     return _robot(model("ur10e"))
 
 
@@ -74,7 +74,7 @@ def iiwa14() -> Robot:
 
 
 def gen3() -> Robot:
-    """Return the Kinova Gen3 with vision module: seven joints, parameters published by the manufacturer."""
+    """Return the Kinova Gen3 with vision module: seven joints, parameters as in the manufacturer's ROS package."""
     return _robot(model("gen3"))
 
 
