@@ -71,12 +71,12 @@ def test_every_public_function_is_a_method_of_a_robot():
 def test_methods_that_follow_from_declarations():
     arm, rng = ls.robots.planar(2), np.random.default_rng(0)
     q, point, out = rng.normal(size=(3, 2)), rng.normal(size=3), np.empty((3, 6, 2))
-    call = arm.point_jacobian  # type: ignore[attr-defined]
+    call = arm.point_jacobian
     assert str(inspect.signature(call)) == "(q, point, frame, out=None, *, reference='world_aligned')"
     for reference in ("local", "world"):
         expected = arm.jacobian(q, "tool", reference=reference, point=point)
         assert call(q, point, "tool", out, reference=reference) is out and (out == expected).all()
-    direct = arm.effective_inertia(q, method="direct")  # type: ignore[attr-defined]
+    direct = arm.effective_inertia(q, method="direct")
     assert np.allclose(direct, arm.mass_matrix(q), rtol=1e-12)
     with pytest.raises(TypeError, match="point"):
         call(q, frame="tool")

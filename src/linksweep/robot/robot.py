@@ -276,7 +276,14 @@ class Robot:
     def __reduce__(self) -> tuple[Callable[[Model, dict[str, float]], Robot], tuple[Model, dict[str, float]]]:
         return _restore, (self.model, dict(self.snapping))
 
-    if not TYPE_CHECKING:  # type checkers report attributes that do not exist
+    if TYPE_CHECKING:  # methods that __getattr__ returns; type checkers report other attributes that do not exist
+        center_of_mass_jacobian: Callable[..., np.ndarray]
+        effective_inertia: Callable[..., np.ndarray]
+        inertia_power: Callable[..., np.ndarray]
+        packed_regressor: Callable[..., np.ndarray]
+        point_jacobian: Callable[..., np.ndarray]
+        point_jacobian_derivative: Callable[..., np.ndarray]
+    else:
 
         def __getattr__(self, name: str) -> Callable[..., np.ndarray]:
             """Return the method of a declared function (functions/catalog/) that has none in this class."""
