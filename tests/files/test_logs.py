@@ -139,7 +139,7 @@ def to_parquet(path: Path) -> None:
 
 def to_npz(path: Path) -> None:
     order = [2, 0, 1]
-    arrays = {name: values[:, order] for name, values in SIGNALS.items()}
+    arrays: dict[str, Any] = {name: values[:, order] for name, values in SIGNALS.items()}
     np.savez(path, t=T, joint_names=[NAMES[k] for k in order], **arrays)
 
 
@@ -476,7 +476,9 @@ def test_commands_read_bags(run: Callable[..., Outcome], tmp_path: Path):
     output = tmp_path / "qdd.csv"
     assert run("forward", robot, *log, "-o", str(output)).code == 0
     table = np.loadtxt(output, delimiter=",", skiprows=1)
-    np.testing.assert_allclose(table[:, 1:], ROBOT.forward_dynamics(*SIGNALS.values()), rtol=1e-6, atol=1e-6)
+    position, velocity, effort = SIGNALS.values()
+    accelerations = ROBOT.forward_dynamics(position, velocity, effort)
+    np.testing.assert_allclose(table[:, 1:], accelerations, rtol=1e-6, atol=1e-6)
     assert run("inverse", robot, *log, "--spline").code == 0
     assert run("simulate", robot, "--torque", str(path), "--topic", "/joint_states", "--dt", "0.01").code == 0
     assert run("inverse", robot, "-t", str(path), "--topic", "/other", "--spline").code == 2

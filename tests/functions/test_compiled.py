@@ -309,7 +309,10 @@ def test_options_of_a_computation_are_refused():
     arm = ls.robots.planar(2)
     recipe = arm.recipe("mass_matrix")
     assert arm.compile(recipe, backend="interpreter") is arm.compile("mass_matrix", backend="interpreter")
-    for options in ({"method": "composite"}, {"f_ext": True}, {"rolled": True}, {"parameters": ("payload",)}):
+    refused: list[dict[str, Any]] = [
+        {"method": "composite"}, {"f_ext": True}, {"rolled": True}, {"parameters": ("payload",)}
+    ]  # fmt: skip
+    for options in refused:
         with pytest.raises(ArgumentError, match=next(iter(options))):
             arm.compile(recipe, backend="interpreter", **options)
 

@@ -490,7 +490,7 @@ def _read_signals(arm: Robot, path: Path, spline: bool, topic: list[str] | None)
         blocks = ("q", "qd", "qdd")
         table = np.concatenate(list(open_trajectory(path, arm.model, blocks, spline, topic)))
         ends = np.cumsum([1, arm.nq, arm.nv])
-        signals = dict(zip(("t", *blocks), np.split(table, ends, axis=1), strict=True))
+        signals: dict[str, np.ndarray] = dict(zip(("t", *blocks), np.split(table, ends, axis=1), strict=True))
         signals["t"] = table[:, 0]
     else:
         log = load_trajectory(path, arm.model, topic=topic)

@@ -141,8 +141,12 @@ def write_text(path: str | os.PathLike[str] | None, text: str) -> str:
     if path is not None:
         if not isinstance(path, (str, os.PathLike)):
             raise ArgumentError(f"path is {shown(path)}, expected the name of a file.")
-        write_atomically(Path(path), lambda file: file.write_bytes(text.encode("utf-8")) and None)
+        write_atomically(Path(path), lambda file: _write_bytes(file, text.encode("utf-8")))
     return text
+
+
+def _write_bytes(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
 
 
 def check_xml_text(text: str) -> None:

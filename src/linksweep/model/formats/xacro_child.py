@@ -66,7 +66,8 @@ def class_of(value: object) -> type:
 
 def restrict_expressions(find: Callable[[str], str]) -> None:
     """Replace the functions with which xacro evaluates expressions, looks for packages and parses XML."""
-    xacro, substitution_args = import_module("xacro"), import_module("xacro.substitution_args")
+    xacro: Any = import_module("xacro")
+    substitution_args: Any = import_module("xacro.substitution_args")
     python = xacro._global_symbols["python"]
     dict.pop(python, "vars", None)
     dict.__setitem__(python, "type", class_of)
