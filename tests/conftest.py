@@ -32,6 +32,10 @@ pytest_plugins = ("command_line", "rule_patterns")  # modules of tests/helpers w
 
 def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(50_000, 20, 20)  # tracing makes millions of small objects: by default a tenth of the time is gc's
+    # Shells make background jobs ignore SIGINT, and nohup SIGHUP: processes that tests interrupt would inherit it.
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, handler)
     if hasattr(config, "workerinput"):  # workers of pytest-xdist inherit the environment
         return
     # Objects are cached by the text of their kernels, so they serve until the text changes; `make clean` removes them.
@@ -40,10 +44,6 @@ def pytest_configure(config: pytest.Config) -> None:
     # Without bytecode each of the thousand processes that tests start would compile the package again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
-    # Shells make background jobs ignore SIGINT, and nohup SIGHUP: processes that tests interrupt would inherit it.
-    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
-        if signal.getsignal(number) == signal.SIG_IGN:
-            signal.signal(number, handler)
 
 
 @pytest.hookimpl(tryfirst=True)

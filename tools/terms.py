@@ -31,7 +31,7 @@ TERMS = {
     "who": r"(?<!users )(?<!readers )(?<!authors )(?<!engineers )(?<!everyone )\bwho\b|\bwhom\b",  # not of people
     "so many": r"\bso many\b",
     "unless said": r"\bunless said\b|\bnothing (else )?is said\b|\bmust be said\b",
-    "is no": r"\bis no (?!longer|more|less|greater|larger|smaller|need)\b|\bhas no place\b",
+    "is no": r"(?<!there )\bis no (?!longer|more|less|greater|larger|smaller|need)\b|\bhas no place\b",
     "figures (numbers)": r"\bfigures? (behind|of a run|here was|was printed)\b",
     "picture": r"\bpictures?\b",
     "mass centre": r"\bmass cent(re|er)s?\b",

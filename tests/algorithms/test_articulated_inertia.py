@@ -74,5 +74,5 @@ def test_it_is_a_function_like_the_others(monkeypatch: pytest.MonkeyPatch):
 def test_joints_that_follow_others_are_refused():
     bot = robot("mixed3")
     coupled = bot.with_couplings([ls.Coupling(bot.joint_names[2], bot.joint_names[0], 2.0)])
-    with pytest.raises(ArgumentError, match="follow"):
+    with pytest.raises(ArgumentError, match="mimic joints"):
         coupled.articulated_inertia(np.zeros(coupled.nq))

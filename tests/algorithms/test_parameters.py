@@ -103,7 +103,7 @@ def test_wrong_arguments(backend: str):
 @pytest.mark.parametrize(("wanted", "sentence"), [
     (("paylod",), "there is no 'paylod'"),
     (("payload:hnad",), "has no frame 'hnad'"),
-    (("payload:base",), "stands on the base"),
+    (("payload:base",), "fixed to the base"),
     (("inertia:link9",), "has no link 'link9'"),
     (("gravity:x",), "there is no 'gravity:x'"),
     ((3,), "expected names"),

@@ -199,7 +199,7 @@ def test_a_robot_in_toml_is_no_experiment(tmp_path: Path):
             HEAD + '[[controller]]\nkind = "pd"\nkp = 3\nkd = 2\ngravity = "false"',
             "has gravity 'false', expected true or",
         ),
-        (HEAD + "[", "is no TOML"),
+        (HEAD + "[", "is not valid TOML"),
     ],
 )
 def test_mistakes_are_one_sentence_with_the_file_s_name(tmp_path: Path, text: str, sentence: str):

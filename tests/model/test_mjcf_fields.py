@@ -218,7 +218,7 @@ CASES: dict[str, tuple[dict[str, str], str, dict[str, str]]] = {
     "plugins": ({"more": f"<extension>{PLUGIN}</extension>"}, "", {}),
     "the motion of mocap bodies": ({"world": MOCAP}, "'hand'", {}),
 }  # fmt: skip
-NOT_FROM_A_FILE = "all but the first freedom's armature, damping and friction of joints"
+NOT_FROM_A_FILE = "the armature, damping and friction of all but the first degree of freedom of joints"
 
 
 def test_every_warning_has_a_case():

@@ -58,7 +58,7 @@ FOLLOWED = {
     "attaches by another way up": ({"a": attaching("..\\\\secret.xml")}, "lies outside of"),
     "attaches by a link": ({"a": attaching("link.xml")}, "lies outside of"),
     "attaches absolutely": ({"a": attaching("/etc/hostname")}, "lies outside of"),
-    "attaches a URI": ({"a": attaching("http://127.0.0.1:9/a.xml")}, "is no path"),
+    "attaches a URI": ({"a": attaching("http://127.0.0.1:9/a.xml")}, "is not a path"),
     "attaches an archive": ({"a": attaching("b.xml", 'content_type="application/zip"'), "b": PLAIN}, "expected XML"),
     "attaches what is not XML": ({"a": attaching("data.bin")}, r"data\.bin.*(not valid XML|binary file)"),
     "attaches what includes from above": (
@@ -95,7 +95,7 @@ FOLLOWED = {
     ),
     "endless zeros": ({"a": MESH.format("/dev/zero", BODY)}, "a device or a pipe"),
     "what the kernel makes up": ({"a": MESH.format("/proc/kmsg", BODY)}, "is empty, a device or a pipe"),
-    "a URI as mesh": ({"a": MESH.format("file:///etc/hostname", BODY)}, "is no path"),
+    "a URI as mesh": ({"a": MESH.format("file:///etc/hostname", BODY)}, "is not a path"),
 }  # fmt: skip
 
 

@@ -49,8 +49,8 @@ class Symbolic:
     """A function of a robot as SymPy expressions.
 
     expressions: a Matrix (a column for one axis), an Array for three axes, or one expression. symbols: those of each
-    input, in order, by the input's name. shape: that of the numeric function's result. values: of letters that stand
-    for numbers of the robot, these numbers, as `expressions.subs` takes them.
+    input, in order, by the input's name. shape: that of the numeric function's result. values: parameters of the
+    robot by their letters, as `expressions.subs` takes them.
     """
 
     function: str

@@ -157,7 +157,7 @@ def _time(values: np.ndarray, index: tuple[int, ...]) -> str:
 
 # ---- export ----------------------------------------------------------------------------------------------------
 
-CONTROLLER_OPTIONS = ("--law", "--output", "--name", "--dtype")
+CONTROLLER_OPTIONS = ("--controller", "--law", "--output", "--name", "--dtype")
 
 
 @command(
@@ -178,7 +178,8 @@ def export(
         ),
     ] = None,
     law: Annotated[
-        bool, typer.Option("--law", help="Export the controller of an experiment (.toml in place of ROBOT).")
+        bool,
+        typer.Option("--controller", "--law", help="Export the controller of an experiment (.toml in place of ROBOT)."),
     ] = False,
     language: Annotated[
         str,
@@ -207,8 +208,8 @@ def export(
         return
     if function is None:
         raise ArgumentError(
-            f"FUNCTION is missing: write linksweep export {robot.name} inverse_dynamics -o FILE.c, or --law with an "
-            f"experiment."
+            f"FUNCTION is missing: write linksweep export {robot.name} inverse_dynamics -o FILE.c, or --controller "
+            f"with an experiment."
         )
     if robot.name in FUNCTIONS and function not in FUNCTIONS:
         raise ArgumentError(
@@ -241,14 +242,14 @@ def _export_controller(robot: RobotArguments, function: str | None, output: Path
     file = robot.name
     if function is not None or not is_experiment(file):
         raise ArgumentError(
-            f"--law got {file!r}, expected only an experiment, a .toml with robot and [[controller]]: linksweep export "
-            f"experiment.toml --law -o law.c."
+            f"--controller got {file!r}, expected only an experiment, a .toml with robot and [[controller]]: linksweep "
+            f"export experiment.toml --controller -o controller.c."
         )
     others = [option for option in robot.typed_options if option not in CONTROLLER_OPTIONS]
     if others:
         raise ArgumentError(
             f"{', '.join(others)} cannot be combined with the experiment {file}, expected only "
-            f"{', '.join(CONTROLLER_OPTIONS[1:])}."
+            f"{', '.join(CONTROLLER_OPTIONS[2:])}."
         )
     experiment = read_experiment(Path(str(file)))
     if experiment.controller is None:

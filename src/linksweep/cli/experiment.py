@@ -149,7 +149,7 @@ def read_experiment(path: Path) -> Experiment:
     except OSError as error:
         raise ArgumentError(f"{path} cannot be read ({error.strerror}), expected an experiment in TOML.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ArgumentError(f"{path} is no TOML ({error}), expected an experiment: correct that line.") from error
+        raise ArgumentError(f"{path} is not valid TOML ({error}), expected an experiment.") from error
 
 
 def _with_current_names(path: Path, given: Table) -> Table:
@@ -234,7 +234,7 @@ class _Reader:
         if "sampling" in given:
             table = dict(self.known("sampling", given["sampling"], SAMPLING))
             if "period" not in table:
-                self.refuse("[sampling] has no period, expected seconds between two control instants")
+                self.refuse("[sampling] has no period, expected seconds between two control updates")
             sampling = (table.pop("period"), Sampling(**table))
         if world:
             options["disturbance"] = functools.reduce(operator.add, world)

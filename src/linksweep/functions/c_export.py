@@ -286,15 +286,15 @@ def _source(part: Computation) -> str:
 
 
 def _derivatives(part: Computation) -> str:
-    """The derivatives and products of a function, in the order in which they are taken."""
+    """Return the derivatives and products of a function, in the order in which they are taken."""
     words, along_velocities = "", False
     for each in reversed(list(transformations(part))):
         assert isinstance(each, Derivative | Jvp | Vjp)
         wrt = (each.wrt,) if isinstance(each, Derivative) else each.wrt
         kind = {Derivative: "derivative", Jvp: "jvp", Vjp: "vjp"}[type(each)]
-        words += f", {kind}{' of this' if words and kind == 'jvp' else ''} by {' and '.join(wrt)}"
+        words += f", {kind}{' of this' if words and kind == 'jvp' else ''} with respect to {' and '.join(wrt)}"
         along_velocities |= "q" in wrt and not each.coordinates
-    return f"{words}{' along the rates' if along_velocities else ''}"
+    return f"{words}{' along joint velocities' if along_velocities else ''}"
 
 
 def _argument(name: str, array: Array) -> str:

@@ -228,7 +228,7 @@ def _frame(robot: RobotModel, name: str) -> Frame:
         )
     frame = robot.canonical.frame(name)
     if frame.link == BASE:
-        raise ArgumentError(f"parameters: frame {name!r} stands on the base, expected one that moves.")
+        raise ArgumentError(f"parameters: frame {name!r} is fixed to the base, expected a frame on a moving link.")
     return frame
 
 

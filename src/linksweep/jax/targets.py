@@ -66,7 +66,7 @@ def bind(primitive: Array, *args: Array, **options: Array) -> Array:
 
 
 def result_type(args: Sequence[Array], shape: tuple[int, ...], axes: int) -> Array:
-    """The abstract array of a result: like the arguments, which share so many leading axes with it."""
+    """Return the abstract array of a result, which shares `axes` leading axes with the arguments."""
     like = args[0]
     if getattr(like, "sharding", None) is None:
         return like.update(shape=shape, weak_type=False)

@@ -35,11 +35,11 @@ class CanonicalLink:
     q + quarters * pi/2 + angle, and along z by slide (+ q); `turn` is the cosine and sine of its constant part.
     mass, mp (3), I (xx, yy, zz, xy, xz, yz) about the frame's origin; com (3) and I_com (6) are the center of mass and
     the inertia about it.
-    axes, origin: the link's own frame, as described, in the canonical one. row: the joint's place in the document;
-    q_start, start: its first coordinate and its first rate. A joint that follows another shares these with it: it
-    stands at ratio q + shift, so that its H^T is ratio times that of its kind, and armature, damping, friction and
-    torque_offset are what the shared rate meets of them. Where numbers are inputs of a program
-    (functions/parameters.py) or exact ones (papers/exact/), these stand in the place of floats.
+    axes, origin: the link's own frame, as described, in the canonical one. row: index of the joint in the document;
+    q_start, start: index of its first coordinate and its first velocity. A mimic joint shares these with its leader:
+    its position is ratio q + shift, so that its H^T is ratio times that of its kind, and armature, damping, friction
+    and torque_offset are those that act on the shared velocity. Parameters that are inputs of a program
+    (functions/parameters.py) or exact numbers (papers/exact/) replace floats.
     """
 
     name: str
@@ -228,8 +228,11 @@ class _Joint(TypedDict):
 
 
 def canonical(model: Model, described_frames: bool = False) -> CanonicalModel:
-    """The links in their canonical frames; with `described_frames` their origins stay where the description has them
-    (frames are only turned until z is the joint's axis), which costs operations and is for looking at intermediates."""
+    """Return the model with its links in canonical frames.
+
+    described_frames: keep the origins of the robot model and only turn frames until z is the joint axis. This costs
+    operations, and serves to show intermediate values.
+    """
     links = model.links
     places = _places(model)
     laws = {law.joint: law for law in model.couplings}

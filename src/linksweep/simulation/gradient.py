@@ -96,7 +96,7 @@ class StepAdjoint(Computation):
 
 
 class Rollout:
-    """A differentiable simulation: `roll = rollout(robot, dt)`, `q, qd = roll(q0, qd0, tau)`, gradients by `roll.vjp`.
+    """A differentiable simulation: `roll = rollout(robot, dt)`, `q, qd = roll(q0, qd0, tau)`, `roll.vjp`.
 
     tau is (steps, ..., nv), each row held for one step. q (steps + 1, ..., nq) and qd (steps + 1, ..., nv) begin with
     the initial state. The batch axes (...) of q0, qd0 and tau broadcast.

@@ -235,7 +235,7 @@ LEFT_OUT: dict[str, Callable[[Compiled], list[str] | int]] = {
     "the springs of joints": _springs,
     "the nonlinear damping of joints": _nonlinear_damping,
     "the world's axes, along which armature and friction of free joints act,": _free_along_the_world,
-    "all but the first freedom's armature, damping and friction of joints": _uneven,
+    "the armature, damping and friction of all but the first degree of freedom of joints": _uneven,
     "the ranges of ball joints": _ball_ranges,
     "the gravity compensation of bodies": _gravity_compensation,
     "a surrounding fluid": _fluid,

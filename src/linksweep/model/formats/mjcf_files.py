@@ -132,16 +132,16 @@ class _Checker:
                 )
 
     def placed(self, base: Path, name: str, where: str, confined: bool) -> Path:
-        """Where a name leads; if it is confined, outside of the allowed folder it may lead to nothing."""
+        """Return the path of a name. A confined name must not lead to a file outside of the allowed folder."""
         plain = name.replace("\\", "/")  # as MuJoCo does
         if ":/" in plain or "\0" in plain:
-            raise DescriptionError(f"{where}: {shown(name)} is no path, expected a file beside the description.")
+            raise DescriptionError(f"{where}: {shown(name)} is not a path, expected a file beside the MJCF file.")
         path = _real(base / plain)
         if confined and not path.is_relative_to(self.allowed) and path.exists():
             above = os.path.commonpath([path, self.allowed])
             raise DescriptionError(
                 f"{where}: {shown(name)} lies outside of {shown(os.fspath(self.allowed), 200)}, expected all files of "
-                f"the description inside it: copy it there, or allow a folder above with root={above!r}."
+                f"the model inside it: copy it there, or allow a folder above with root={above!r}."
             )
         return path
 
