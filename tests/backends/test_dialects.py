@@ -13,7 +13,7 @@ import pytest
 from command_line import run_process
 
 import linksweep as ls
-from linksweep.backends.printer import DIALECTS, Interface, dialect_named
+from linksweep.backends.printer import DIALECTS, LOOP_VARIABLES, Dialect, Interface, Names, dialect_named
 from linksweep.errors import ArgumentError
 from linksweep.functions.compiled import CompiledFunction
 from linksweep.tracing.expression import Graph
@@ -143,7 +143,7 @@ def test_octave_of_a_robot_with_hostile_names(tmp_path: Path):
 
 
 @pytest.mark.quick
-@pytest.mark.cases(5)
+@pytest.mark.cases(1000)
 @pytest.mark.parametrize("language", DIALECTS)
 def test_every_dialect_prints_a_function(language: str):
     function = PUMA.compile("inverse_dynamics", backend="interpreter")
@@ -153,6 +153,15 @@ def test_every_dialect_prints_a_function(language: str):
     text = dialect.source(labelled(function.computation.trace), Interface("f", about=("Puma",), links=links))
     assert text.isascii() and max(map(len, text.splitlines())) <= dialect.width
     assert re.search(r"\bf\(", text) and "----" in text  # the function, and headings of its links
+
+
+@pytest.mark.quick
+@pytest.mark.cases(1000)
+@pytest.mark.parametrize("language", DIALECTS)
+def test_no_variable_is_called_like_one_of_a_loop(language: str):
+    names = dialect_named(language).names()
+    assert not {names.new(name) for name in LOOP_VARIABLES} & LOOP_VARIABLES
+    assert Names(Dialect()).new("link") != "link"  # whatever words a language reserves
 
 
 def test_unknown_languages_and_types():

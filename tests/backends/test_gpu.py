@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,8 +88,9 @@ def test_results_in_arrays_of_the_caller_and_mistakes(queue):
         function.opencl(None)  # pyright: ignore[reportArgumentType]
 
 
-def load_benchmark():
+def load_benchmark(monkeypatch: pytest.MonkeyPatch) -> Any:
     path = Path(__file__).parents[2] / "benchmarks" / "cuda_registers.py"
+    monkeypatch.syspath_prepend(str(path.parent))  # benchmarks share a module
     spec = importlib.util.spec_from_file_location("cuda_registers", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -105,8 +107,8 @@ def load_benchmark():
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float", "double"])
 @pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics"])
-def test_cuda_kernels_of_an_arm_need_no_spills(name: str, dtype: str):
-    benchmark = load_benchmark()
+def test_cuda_kernels_of_an_arm_need_no_spills(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch):
+    benchmark = load_benchmark(monkeypatch)
     source = PUMA.compile(name, backend="interpreter").source("cuda", "kernel_of_puma", dtype)
     for architecture in benchmark.ARCHITECTURES:
         registers, spilled = benchmark.registers_and_spills(source, architecture)
@@ -114,8 +116,8 @@ def test_cuda_kernels_of_an_arm_need_no_spills(name: str, dtype: str):
 
 
 @pytest.mark.slow
-def test_cuda_kernels_of_a_long_robot_are_loops():
-    benchmark = load_benchmark()
+def test_cuda_kernels_of_a_long_robot_are_loops(monkeypatch: pytest.MonkeyPatch):
+    benchmark = load_benchmark(monkeypatch)
     source = ls.robots.chain(40).compile("forward_dynamics", backend="interpreter").source("cuda", "kernel_of_chain")
     assert "for (int link" in source
     assert benchmark.registers_and_spills(source, "sm_80")[1] == 0

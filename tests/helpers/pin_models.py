@@ -92,11 +92,11 @@ def their_q(robot: ls.Robot, model: Any, q: np.ndarray) -> np.ndarray:
 
 def places(robot: ls.Robot, model: Any) -> np.ndarray:
     """For each of our rates, its place among theirs."""
-    order = {"free": [3, 4, 5, 0, 1, 2], "planar": [2, 0, 1], "spherical": [0, 1, 2]}
+    order = {"free": [3, 4, 5, 0, 1, 2], "planar": [2, 0, 1]}
     found = []
     for name, link in zip(robot.joint_names, by_row(robot), strict=True):
         joint = model.joints[model.getJointId(name)]
-        found += [joint.idx_v + k for k in order.get(link.kind, [0])]
+        found += [joint.idx_v + k for k in order.get(link.kind, range(joint.nv))]
     return np.array(found)
 
 

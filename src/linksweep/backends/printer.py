@@ -29,6 +29,7 @@ DIALECTS = {  # language: module and object
     "cuda": (".gpu", "CUDA"),
 }
 GLUE, WEAK = "\0", "\1"  # spaces at which no line is broken; a weak one only if there is no other way
+LOOP_VARIABLES = frozenset(("own", "parent", "link", "first"))  # that the printer itself writes
 LARGEST = 8  # operations in one expression before a value gets a line of its own
 LONG_LINK = 20  # characters; a robot with longer link names gets numbers instead
 CHOICE, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(6)  # precedence, loosest first
@@ -85,13 +86,15 @@ class Function:
 class Dialect:
     """The words of a language. Subclasses define `source`, `literal`, `call` and, where they differ from C, the rest.
 
-    integer, constant_integer: words before the name of an integer variable and of an integer constant.
+    integer, constant_integer: words before the name of an integer variable and of an integer constant. calling: the
+    sentence about arguments in the comment on top of a file. Statements are printed with GLUE in place of spaces at
+    which no line is broken.
     """
 
-    language: str
+    language: str  # its key in DIALECTS
     suffix: str  # of a file
     types: tuple[str, ...] = ("double", "float")
-    reserved: frozenset[str] = frozenset()  # words that no variable can be called
+    reserved: frozenset[str] = frozenset()  # words that no variable can be called, besides LOOP_VARIABLES
     reserved_pattern: re.Pattern[str] = re.compile(r"(?!)")
     longest_name = 63
     width = 100
@@ -128,7 +131,10 @@ class Dialect:
         return f"{condition.within(ATOM)} ? {if_true.within(SUM)} : {if_false.within(SUM)}", CHOICE
 
     def element(self, array: str, index: str | int) -> str:
-        """Return an element of an array, which is counted from 0."""
+        """Return an element of an array, which is counted from 0.
+
+        index: a number, or a text of signed integers, such as "own", "link + 1", "3 * link + 2" or "offset0[link] + 1".
+        """
         return f"{array}[{index}]"
 
     def argument(self, array: str, index: str | int, shared: bool) -> str:
@@ -169,7 +175,7 @@ class Dialect:
         yield from (*lines, f"{indent}}}")
 
     def climb(self, variable: str, following: str, lines: Iterable[str], indent: str) -> Iterator[str]:
-        """Set `variable` to `following`, a text of it, and repeat while it is not negative."""
+        """Set `variable`, an integer with a sign, to `following`, a text of it, and repeat while it is not negative."""
         yield f"{indent}for ({variable} = {following}; {variable} >= 0; {variable} = {following}) {{"
         yield from (*lines, f"{indent}}}")
 
@@ -256,14 +262,15 @@ class Names:
 
     def __init__(self, dialect: Dialect, taken: Iterable[str] = ()):
         self.dialect = dialect
-        self.taken = set(taken) | dialect.reserved
+        self.reserved = dialect.reserved | LOOP_VARIABLES
+        self.taken = set(taken) | self.reserved
         self.last: dict[str, int] = {}
 
     def new(self, text: str) -> str:
         """Return the text as an identifier, with a number behind it if that is taken."""
         longest = self.dialect.longest_name
         stem = identifier(text)[:longest]
-        if stem in self.dialect.reserved or self.dialect.reserved_pattern.fullmatch(stem):
+        if stem in self.reserved or self.dialect.reserved_pattern.fullmatch(stem):
             stem = f"{stem}_q"
         name, count = stem, self.last.get(stem, 1)
         while name in self.taken:

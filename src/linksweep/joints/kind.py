@@ -55,13 +55,17 @@ def unit_of(entry: Entry, quantity: str) -> str:
 class JointKind:
     """Base class of joint types. The defaults serve joints with q' = v.
 
-    commutes: a screw about z can be moved through the joint, so that its link's frame can be chosen.
+    Subclasses define name, letter, coordinates, rates, `columns`, `kept`, `motion`, and what differs from the defaults:
+
+    commutes: a screw about z can be moved through the joint, so that its link's frame can be chosen. False unless the
+    joint is itself a screw about z.
     slides: it moves its link's origin along z. has_axis: it uses the axis of the robot model.
     limited: the lower and upper limit of the robot model apply to each of its coordinates.
-    euclidean: q' = v. constant_columns: H does not depend on q.
+    euclidean: q' = v. constant_columns: H does not depend on q; if False, `column_rates` is defined too.
     floats: it has no motor, and its link is not attached to the parent. attached: its link is.
     shape: how it is drawn, "drum", "slider", "ball" or "box". reach: range of random coordinates without limits.
-    letter: of structures in proofs. urdf: its type in URDF, if any. in_dh: a DH row can describe it.
+    letter: of structures in proofs, such as "RRP"; each type has its own. urdf: its type in URDF, if any. in_dh: a row
+    of DH parameters can describe it.
     """
 
     name: ClassVar[str]
@@ -104,12 +108,20 @@ class JointKind:
 
     @staticmethod
     def kept(q: Values, angle: Scalar) -> tuple[Scalar, ...]:
-        """Functions of q that cost more than arithmetic (sines, cosines) and are stored between sweeps."""
+        """Functions of q that cost more than arithmetic (sines, cosines) and are stored between sweeps.
+
+        angle: a constant turn about z to be added to the joint's own, see `motion`. 0 if the joint does not commute.
+        """
         raise NotImplementedError
 
     @staticmethod
     def motion(kept: Values, quarters: int, turn: Values, slide: Scalar, pitch: Scalar) -> Factors:
-        """The factors of the link's transform: the constant screw about z, and the joint's motion from `kept`."""
+        """The factors of the link's transform: the constant screw about z, and the joint's motion from `kept`.
+
+        The constant screw slides by `slide` and turns by `quarters` quarter turns and the `angle` of `kept`; `turn` is
+        the cosine and sine of both together. If the joint does not commute, there is no constant screw to be added.
+        pitch: of the robot model, in metres per radian.
+        """
         raise NotImplementedError
 
     # coordinates and velocities

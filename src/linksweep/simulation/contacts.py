@@ -1,7 +1,7 @@
 """Forces of the environment on a robot, passed to `simulate` as `disturbance=`: external wrenches and contact models.
 
 A contact model is one class: a `Disturbance` with `inputs` and `formula`, as a controller has (controllers.py). A class
-with a `name` can be used in TOML experiments as a table of that name. docs/control.md, "Add a contact model", has an
+with a `name` can be used in TOML experiments as a table of that name. docs/control.md, "Write a contact model", has an
 example.
 """
 

@@ -4,7 +4,7 @@ A controller is one class. `inputs` names its values: arrays are constants (gain
 (references). `formula` computes the torques from them over any scalar, so that the same lines run on NumPy columns, are
 traced into the step of a simulation and are exported as C. Attributes on which the formula itself depends, such as
 `gravity` of `PD`, are listed in `structure`. A class with a `name` can be used in TOML experiments by that name.
-docs/control.md, "Add a controller", has an example.
+docs/control.md, "Write a controller", has an example.
 """
 
 from __future__ import annotations

@@ -280,7 +280,7 @@ table = robot.to_dh("modified")
 same = ls.Robot.from_dh(**table)
 np.abs(same.pose(q, same.ee) - robot.pose(q, robot.ee)).max() < 1e-12
 # %% Robot.to_mjcf
-print(robot.to_mjcf()[:120])
+print(arm.to_mjcf()[:120])
 # %% Robot.to_urdf
 print(robot.to_urdf()[:120])
 # %% Robot.torque_offset
