@@ -22,7 +22,7 @@ help:
 	@echo "make bench   measure against Pinocchio"
 	@echo "make bench-all  measure every function of five robots, and every peer that installs: tables, JSON, plots in $(OUT)/"
 	@echo "make docs    build the documentation into site/, warnings are errors"
-	@echo "make pictures  draw the animation of the README and the screenshot of the viewer"
+	@echo "make pictures  draw the animation of the README"
 	@echo "make dist    build wheel and sdist, install the wheel in a fresh environment and try it"
 	@echo "make clean   remove .venv and everything that was generated"
 

@@ -1,14 +1,12 @@
-"""Draw the images that the repository contains: `make pictures` writes panda.gif and viewer.png of docs/assets.
+"""Draw the animation of the README: `make pictures` writes docs/assets/panda.gif.
 
-The GIF shows the bundled Panda in the viewer, moving through four configurations and back, beside the torques of the
-motion up to the time shown. viewer.png is the viewer's window. Both need Chromium, chromedriver
-and the extra `test`.
+It shows the bundled Panda in the viewer, moving through four configurations and back, beside the torques of the motion
+up to the time shown. It needs Chromium, chromedriver and the extra `test`.
 """
 
 from __future__ import annotations
 
 import io
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +17,7 @@ import numpy as np
 import linksweep as ls
 from linksweep.plots.figures import line_style, new_figure, style
 from linksweep.viewer import Scene
-from linksweep.viewer.server import _page, _sandbox
+from linksweep.viewer.server import _page
 
 ASSETS = Path(__file__).parent.parent / "docs" / "assets"
 CONFIGURATIONS = [
@@ -103,35 +101,9 @@ def animation() -> None:
     print(f"wrote {path}: {len(few)} frames, {path.stat().st_size / 1e6:.2f} MB")
 
 
-def window() -> None:
-    """Write a screenshot of the viewer's whole page, with timeline and plots."""
-    from PIL import Image
-    from selenium import webdriver
-
-    robot, t, q, tau = motion()
-    path = ASSETS / "viewer.png"
-    viewer = robot.show(q, t, tau=tau, browser=False, plain=True)
-    viewer.seek(1.9)
-    options = webdriver.ChromeOptions()
-    size = "--window-size=1400,760"
-    for flag in ("--headless=new", *_sandbox(), "--use-angle=swiftshader", "--enable-unsafe-swiftshader", size):
-        options.add_argument(flag)
-    with webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver"))) as browser:
-        browser.get(viewer.url)
-        time.sleep(20.0)
-        note = ".mantine-Notifications-root, .mantine-Notification-root"  # about software rendering
-        browser.execute_script(f"document.querySelectorAll('{note}').forEach(x => x.remove())")
-        time.sleep(3.0)
-        image = Image.open(io.BytesIO(browser.get_screenshot_as_png())).convert("RGB")
-    image.quantize(128).save(path, optimize=True)
-    viewer.close()
-    print(f"wrote {path}: {path.stat().st_size / 1e3:.0f} kB")
-
-
 def main() -> None:
     begun = time.monotonic()
     animation()
-    window()
     print(f"{time.monotonic() - begun:.0f} s")
 
 
