@@ -1,6 +1,6 @@
 """Base parameters: a minimal set of inertial parameters that determine the joint torques.
 
-Symbolic: Khalil's regrouping rules (functions/regrouping.py), exact for revolute and prismatic joints. Parameters
+Symbolic: Khalil's regrouping rules (functions/parameters.py), exact for revolute and prismatic joints. Parameters
 without effect under this gravity, and combinations of others, are then found by a QR decomposition of the regressor at
 random motions (Gautier 1990). Numeric: by the QR decomposition alone, for any tree.
 

@@ -2,7 +2,7 @@
 
 W. Khalil and J.-F. Kleinfinger, "Minimum operations and minimum parameters of the dynamic models of tree structure
 robots", 1987: accelerations of the link frames' origins, with the tensor U = dw~ + w~ w~ shared between geometry and
-inertia, and every link's mass, first moment and inertia taken about its origin, so that base parameters (regrouping.py)
+inertia, and every link's mass, first moment and inertia taken about its origin, so that base parameters (parameters.py)
 may stand in for them. The paper is not among our sources: steps are named, not numbered. Two things are our own:
 
 - a point on the axis of a joint belongs to both of its links, so the offset along it is multiplied by U of the outer
