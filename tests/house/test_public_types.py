@@ -34,6 +34,14 @@ LEFT = {
     "linksweep.papers.spatial_operators.chain.Operand": "what the operators of scipy's LinearOperator take and give",
     "linksweep.spatial.scalars.Scalar": "its operators, whose other side is any scalar of the same run",
     "linksweep.papers.exact.field.Exact": "a number of any exact kind",
+    "linksweep.functions.declaration.Record": "the result of an algorithm: a dataclass with its quantities",
+    "linksweep.mechanism.sweeps.Pairs": "records of steps, whose type each algorithm chooses",
+    "linksweep.mechanism.sweeps.PerLink": "records of steps, whose type each algorithm chooses",
+    "linksweep.mechanism.sweeps.Records": "records of steps, whose type each algorithm chooses",
+    "linksweep.mechanism.sweeps.Summand": "records of steps, whose type each algorithm chooses",
+    "linksweep.mechanism.sweeps.Sweep": "records of steps, whose type each algorithm chooses",
+    "linksweep.mechanism.sweeps.Unrolled": "records of steps, whose type each algorithm chooses",
+    "linksweep.tracing.rules.Rule": "a function of a graph and one to three operands",
     "linksweep.tracing.expression.Data": "which element of what, by the kind of leaf",
     "linksweep.tracing.expression.Value": "an operand that was just made: a node, unless it folded",
 }
@@ -86,10 +94,13 @@ def definitions(module: str) -> dict[str, ast.AST | Place]:
 
 def resolved(place: Place) -> tuple[Place, ast.AST | None]:
     """The definition behind imports, None where it is not ours, and where it stands."""
+    seen = {place}
     while place.module.split(".")[0] == "linksweep":
         known = definitions(place.module).get(place.name)
         if not isinstance(known, Place):
             return place, known
+        assert known not in seen, f"{known} is imported from itself"
+        seen.add(known)
         place = known
     return place, None
 

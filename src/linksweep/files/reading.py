@@ -37,8 +37,9 @@ from linksweep.support.messages import listing, shown
 if TYPE_CHECKING:
     from linksweep.robot.robot import Robot
 
-Message = Mapping[str, Any]
-LogSource = str | os.PathLike[str] | Mapping[str, Any] | Sequence[Message]
+Arrays = dict[str, Any]  # arrays and lists of names in a file, by key
+Message = Mapping[str, object]  # name, position, velocity, effort
+LogSource = str | os.PathLike[str] | Mapping[str, object] | Sequence[Message]
 ROWS = 8192  # of a block of computed samples
 STAMPS = ("header", "received")
 TEXT = ("", ".csv", ".txt")
@@ -211,7 +212,7 @@ def _joint_names(model: Model) -> list[str]:
 # ---- Arrays by name
 
 
-def _array_table(where: object, arrays: Mapping[str, Any], model: Model) -> _Table:
+def _array_table(where: object, arrays: Mapping[str, object], model: Model) -> _Table:
     """Return the columns of arrays: vectors (rows,), and matrices (rows, joints) such as `position`.
 
     The columns of a matrix are labelled by the array of joint names beside it; without one they are in the order of
@@ -267,7 +268,7 @@ def _last_part(key: str) -> str:
     return key[max(name.rfind("/"), name.rfind(".")) + 1 :]
 
 
-def _labels(where: object, key: str, width: int, arrays: Mapping[str, Any], model: Model) -> list[str]:
+def _labels(where: object, key: str, width: int, arrays: Mapping[str, object], model: Model) -> list[str]:
     """Return the names of an array's columns; none if it is not a signal of the joints."""
     block = _block(key)
     columns = joint_columns(model, block) if block not in ("", "t") else ()
@@ -301,7 +302,7 @@ def _texts(value: object) -> list[str]:
     return [str(entry).rstrip() for entry in entries if isinstance(entry, (str, bytes))]
 
 
-def _arrays(path: Path, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+def _arrays(path: Path, read: Callable[[Path], Arrays]) -> Arrays:
     """Read a file of arrays. Whatever the libraries raise for damaged files becomes an `ArgumentError`."""
     try:
         with path.open("rb"):
@@ -317,21 +318,21 @@ def _arrays(path: Path, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any
         raise ArgumentError(f"{path} is damaged or not a {path.suffix} file ({one_line(reason)}).") from reason
 
 
-def _npz(path: Path) -> dict[str, Any]:
+def _npz(path: Path) -> Arrays:
     with np.load(path, allow_pickle=False) as stored:
         sizes = {entry.filename.removesuffix(".npy"): entry.file_size for entry in stored.zip.infolist()}
         check_memory(f"the file {path}", (sum(sizes.values()),), 1, "split it")
         return {name: stored[name] for name in stored.files}
 
 
-def _mat(path: Path) -> dict[str, Any]:
+def _mat(path: Path) -> Arrays:
     from scipy.io import loadmat
 
     try:
         contents = loadmat(path, appendmat=False)
     except NotImplementedError:  # MATLAB 7.3 writes HDF5
         return _hdf5(path)
-    arrays: dict[str, Any] = {}
+    arrays: Arrays = {}
 
     def flatten(prefix: str, value: object, depth: int) -> None:
         if isinstance(value, np.ndarray) and value.dtype.names and value.size == 1 and depth < MAX_DEPTH:
@@ -346,14 +347,14 @@ def _mat(path: Path) -> dict[str, Any]:
     return arrays
 
 
-def _hdf5(path: Path) -> dict[str, Any]:
+def _hdf5(path: Path) -> Arrays:
     try:
         import h5py
     except ImportError:
         raise BackendError(
             f"{path}: reading HDF5 needs h5py, which is not installed: run pip install 'linksweep[hdf5]'."
         ) from None
-    arrays: dict[str, Any] = {}
+    arrays: Arrays = {}
 
     def add(name: str, item: object) -> None:
         if not isinstance(item, h5py.Dataset) or item.is_virtual or item.external or item.ndim > 2:
@@ -425,7 +426,7 @@ def _is_message(source: Mapping[str, Any]) -> bool:
     return "name" in source and all(np.ndim(source[field]) == 1 for field in present)
 
 
-def _message_arrays(messages: Sequence[Message], joints: Sequence[str]) -> dict[str, Any]:
+def _message_arrays(messages: Sequence[Message], joints: Sequence[str]) -> Arrays:
     states = JointStates("the log", joints)
     for number, message in enumerate(messages):
         if not isinstance(message, Mapping) or "name" not in message:
@@ -439,7 +440,7 @@ def _message_arrays(messages: Sequence[Message], joints: Sequence[str]) -> dict[
     return states.arrays()
 
 
-def _nanoseconds(message: Message) -> int:
+def _nanoseconds(message: Mapping[str, Any]) -> int:
     """Return the stamp of a message: header.stamp with sec and nanosec, or stamp, t or time in seconds."""
     header = message.get("header", {})
     stamp = header.get("stamp", 0.0) if isinstance(header, Mapping) else 0.0

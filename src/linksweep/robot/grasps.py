@@ -12,7 +12,6 @@ import functools
 import itertools
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,10 +24,6 @@ from .constraints import REDUNDANCY, warn_if_constraints_singular
 from .loading import body_inertial, scene
 from .operational_space import rank_of
 from .robot import Robot
-
-if TYPE_CHECKING:
-    from .grasps import Grasp
-
 
 KINDS = {"rigid": "rigid", "point": "point", "soft_finger": "soft_finger", "frictionless": "plane"}
 OBJECT = "object"
