@@ -146,14 +146,14 @@ def reflected() -> np.ndarray:
         (lambda: Line(START, END.T, 1.0), "last row is not 0 0 0 1"),
         (lambda: Line(START, np.diag([1.0, 1.0, 1.1, 1.0]), 1.0), "not a rotation"),
         (lambda: Line(reflected(), END, 1.0), "or R is a reflection"),
-        (lambda: Line(START, END, 0.0), "law 0.0, expected a one-coordinate trajectory or a duration above 0"),
-        (lambda: Line(START, END, Quintic([[0.0, 0.0], [1.0, 1.0]], [0.0, 1.0])), "a law of 2 coordinates"),
+        (lambda: Line(START, END, 0.0), "time_scaling 0.0, expected a one-coordinate trajectory or a duration above 0"),
+        (lambda: Line(START, END, Quintic([[0.0, 0.0], [1.0, 1.0]], [0.0, 1.0])), "a time_scaling of 2 coordinates"),
         (lambda: Arc(START, VIA[:2], END, 1.0), r"via of shape \(2,\), expected \(3,\)"),
         (lambda: Arc(START, 0.5 * (START + END)[:3, 3], END, 1.0), "three points on one line"),
         (lambda: Arc(START, VIA, START, 1.0), "three points on one line"),
         (lambda: Arc.around(START, VIA, [0.0, 0.0, 0.0], 1.0, 1.0), "axis of length 0"),
         (lambda: Arc.around(START, VIA, [0.0, 0.0, 1.0], [1.0], 1.0), r"angle of shape \(1,\)"),  # pyright: ignore
-        (lambda: Line(START, END, "fast"), "law of type"),  # pyright: ignore
+        (lambda: Line(START, END, "fast"), "time_scaling of type"),  # pyright: ignore
     ],
 )
 def test_bad_input(make: Callable[[], Any], says: str):
