@@ -12,7 +12,6 @@ import pty
 import subprocess
 import sys
 import warnings
-import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -142,7 +141,7 @@ def test_a_wrong_method_is_found_and_named(
 ):
     monkeypatch.setattr("linksweep.support.settings.backend", "interpreter")
     # functions that other tests compiled by the right method must not be found
-    monkeypatch.setattr("linksweep.functions.compiled._functions", weakref.WeakValueDictionary())
+    monkeypatch.setattr("linksweep.functions.compiled._functions", {})
     known = FUNCTIONS[function].methods
     monkeypatch.setitem(known, method, off(known[method].algorithm, field, *factors))
     report = ls.check(ls.robots.chain(3, seed=2), samples=4)

@@ -49,6 +49,7 @@ def shared_arrays(thing: Any) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.cases(1)
+@pytest.mark.filterwarnings("ignore:.*is deprecated:DeprecationWarning")  # former names are attributes, too
 @pytest.mark.parametrize("name", objects())
 def test_shared_arrays_are_read_only(name: str):
     assert not shared_arrays(objects()[name])

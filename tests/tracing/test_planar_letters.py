@@ -166,7 +166,7 @@ def test_gravity_askew_and_none():
     ("call", "words"),
     [
         (lambda: ls.robots.puma560().symbolic("mass_matrix", parameters=("dimensions",)), "needs a planar arm"),
-        (lambda: ls.robots.planar(2).symbolic("mass_matrix", parameters=("gravity", "dimensions")), "name them first"),
+        (lambda: ls.robots.planar(2).symbolic("mass_matrix", parameters=("gravity", "dimensions")), "put them first"),
         (lambda: ls.robots.planar(2).symbolic("mass_matrix", parameters=("dimensions", "inertia")), "payloads only"),
         (lambda: ls.robots.planar(2).explain("inverse_dynamics", parameters=()), "needs symbols=True"),
         (lambda: ls.robots.planar(3).symbolic("forward_dynamics", simplify=True), "for letters (parameters=())"),

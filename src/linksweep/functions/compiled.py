@@ -11,6 +11,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 _FLOAT32 = np.dtype(np.float32)
 _NAMES: dict[object, str] = {np.dtype(name): name for name in ("float64", "float32")}
 Call = Callable[..., arrays.Results]
+_Key = tuple[Computation, str | None, int, str]  # computation, dtype, threads, backend
 MEANINGS = {
     "q": "one per coordinate", "qd": "one per velocity", "qdd": "one per velocity", "tau": "one per velocity",
     "point": "a point in the frame", "f_ext": "one row [moment; force] per moving link",
@@ -56,18 +58,39 @@ def compiled(
     takes the default. at_once: compile it now, else when it is first called.
     """
     key = (computation, dtype, thread_count, chosen_backend(backend))
-    function = _functions.get(key)
-    if function is None:
-        function = _functions.setdefault(key, CompiledFunction(*key))
+    function = _remembered(key) or _remember(key, CompiledFunction(*key))
     if at_once and not function._is_ready:
         _preparing.get(key, function._prepare)
     return function
 
 
-# The only memo of compiled functions. Values are weak: a function lives as long as someone holds it, and with it its
-# machine code and its model. A Robot holds those of its methods and the last ones that it compiled.
-_functions: weakref.WeakValueDictionary[tuple[object, ...], CompiledFunction] = weakref.WeakValueDictionary()
+# The only memo of compiled functions, by the hash of their keys. References are weak: a function lives as long as
+# someone holds it, and with it its machine code and its model. A Robot holds those of its methods and the last ones
+# that it compiled. References have no callbacks, as those of weakref.WeakValueDictionary do: a Ctrl-C that arrives in a
+# callback is lost.
+_functions: dict[int, list[weakref.ref[CompiledFunction]]] = {}
 _preparing: Making[None] = Making()  # one thread compiles a function while others wait for it
+
+
+def _remembered(key: _Key) -> CompiledFunction | None:
+    """Return the compiled function of a key if it is in use."""
+    for reference in _functions.get(hash(key), ()):
+        function = reference()
+        if function is not None and function._key == key:
+            return function
+    return None
+
+
+def _remember(key: _Key, function: CompiledFunction) -> CompiledFunction:
+    """Return the function of a key: the first one that a thread has entered."""
+    for code, references in list(_functions.items()):
+        for reference in [reference for reference in references if reference() is None]:
+            with suppress(ValueError):  # another thread has removed it
+                references.remove(reference)
+        if not references:
+            _functions.pop(code, None)
+    _functions.setdefault(hash(key), []).append(weakref.ref(function))
+    return _remembered(key) or function
 
 
 class _Calls:
@@ -181,6 +204,10 @@ class CompiledFunction:
         if not self._is_ready:
             object.__setattr__(self, "__call__", self._calls.entry(self._calls) or self._calls)
             self._is_ready = True
+
+    @property
+    def _key(self) -> _Key:
+        return self.computation, self.dtype, self.threads, self.backend
 
     @property
     def computation(self) -> Computation:
