@@ -58,6 +58,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 _files_seen: set[Path] = set()
 
 
+@pytest.fixture(autouse=True)
+def _ctrl_c_raises() -> None:
+    """Every test starts with Python's own handler of Ctrl-C, whatever a command that ran here before has left."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def spread(count: int, wanted: int) -> list[int]:
     """`wanted` indices below `count`: far apart, and without a period that a product of parameters could share."""
     return sorted(range(count), key=lambda k: k * 0.6180339887498949 % 1.0)[:wanted]

@@ -140,7 +140,8 @@ def many_callers() -> None:
     for each in callers:
         each.join()
     assert not failures
-    assert helpers._helpers._pool[helpers._COUNT] == 3  # when all were busy, another one was started
+    # two help one caller; a third is started if all are busy when another one calls, which depends on the load
+    assert 2 <= helpers._helpers._pool[helpers._COUNT] <= 3
 
 
 def test_many_callers():
